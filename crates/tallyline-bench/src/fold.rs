@@ -5,7 +5,7 @@
 
 use super::fill::{Counting, Real, on_cpu};
 use super::report::{Bound, Case, Report, Scale, Target};
-use super::runner::{self, Outcome, Settings};
+use super::runner::{self, Settings, SideResult};
 use super::sides::units::{self, Shape, Streams, Units};
 use super::sides::{Calls, Side};
 use super::{Context, machine};
@@ -319,7 +319,7 @@ fn rounds(
     threads: usize,
     settings: Settings,
     what: &str,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<SideResult>> {
     let sides: Vec<&dyn Side> = sides.iter().map(AsRef::as_ref).collect();
     let progress = context.progress(&format!("{what}, {threads} threads"));
     runner::measure(&context.cpus[..threads], &sides, settings, &mut |done, all| progress.show(done, all))
@@ -332,10 +332,10 @@ fn case(
     scale: Scale,
     groups: usize,
     bytes: u64,
-    outcome: Outcome,
+    outcome: SideResult,
 ) -> Option<Case> {
     let per_group = outcome.rounds.iter().map(|time| time / groups as f64).collect();
-    let outcome = Outcome { rounds: per_group, ..outcome };
+    let outcome = SideResult { rounds: per_group, ..outcome };
     let mut case = Case::measured(name, threads, scale, "ns/group", outcome)?;
     case.bytes = Some(bytes);
     case.gb_per_s = Some(bytes as f64 / (case.figure.median * groups as f64));

@@ -1,7 +1,7 @@
 //! The result of a benchmark, as JSON with a schema version and as a table for the terminal.
 
 use super::machine::Machine;
-use super::runner::Outcome;
+use super::runner::SideResult;
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use serde::Serialize;
@@ -140,7 +140,7 @@ impl Case {
         threads: usize,
         scale: Scale,
         unit: &'static str,
-        outcome: Outcome,
+        outcome: SideResult,
     ) -> Option<Self> {
         let mut case = Case::new(case, threads, scale, unit, outcome.rounds)?;
         (case.exact, case.short_rounds) = (outcome.exact, Some(outcome.short));
@@ -504,7 +504,7 @@ mod tests {
     use super::*;
 
     fn case(rounds: &[f64], short: usize) -> Case {
-        let outcome = Outcome { rounds: rounds.to_vec(), short, exact: None };
+        let outcome = SideResult { rounds: rounds.to_vec(), short, exact: None };
         Case::measured("side", 1, Scale::default(), "ns/op", outcome).expect("a case")
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Settings {
 }
 
 /// The result of one side.
-pub(crate) struct Outcome {
+pub(crate) struct SideResult {
     /// Nanoseconds per operation and thread, round by round.
     pub(crate) rounds: Vec<f64>,
     /// Rounds that took less than half of the slice, so that the start and the clock weigh in them.
@@ -42,7 +42,7 @@ pub(crate) fn measure(
     sides: &[&dyn Side],
     settings: Settings,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<SideResult>> {
     let shared = Shared::default();
     std::thread::scope(|scope| {
         // whatever happens below, the threads are told to end
@@ -65,7 +65,7 @@ fn calibrate_and_run(
     sides: &[&dyn Side],
     settings: Settings,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<SideResult>> {
     let before: Vec<Option<u64>> = sides.iter().map(|side| side.total()).collect();
     let placements: Vec<usize> = sides.iter().map(|side| side.placements()).collect();
     let series = run_rounds(crew, &placements, settings, progress)?;
@@ -77,7 +77,7 @@ fn calibrate_and_run(
     Ok(series
         .into_iter()
         .enumerate()
-        .map(|(index, (rounds, short))| Outcome { rounds, short, exact: exact(index) })
+        .map(|(index, (rounds, short))| SideResult { rounds, short, exact: exact(index) })
         .collect())
 }
 

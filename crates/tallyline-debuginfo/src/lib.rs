@@ -85,6 +85,18 @@ impl Wanted {
     }
 }
 
+/// The extent to which types that others only point to are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PointerTargets {
+    /// Their names.
+    #[default]
+    Names,
+    /// Also the types that typedefs stand for, and the constants of enumerations, as declarations in C need them.
+    Declarations,
+    /// Everything, so also the targets of their own pointers.
+    Contents,
+}
+
 /// The types and details to read.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -103,10 +115,8 @@ pub struct Request {
     /// Of records, also those that differ from others of their name only in what the types of their
     /// members are made of. Without it equal names at equal places make two records one, as in pahole.
     pub exact: bool,
-    /// Of types that others only point to, also what typedefs stand for and what enumerations hold.
-    pub pointed_to: bool,
-    /// Of types that others point to, everything; so also of what those point to.
-    pub pointees: bool,
+    /// The extent to which types that others only point to are read.
+    pub pointer_targets: PointerTargets,
     /// `true` if only sizes and holes are needed: classes that other units define are then not read from
     /// there, but have their size.
     pub sizes_only: bool,
@@ -127,8 +137,7 @@ impl Default for Request {
             inner: false,
             anonymous: false,
             exact: false,
-            pointed_to: false,
-            pointees: false,
+            pointer_targets: PointerTargets::default(),
             sizes_only: false,
             shallow: false,
             positions: false,

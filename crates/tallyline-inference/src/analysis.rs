@@ -1,6 +1,7 @@
 //! The state of the analysis of one function; other modules add its stages as methods.
 
 use super::catalog::Catalog;
+use super::catalog::Templates;
 use super::globals::Globals;
 use super::tag_facts::TagDomain;
 use super::value::{State, Value};
@@ -8,7 +9,7 @@ use crate::code::{Body, Image, Machine, Register};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use tallyline_debuginfo::model::TypeId;
-use tallyline_debuginfo::program::{Function, Templates, Unit};
+use tallyline_debuginfo::program::{Function, Unit};
 
 /// The maximum number of instructions that are looked at in one function for the indices of all its gathers.
 const VECTOR_BUDGET: usize = 1 << 18;

@@ -8,7 +8,7 @@ use super::globals::Globals;
 use super::table::{Part, TypeTable};
 use super::value::Value;
 use crate::code::{Body, Image, Machine, Register, Symbol};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -21,7 +21,7 @@ const FUNCTIONS: usize = 4096;
 
 /// Infers the types of memory operands by BTF, raw or in an ELF file. Functions and variables are found by
 /// the symbols of the image.
-pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<TypeTable> {
+pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<TypeTable, Error> {
     let symbols = tallyline_debuginfo::symbols(btf)?;
     let prototypes = prototypes(image, &symbols);
     let parts = Split::new(image);

@@ -8,6 +8,9 @@ use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{MemberKind, Record, Type, TypeId, Types};
 use tallyline_debuginfo::program::UnitCache;
 
+/// Template arguments: names, and the global offsets of the DIEs of the types that they stand for.
+pub(crate) type Templates = std::rc::Rc<[(String, u64)]>;
+
 /// The maximum nesting depth of a type; real ones stay below thirty.
 const DEPTH_LIMIT: usize = 64;
 
@@ -353,7 +356,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         self.types().name(self.types().type_name(id)).starts_with(start)
     }
 
-    fn templates_of(&mut self, id: TypeId) -> tallyline_debuginfo::program::Templates {
+    fn templates_of(&mut self, id: TypeId) -> Templates {
         match (self.die_offset(id), &mut self.units) {
             (Some(place), Some(units)) => units.templates(place),
             _ => Default::default(),
@@ -454,7 +457,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     }
 
     /// Returns the template arguments of a variable's type.
-    pub(super) fn templates_of_variable(&mut self, ty: TypeId) -> tallyline_debuginfo::program::Templates {
+    pub(super) fn templates_of_variable(&mut self, ty: TypeId) -> Templates {
         let record = self.strip(ty);
         self.templates_of(record)
     }

@@ -28,5 +28,5 @@ pub enum Error {
     },
 }
 
-/// A result of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+/// A result of this crate; public signatures name the error.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

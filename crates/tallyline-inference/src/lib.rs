@@ -43,12 +43,13 @@ mod value_number;
 mod vector;
 
 pub use btf::infer_by_btf;
-pub use error::{Error, Result};
+pub use error::Error;
+pub(crate) use error::Result;
 pub use evidence::effective_address;
 pub use explain::{Explanation, Step};
 pub use field::members_of;
 pub use field::{field_path, place_text};
-pub use outcome::{Choice, Outcome, Pseudo, Reason, Typed, Within};
+pub use outcome::{Outcome, Pseudo, Reason, Typed, Within};
 pub use query::AddressQuery;
 pub use table::{Function as TableFunction, TypeTable};
 
@@ -103,7 +104,7 @@ pub fn infer(
     debug: Debug<'_>,
     companions: &dyn Companions,
     wanted: Wanted<'_>,
-) -> Result<TypeTable> {
+) -> Result<TypeTable, Error> {
     let ((parts, outside), warnings) = debug.with_debug_info(companions, |info| {
         Ok(match wanted {
             Wanted::All => (all(image, info), Vec::new()),
@@ -124,7 +125,7 @@ pub fn infer_queries(
     debug: Debug<'_>,
     companions: &dyn Companions,
     asked: &mut dyn Iterator<Item = AddressQuery>,
-) -> Result<TypeTable> {
+) -> Result<TypeTable, Error> {
     let ((parts, outside), warnings) =
         debug.with_debug_info(companions, |info| Ok(query::analyse(image, info, asked, |_| Vec::new())))?;
     TypeTable::join(parts, outside, warnings)
@@ -136,7 +137,7 @@ pub fn explain(
     debug: Debug<'_>,
     companions: &dyn Companions,
     address: u64,
-) -> Result<Option<Explanation>> {
+) -> Result<Option<Explanation>, Error> {
     let (explanation, _) = debug.with_debug_info(companions, |info| {
         let globals = Globals::new(info);
         let Some(unit) = globals.unit_at(address) else { return Ok(None) };

@@ -424,7 +424,7 @@ impl Catalog<'_, '_, '_> {
         let units = self.units.as_mut()?;
         let templates: Vec<_> = records.iter().map(|(place, _)| units.templates(*place)).collect();
         let only = |is_alike: fn(&(String, u64), &(String, u64)) -> bool| {
-            let is_made = |own: &tallyline_debuginfo::program::Templates| {
+            let is_made = |own: &crate::catalog::Templates| {
                 own.iter().any(|own| scopes.iter().any(|known| is_alike(own, known)))
             };
             let mut made = records.iter().zip(&templates).filter(|(_, own)| is_made(own));

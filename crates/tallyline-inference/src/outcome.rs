@@ -49,8 +49,8 @@ impl Typed {
     }
 
     /// Returns the alternative offset, if a condition chooses between two or a pair of registers is accessed.
-    pub fn or(&self) -> Option<Choice> {
-        self.or
+    pub fn or(&self) -> Option<u32> {
+        self.or.map(|other| other.offset)
     }
 
     /// Returns the access at the alternative offset, if there is one.
@@ -119,24 +119,14 @@ impl Typed {
 
 /// The alternative offset of an operand, where a condition chooses between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub(crate) struct Choice {
+    /// The offset of the first byte there.
     pub(crate) offset: u32,
+    /// The offset in the object that the base register points to, if known: with the contents of registers or the
+    /// address of the data, it tells which of the two places is accessed.
     pub(crate) start: Option<i32>,
     /// `true` if both places are accessed, by halves of one access: those of a pair of registers.
     pub(crate) both: bool,
-}
-
-impl Choice {
-    /// Returns the offset of the first byte there.
-    pub fn offset(&self) -> u32 {
-        self.offset
-    }
-
-    /// Returns the offset in the object that the base register points to, if known: with the contents of registers
-    /// or the address of the data, it tells which of the two places is accessed.
-    pub fn start(&self) -> Option<i32> {
-        self.start
-    }
 }
 
 /// Memory that has no type in the program, such as spills and constants.

@@ -11,7 +11,7 @@ use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, read};
 use tallyline_layout::print::pahole::{Printer, Style};
 use tallyline_layout::query::Effective;
-use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
+use tallyline_layout::reorganize::{Options, Reorganization, Reorganizer};
 
 const OF_C: &str = "\
 typedef int v16 __attribute__((vector_size(16))); typedef int v32 __attribute__((vector_size(32)));
@@ -84,7 +84,8 @@ fn assertions(types: &Types, packed: &[&str]) -> (String, usize) {
         assert_eq!(effective.is_packed(types, record), packed.contains(&&*name), "{name}");
         if !packed.contains(&&*name) {
             let outcome = reorganizer.propose(id);
-            let is_refused = matches!(outcome, Outcome::Refused(_)) && types.record(record).is_struct();
+            let is_refused =
+                matches!(outcome, Reorganization::Refused(_)) && types.record(record).is_struct();
             assert!(!is_refused, "{name}: {outcome:?}");
             let mut printer = Printer::new(types, Style::default());
             printer.print(id);
@@ -179,7 +180,7 @@ fn types_of_the_library_of_cpp_align_as_the_compiler_says_and_are_not_packed() {
                 .expect("memory");
             assert!(!effective.is_packed(&types, record), "{name}");
             let outcome = reorganizer.propose(id);
-            assert!(!matches!(outcome, Outcome::Refused(_)), "{compiler}, {name}: {outcome:?}");
+            assert!(!matches!(outcome, Reorganization::Refused(_)), "{compiler}, {name}: {outcome:?}");
             count += 1;
         }
         assert!(count > 30, "{count}");
@@ -232,7 +233,7 @@ fn atomics_that_clang_pads_lie_where_it_puts_them() {
         let reorganizer = Reorganizer::new(&types, Options::default());
         for name in [b"three".as_slice(), b"many"] {
             let outcome = reorganizer.propose(lookup::find(&types, name).expect("defined"));
-            assert!(!matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+            assert!(!matches!(outcome, Reorganization::Refused(_)), "{outcome:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{
-    Companion, Companions, Contents, Error, Request, Wanted, read, read_with, read_with_base,
+    Companion, Companions, Contents, Error, PointerTargets, Request, Wanted, read, read_with, read_with_base,
 };
 use tallyline_layout::print::pahole::{Printer, Style};
 use tallyline_layout::print::{html, json};
@@ -42,8 +42,13 @@ impl Numbers {
 fn use_it(bytes: &[u8]) {
     let named = Wanted::named(["nested", "arrays", "holes", "simple", "row_t", "signs"]);
     let plain = |wanted| Request { wanted, ..Request::default() };
-    let deep =
-        Request { inner: true, anonymous: true, positions: true, pointed_to: true, ..Request::default() };
+    let deep = Request {
+        inner: true,
+        anonymous: true,
+        positions: true,
+        pointer_targets: PointerTargets::Declarations,
+        ..Request::default()
+    };
     if let Ok(types) = read(bytes, &plain(Wanted::Records)) {
         in_other_formats(&types);
     }
@@ -70,7 +75,7 @@ fn use_it(bytes: &[u8]) {
         definitions.called(b"struct row_t");
         definitions.records();
         for (id, record) in lookup::distinct_records(&types) {
-            query::Flexible::new(&types).is_held(&types, record);
+            query::ends_flexibly(&types, types.record(record));
             query::count_members_of(&types, types.record(record), &[id]);
             query::pointer_members(&types, types.record(record), &[id]).count();
             query::first_biggest_member(&types, types.record(record));

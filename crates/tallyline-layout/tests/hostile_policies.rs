@@ -74,8 +74,8 @@ fn damaged_tables_are_read_or_refused() {
     for format in ["plain", "lines"] {
         for text in damaged(&data(&format!("tests/seeds/layout_table/{format}.rst")), 2000) {
             if let Ok(table) = Table::parse(&text) {
-                assert!(table.entries().len() <= text.lines().count());
-                check_table(&types, &table, 64);
+                let report = check_table(&types, &table, 64);
+                assert!(report.types() <= 1);
                 read += 1;
             }
         }

@@ -6,18 +6,18 @@ use tallyline_perf_data::spaces::{Dso, DsoId, DsoKind};
 
 /// The files of a profile, each open or with the reason why not.
 #[derive(Default)]
-pub struct Binaries {
+pub(crate) struct Binaries {
     pub(super) list: Vec<Option<Result<Arc<Program>, String>>>,
 }
 
 impl Binaries {
     /// Returns the open program of a file.
-    pub fn get(&self, dso: DsoId) -> Option<&Arc<Program>> {
+    pub(crate) fn get(&self, dso: DsoId) -> Option<&Arc<Program>> {
         self.list.get(dso.position())?.as_ref()?.as_ref().ok()
     }
 
     /// Returns the reason why a file's program could not be opened.
-    pub fn why_not(&self, dso: DsoId) -> Option<&str> {
+    pub(crate) fn why_not(&self, dso: DsoId) -> Option<&str> {
         self.list.get(dso.position())?.as_ref()?.as_ref().err().map(String::as_str)
     }
 }

@@ -1,7 +1,7 @@
 //! Reports: samples joined with the types of their operands and counted by sort keys.
 //!
-//! [`Profile`] holds what is kept of a recording; `resolve` and [`join`] add symbols, lines and operand types to its
-//! addresses; [`keys`] defines the columns of rows, [`aggregate`](mod@aggregate) counts them.
+//! A recording passes the stages of [`samples`] up to a [`Profile`]: loaded, located in open programs, typed, and with
+//! functions and lines. [`keys`] defines the columns of rows, [`aggregate`](mod@aggregate) counts them.
 //!
 //! # Guarantees
 //! Every sample is accounted for: typed, or with the reason why not.
@@ -18,7 +18,6 @@ mod binaries;
 mod counts;
 mod data_locations;
 mod demangle;
-mod error;
 pub mod evidence;
 pub mod filter;
 mod hierarchy;
@@ -45,9 +44,7 @@ mod unwind;
 mod vtables;
 
 pub use aggregate::{Row, Table, Weighing, aggregate};
-pub use binaries::Binaries;
 pub use counts::Counts;
-pub use error::{Error, Result};
 pub use filter::Filter;
 pub use hierarchy::{Node, hierarchy};
 pub use index::{JoinedId, PlaceId, SymbolId};

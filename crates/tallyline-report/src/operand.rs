@@ -33,7 +33,7 @@ pub struct Operand {
     /// The byte of the other place, if a condition chooses between two or both halves of a pair are accessed.
     pub or: Option<u64>,
     /// The node of a container that the type is a part of there.
-    pub within: Option<Within>,
+    pub(crate) within: Option<Within>,
     /// The path of the field there, such as `stats.rx`; empty where there is none.
     pub field: NameId,
     /// Type, offset and field as perf shows them: `struct order +0x3c (flags)`.
@@ -50,7 +50,7 @@ pub struct Operand {
 
 /// A container's node that contains a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Within {
+pub(crate) struct Within {
     /// The node's type.
     pub ty: JoinedId,
     /// Its name.
@@ -114,15 +114,15 @@ impl Reason {
 
 /// The types of all programs of a profile.
 #[derive(Debug, Default)]
-pub struct Joined {
+pub(crate) struct Joined {
     pub(crate) tables: FxHashMap<DsoId, TypeTable>,
     // the types that operands have: the file, and the type in its table
     types: Vec<(DsoId, TypeId)>,
     ids: FxHashMap<(DsoId, TypeId), JoinedId>,
     /// Samples that have a type by the address of their data, or by registers.
-    pub by_evidence: u64,
+    pub(crate) by_evidence: u64,
     /// The debug information that is missing, one line each.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Joined {
@@ -135,7 +135,7 @@ impl Joined {
     }
 
     /// Returns the types of a file that has debug information.
-    pub fn table(&self, dso: DsoId) -> Option<&TypeTable> {
+    pub(crate) fn table(&self, dso: DsoId) -> Option<&TypeTable> {
         self.tables.get(&dso)
     }
 
@@ -145,7 +145,7 @@ impl Joined {
     }
 
     /// Returns the table that a type is in, and the type.
-    pub fn get(&self, ty: JoinedId) -> Option<(&TypeTable, TypeId)> {
+    pub(crate) fn get(&self, ty: JoinedId) -> Option<(&TypeTable, TypeId)> {
         let (dso, id) = self.source(ty)?;
         Some((self.tables.get(&dso)?, id))
     }
@@ -160,7 +160,7 @@ pub(super) fn operand(names: &mut Names, table: &TypeTable, ty: JoinedId, typed:
         ty,
         name: names.intern(&name),
         offset: typed.offset().into(),
-        or: typed.or().map(|or| or.offset().into()),
+        or: typed.or().map(Into::into),
         within: None,
         field: names.intern(&field),
         text: names.intern(&text),

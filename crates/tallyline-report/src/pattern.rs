@@ -57,7 +57,7 @@ pub enum FoundBy {
 
 /// The names that a pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found<'n> {
+pub enum PatternMatch<'n> {
     /// At least one, and how they were found.
     Names(BTreeSet<&'n str>, FoundBy),
     /// None; the names that have it as a part, if there are several.
@@ -100,22 +100,22 @@ impl NamePattern {
     }
 
     /// Returns those of some names that the pattern matches.
-    pub fn find<'n>(&self, kind: NameKind, names: &BTreeSet<&'n str>) -> Found<'n> {
+    pub fn find<'n>(&self, kind: NameKind, names: &BTreeSet<&'n str>) -> PatternMatch<'n> {
         let select = |matches: &dyn Fn(&str) -> bool| -> BTreeSet<&'n str> {
             names.iter().copied().filter(|name| matches(name)).collect()
         };
         if let Some(name) = names.get(self.text.as_str()) {
-            return Found::Names([*name].into(), FoundBy::Name);
+            return PatternMatch::Names([*name].into(), FoundBy::Name);
         }
         let named = select(&|name| is_name(kind, name, &self.text));
         if !named.is_empty() {
-            return Found::Names(named, FoundBy::Name);
+            return PatternMatch::Names(named, FoundBy::Name);
         }
         if let Some(regex) = &self.regex {
             let found = select(&|name| regex.is_match(name) || regex.is_match(short(kind, name)));
             return match found.is_empty() {
-                true => Found::Nothing(Vec::new()),
-                false => Found::Names(found, FoundBy::Pattern),
+                true => PatternMatch::Nothing(Vec::new()),
+                false => PatternMatch::Names(found, FoundBy::Pattern),
             };
         }
         let templates = select(&|name| {
@@ -123,14 +123,14 @@ impl NamePattern {
             stem.len() < name.len() && is_name(kind, &stem, &self.text)
         });
         if matches!(kind, NameKind::Type | NameKind::Function) && !templates.is_empty() {
-            return Found::Names(templates, FoundBy::Template);
+            return PatternMatch::Names(templates, FoundBy::Template);
         }
         let parts =
             if self.text.is_empty() { BTreeSet::new() } else { select(&|name| name.contains(&self.text)) };
         match parts.len() {
-            0 => Found::Nothing(nearest(kind, &self.text, names)),
-            1 => Found::Names(parts, FoundBy::Part),
-            _ => Found::Ambiguous(parts),
+            0 => PatternMatch::Nothing(nearest(kind, &self.text, names)),
+            1 => PatternMatch::Names(parts, FoundBy::Part),
+            _ => PatternMatch::Ambiguous(parts),
         }
     }
 }
@@ -308,13 +308,13 @@ mod tests {
         "union a::b::order",
     ];
 
-    fn find(kind: NameKind, typed: &str, names: &[&'static str]) -> Found<'static> {
+    fn find(kind: NameKind, typed: &str, names: &[&'static str]) -> PatternMatch<'static> {
         NamePattern::parse(typed).expect("a pattern").find(kind, &names.iter().copied().collect())
     }
 
     fn found(typed: &str) -> (Vec<&'static str>, FoundBy) {
         match find(NameKind::Type, typed, &TYPES) {
-            Found::Names(names, by) => (names.into_iter().collect(), by),
+            PatternMatch::Names(names, by) => (names.into_iter().collect(), by),
             other => panic!("{typed}: {other:?}"),
         }
     }
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(found("struct o?der"), (vec!["struct order"], FoundBy::Pattern));
         assert_eq!(found("[hi]n[!a-s]"), (vec!["int"], FoundBy::Pattern));
         assert_eq!(found("/tree_node(_base|<int>)$/"), (vec![TYPES[6], TYPES[7]], FoundBy::Pattern));
-        assert_eq!(find(NameKind::Type, "x*", &TYPES), Found::Nothing(vec![]));
+        assert_eq!(find(NameKind::Type, "x*", &TYPES), PatternMatch::Nothing(vec![]));
         let wrong = NamePattern::parse("/a(b/").expect_err("a bracket is open");
         assert!(wrong.contains("a(b") && !wrong.contains('\n'), "{wrong}");
         assert!(NamePattern::parse("/a{1000}{1000}{1000}/").is_err(), "too large");
@@ -353,21 +353,21 @@ mod tests {
     fn a_part_counts_if_one_name_has_it_and_else_the_names_are_told() {
         assert_eq!(found("node_ba"), (vec![TYPES[7]], FoundBy::Part));
         match find(NameKind::Type, "rde", &TYPES) {
-            Found::Ambiguous(names) => assert_eq!(names.len(), 3),
+            PatternMatch::Ambiguous(names) => assert_eq!(names.len(), 3),
             other => panic!("{other:?}"),
         }
         assert_eq!(
             find(NameKind::Type, "ordre", &TYPES),
-            Found::Nothing(vec!["struct order", "union a::b::order"])
+            PatternMatch::Nothing(vec!["struct order", "union a::b::order"])
         );
-        assert_eq!(find(NameKind::Type, "", &TYPES), Found::Nothing(vec![]));
+        assert_eq!(find(NameKind::Type, "", &TYPES), PatternMatch::Nothing(vec![]));
     }
 
     #[test]
     fn files_are_found_with_and_without_folders() {
         let files = ["/usr/lib/libc.so.6", "/opt/libc.so.6", "[kernel.kallsyms]"];
         let names = |typed| match find(NameKind::File, typed, &files) {
-            Found::Names(names, _) => names.into_iter().collect::<Vec<_>>(),
+            PatternMatch::Names(names, _) => names.into_iter().collect::<Vec<_>>(),
             other => panic!("{typed}: {other:?}"),
         };
         assert_eq!(names("libc.so.6"), ["/opt/libc.so.6", "/usr/lib/libc.so.6"]);

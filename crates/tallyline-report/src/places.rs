@@ -8,7 +8,7 @@ use tallyline_perf_data::spaces::{AddressSpaces, DsoId, DsoKind, ResolvedAddress
 
 /// The part of an instruction that samples are charged to, or the reason why they are charged to none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PlaceKind {
+pub(crate) enum PlaceKind {
     /// The instruction, by its first operand in memory.
     #[default]
     Instruction,
@@ -34,7 +34,7 @@ pub struct Place {
     /// The process, where the code has no file.
     pub pid: Option<i32>,
     /// The part that samples are charged to.
-    pub kind: PlaceKind,
+    pub(crate) kind: PlaceKind,
 }
 
 /// The function and source line of a place.

@@ -6,8 +6,11 @@ use super::info::RecordingInfo;
 use super::names::NameId;
 use super::operand::{Joined, Outcome};
 use super::places::{Place, Resolved};
+use super::programs::Program;
 use super::samples::{Charges, Operands, SampleGroup, Samples};
 use super::skid::{CallCounts, EventShift, FusionRules, Rule, Skid};
+use std::sync::Arc;
+use tallyline_inference::TypeTable;
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_perf_data::spaces::{Dso, DsoId};
 
@@ -52,9 +55,14 @@ impl Profile {
         &self.samples.groups
     }
 
-    /// Returns the programs of its files.
-    pub fn binaries(&self) -> &Binaries {
-        &self.binaries
+    /// Returns the open program of a file.
+    pub fn program(&self, dso: DsoId) -> Option<&Arc<Program>> {
+        self.binaries.get(dso)
+    }
+
+    /// Returns the reason why a file's program could not be opened.
+    pub fn why_not(&self, dso: DsoId) -> Option<&str> {
+        self.binaries.why_not(dso)
     }
 
     /// Returns the files, in the order of their ids.
@@ -103,8 +111,23 @@ impl Profile {
     }
 
     /// Returns the types of all programs.
-    pub fn joined(&self) -> &Joined {
+    pub(crate) fn joined(&self) -> &Joined {
         &self.operands.joined
+    }
+
+    /// Returns the types of a file that has debug information.
+    pub fn type_table(&self, dso: DsoId) -> Option<&TypeTable> {
+        self.operands.joined.table(dso)
+    }
+
+    /// Returns the number of samples that have a type by the address of their data, or by registers.
+    pub fn by_evidence(&self) -> u64 {
+        self.operands.joined.by_evidence
+    }
+
+    /// Returns notes about missing debug information, one line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.operands.joined.warnings
     }
 
     /// Returns a function or variable.

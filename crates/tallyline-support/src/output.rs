@@ -70,11 +70,11 @@ impl Color {
 /// minutes are spent. What a file held is there until all of the new is: see [`Replacement`]. `-` is
 /// standard output. Colours go into a file only with `--color always`.
 pub struct Output {
-    place: Place,
+    place: Destination,
     name: String,
 }
 
-enum Place {
+enum Destination {
     Stdout(ColorChoice),
     File { path: PathBuf, open: Option<Replacement>, colors: bool },
 }
@@ -83,18 +83,24 @@ impl Output {
     /// Opens the file, or standard output where there is none.
     pub fn open(path: Option<&Path>, color: Color) -> Result<Self> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-            return Ok(Output { place: Place::Stdout(stdout_choice(color)), name: "standard output".into() });
+            return Ok(Output {
+                place: Destination::Stdout(stdout_choice(color)),
+                name: "standard output".into(),
+            });
         };
         let name = path.display().to_string();
         let open = Replacement::check(path).with_context(|| format!("cannot write {name}"))?;
-        Ok(Output { place: Place::File { path: path.into(), open, colors: color == Color::Always }, name })
+        Ok(Output {
+            place: Destination::File { path: path.into(), open, colors: color == Color::Always },
+            name,
+        })
     }
 
     /// Returns whether results may have colours.
     pub fn has_colors(&self) -> bool {
         match &self.place {
-            Place::Stdout(choice) => *choice != ColorChoice::Never,
-            Place::File { colors, .. } => *colors,
+            Destination::Stdout(choice) => *choice != ColorChoice::Never,
+            Destination::File { colors, .. } => *colors,
         }
     }
 
@@ -103,8 +109,8 @@ impl Output {
         let Output { place, name } = self;
         let written = || -> Result<()> {
             match place {
-                Place::Stdout(choice) => shown(choice, write),
-                Place::File { path, open, colors } => {
+                Destination::Stdout(choice) => shown(choice, write),
+                Destination::File { path, open, colors } => {
                     let mut file = open.map_or_else(|| Replacement::create(&path), Ok)?;
                     match colors {
                         true => buffered(&mut file, write)?,

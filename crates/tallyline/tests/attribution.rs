@@ -83,11 +83,11 @@ fn is_fused_by_intel(pair: &FusiblePair) -> bool {
     use FlagOperation::{Add, And, Cmp, Dec, Inc, Sub, Test};
     use JumpCondition::{Carry, Signed, Zero};
     let has_form = matches!(
-        pair.producer().operands(),
+        pair.operands(),
         OperandForm::Registers | OperandForm::Immediate | OperandForm::Memory | OperandForm::RelativeMemory
     );
     has_form
-        && match pair.producer().operation() {
+        && match pair.operation() {
             Test | And => true,
             Cmp | Add | Sub => matches!(pair.condition(), Zero | Carry | Signed),
             Inc | Dec => matches!(pair.condition(), Zero | Signed),
@@ -104,7 +104,7 @@ fn move_behind_pairs(program: &Path, counts: &mut BTreeMap<u64, u64>) -> u64 {
         let range = function.address()..function.address() + function.size();
         let body = Body::decode(&image, std::slice::from_ref(&range), function.address());
         let jumps = (0..body.instructions().len())
-            .filter(|position| body.pair_at(*position).is_some_and(|at| is_fused_by_intel(&at.pair())));
+            .filter(|position| body.pair_at(*position).is_some_and(|pair| is_fused_by_intel(&pair)));
         for jump in jumps.map(|position| &body.instructions()[position]) {
             let (address, Flow::Branch(taken)) = (jump.address(), jump.flow()) else { continue };
             // offsets in these programs are addresses

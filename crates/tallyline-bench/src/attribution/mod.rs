@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tallyline_report::pattern::{Found, NameKind, NamePattern};
+use tallyline_report::pattern::{NameKind, NamePattern, PatternMatch};
 use tallyline_support::output::{Color, Output};
 use truth::{SHAPES, Shape, Truth};
 use verdict::Verdict;
@@ -145,12 +145,12 @@ fn selected(options: &Options) -> Result<Vec<&'static Shape>> {
     let mut named: BTreeSet<&str> = BTreeSet::new();
     for pattern in &options.shapes {
         match pattern.find(NameKind::Event, &all) {
-            Found::Names(names, _) => named.extend(names),
-            Found::Ambiguous(names) => {
+            PatternMatch::Names(names, _) => named.extend(names),
+            PatternMatch::Ambiguous(names) => {
                 let names: Vec<&str> = names.into_iter().collect();
                 bail!("no shape is named {pattern}; these have it in their names: {}", names.join(", "))
             }
-            Found::Nothing(_) => bail!("no shape is named {pattern}; --list shows them"),
+            PatternMatch::Nothing(_) => bail!("no shape is named {pattern}; --list shows them"),
         }
     }
     Ok(SHAPES.iter().filter(|shape| options.shapes.is_empty() || named.contains(shape.name)).collect())

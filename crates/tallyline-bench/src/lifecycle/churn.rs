@@ -3,7 +3,7 @@
 use super::super::report::{Bound, Case, Report, Scale, Target};
 use super::super::sides::{Calls, Side};
 use super::super::{Context, machine, os, runner};
-use super::ways::{Atomics, CPUS, Fixed, Lazy, Lines, Locked, Way};
+use super::ways::{Atomics, CPUS, Fixed, FlowMethod, Lazy, Lines, Locked};
 use anyhow::{Result, anyhow, ensure};
 use statctr::PerCpu;
 use std::hint::black_box;
@@ -82,7 +82,7 @@ type Published<F> = RwLock<Vec<Arc<Vec<F>>>>;
 
 /// Threads that create flows, each written by a made-up CPU, while one more thread reads what is
 /// there; then all are read, and freed.
-fn alive<W: Way>(way: &W, cpus: &[usize], flows: usize) -> Result<Run> {
+fn alive<W: FlowMethod>(way: &W, cpus: &[usize], flows: usize) -> Result<Run> {
     let published: Published<W::Flow> = RwLock::default();
     let stop = AtomicBool::new(false);
     let share = flows / cpus.len() / BATCH * BATCH;
@@ -130,7 +130,7 @@ fn alive<W: Way>(way: &W, cpus: &[usize], flows: usize) -> Result<Run> {
 }
 
 /// Creates flows on `cpu`, each written by a random one of the CPUs `made_up`.
-fn create<W: Way>(
+fn create<W: FlowMethod>(
     way: &W,
     published: &Published<W::Flow>,
     cpu: usize,
@@ -155,7 +155,7 @@ fn create<W: Way>(
 }
 
 /// Reads a batch now and then.
-fn read_on<W: Way>(way: &W, published: &Published<W::Flow>, stop: &AtomicBool) {
+fn read_on<W: FlowMethod>(way: &W, published: &Published<W::Flow>, stop: &AtomicBool) {
     let mut turn = 0usize;
     while !stop.load(Ordering::Relaxed) {
         let batch = {
@@ -192,7 +192,7 @@ fn one_at_a_time(context: &Context, report: &mut Report, threads: usize) -> Resu
     Ok(())
 }
 
-fn single<W: Way + 'static>(way: W) -> Box<dyn Side> {
+fn single<W: FlowMethod + 'static>(way: W) -> Box<dyn Side> {
     Box::new(Calls(move |_thread, n| {
         for time in 0..n {
             // without memory there is nothing to measure

@@ -4,7 +4,7 @@ use super::super::report::{Case, Report, Scale};
 use super::super::sides::looped::opaque;
 use super::super::sides::{Calls, Side};
 use super::super::{Context, runner};
-use super::ways::{Atomics, Fixed, Lazy, Locked, Way};
+use super::ways::{Atomics, Fixed, FlowMethod, Lazy, Locked};
 use anyhow::Result;
 use statctr::{PerCpu, PerNode};
 
@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn add<W: Way + 'static>(
+fn add<W: FlowMethod + 'static>(
     sides: &mut Vec<(String, Box<dyn Side>)>,
     name: &str,
     way: impl Fn() -> Result<W>,

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 pub(super) const CPUS: usize = 64;
 
 /// A way to keep flows.
-pub(super) trait Way: Sync {
+pub(super) trait FlowMethod: Sync {
     /// A flow's statistics.
     type Flow: Send + Sync;
 
@@ -115,7 +115,7 @@ impl Impersonating for statctr::PerNode {
     }
 }
 
-impl<S: Impersonating> Way for Lazy<S> {
+impl<S: Impersonating> FlowMethod for Lazy<S> {
     type Flow = LazyGroup<S>;
 
     fn create(&self) -> Result<Self::Flow> {
@@ -182,7 +182,7 @@ impl Fixed {
     }
 }
 
-impl Way for Fixed {
+impl FlowMethod for Fixed {
     type Flow = Group;
 
     fn create(&self) -> Result<Group> {
@@ -252,7 +252,7 @@ const MALLOC: usize = 16;
 /// `per-cpu-lines`: a line for each CPU, allocated and written up front.
 pub(super) struct Lines;
 
-impl Way for Lines {
+impl FlowMethod for Lines {
     type Flow = Box<[Line]>;
 
     fn create(&self) -> Result<Self::Flow> {
@@ -291,7 +291,7 @@ impl Way for Lines {
 /// `lock`: one lock for each object, as Open vSwitch had it before.
 pub(super) struct Locked;
 
-impl Way for Locked {
+impl FlowMethod for Locked {
     type Flow = Box<Mutex<[u64; 4]>>;
 
     fn create(&self) -> Result<Self::Flow> {
@@ -330,7 +330,7 @@ impl Way for Locked {
 /// `atomics`: a line of atomic words.
 pub(super) struct Atomics;
 
-impl Way for Atomics {
+impl FlowMethod for Atomics {
     type Flow = Box<Line>;
 
     fn create(&self) -> Result<Self::Flow> {

@@ -43,7 +43,7 @@ pub(crate) fn read(bytes: &[u8], base: Option<&[u8]>, request: &Request) -> Resu
     match &request.wanted {
         // a base is decoded whole, and small is what goes on from it
         Wanted::Named(names) | Wanted::First(names) if base.is_none() && names.len() <= FEW => {
-            decoder.decode_named(names, request.pointed_to, &mut types)?
+            decoder.decode_named(names, request.pointer_targets, &mut types)?
         }
         _ => {
             match base.is_none().then(|| decoder.decode_by_offsets()).flatten() {

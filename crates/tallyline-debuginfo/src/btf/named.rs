@@ -2,6 +2,7 @@
 //! ones need. What is only pointed to is read for its name, as from DWARF.
 
 use super::decode::{Decoder, Entry, kind};
+use crate::PointerTargets;
 use crate::error::Result;
 use crate::model::{Type, TypeId, Types};
 
@@ -20,8 +21,7 @@ struct Needs {
     // by id
     known: Vec<Need>,
     pending: Vec<(TypeId, Need)>,
-    // whether of a typedef that is only pointed to it is needed what it stands for
-    pointed_to: bool,
+    pointer_targets: PointerTargets,
 }
 
 impl Needs {
@@ -37,12 +37,12 @@ impl Needs {
 }
 
 impl Decoder<'_> {
-    /// Appends a place for every type, and reads those that are called so, and what they need; of what is
-    /// only pointed to, with `pointed_to`, also what typedefs stand for.
+    /// Appends a place for every type, and reads those of these names and the types that they need; those that are
+    /// only pointed to as far as `pointer_targets` says.
     pub(super) fn decode_named(
         mut self,
         names: &[Vec<u8>],
-        pointed_to: bool,
+        pointer_targets: PointerTargets,
         types: &mut Types,
     ) -> Result<()> {
         let mut starts = vec![0];
@@ -64,7 +64,7 @@ impl Decoder<'_> {
             types.push(ty)?;
         }
         let known = vec![Need::Nothing; types.len()];
-        let mut needs = Needs { known, pending: Vec::new(), pointed_to };
+        let mut needs = Needs { known, pending: Vec::new(), pointer_targets };
         if let Some(void) = needs.known.first_mut() {
             *void = Need::Layout;
         }
@@ -92,7 +92,9 @@ impl Decoder<'_> {
             Type::Pointer { to, .. } => needs.add(to, Need::Name),
             Type::Array(array) => needs.add(types.array(array).of, need),
             Type::Qualified { of, .. } | Type::Annotated { of } => needs.add(of, need),
-            Type::Typedef { of, .. } if need == Need::Layout || needs.pointed_to => {
+            Type::Typedef { of, .. }
+                if need == Need::Layout || needs.pointer_targets > PointerTargets::Names =>
+            {
                 needs.add(of, Need::Layout);
             }
             Type::Typedef { name, .. } => return Ok(Type::Typedef { name, of: TypeId::VOID }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// An entry that defines a wanted type.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundDie {
     pub(super) unit: usize,
     pub(super) place: GlobalDieOffset,
     pub(super) top_level: bool,
@@ -20,9 +20,9 @@ pub(super) struct Found {
     pub(super) key: (u64, u64),
 }
 
-impl Default for Found {
-    fn default() -> Found {
-        Found {
+impl Default for FoundDie {
+    fn default() -> FoundDie {
+        FoundDie {
             unit: 0,
             place: GlobalDieOffset::default(),
             top_level: true,

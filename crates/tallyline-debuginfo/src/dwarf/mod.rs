@@ -59,7 +59,7 @@ use crate::elf::{File, Naming};
 use crate::error::{Error, Result};
 use crate::model::{Origin, Types};
 use definitions::Definitions;
-use found::Found;
+use found::FoundDie;
 use lists::LocationListSection;
 use load::{Classes, Loaded, Loader};
 use object::ReadRef;
@@ -70,7 +70,7 @@ use sections::{Reading, Sections};
 use source::{Role, Source};
 use std::ops::ControlFlow;
 use units::Units;
-use windows::{Outcome, Windows};
+use windows::{Windows, WindowsResult};
 
 /// Reads the wanted types of an ELF file with DWARF, and of the files that belong to it.
 pub(crate) fn read<'a, R: ReadRef<'a>>(
@@ -101,8 +101,8 @@ pub(crate) fn read_parts<'a, R: ReadRef<'a>>(
     each: &mut dyn FnMut(Types) -> ControlFlow<()>,
 ) -> Result<()> {
     match windows::read(file, naming, request, Windows::default(), each)? {
-        Outcome::Done => Ok(()),
-        Outcome::From(start) => {
+        WindowsResult::Done => Ok(()),
+        WindowsResult::From(start) => {
             let _ = each(read_whole(file, naming, request, companions, start)?);
             Ok(())
         }
@@ -215,7 +215,7 @@ fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Type
 fn load_found(
     units: &Units<'_>,
     request: &Request,
-    found: &[Found],
+    found: &[FoundDie],
     parts: Parts,
     classes: Classes<'_>,
 ) -> Result<Vec<Loaded>> {
@@ -237,7 +237,7 @@ enum Parts {
 const FEW: usize = 256;
 
 /// Cuts what was found into parts for the workers.
-fn chunks(found: &[Found], parts: Parts) -> Vec<&[Found]> {
+fn chunks(found: &[FoundDie], parts: Parts) -> Vec<&[FoundDie]> {
     let workers = rayon::current_num_threads();
     let size = found.len().div_ceil(workers * 4).max(64);
     let most = match parts {
@@ -270,8 +270,8 @@ mod tests {
     #[test]
     fn what_was_found_is_cut_between_units_and_evenly_only_where_that_is_asked_for() {
         let units = [10, 5000, 1, 1, 300, 0, 70];
-        let of_unit = |(unit, count)| std::iter::repeat_n(Found { unit, ..Found::default() }, count);
-        let found: Vec<Found> = units.into_iter().enumerate().flat_map(of_unit).collect();
+        let of_unit = |(unit, count)| std::iter::repeat_n(FoundDie { unit, ..FoundDie::default() }, count);
+        let found: Vec<FoundDie> = units.into_iter().enumerate().flat_map(of_unit).collect();
         for parts in [Parts::OfUnits, Parts::Even] {
             let chunks = chunks(&found, parts);
             assert_eq!(chunks.iter().map(|chunk| chunk.len()).sum::<usize>(), found.len());

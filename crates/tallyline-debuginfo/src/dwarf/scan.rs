@@ -3,7 +3,7 @@
 use super::contents::Contents;
 use super::definitions::Definitions;
 use super::entry::{Entries, Entry, Interest, Step};
-use super::found::Found;
+use super::found::FoundDie;
 use super::hash::{Hash, hash_member};
 use super::offset::GlobalDieOffset;
 use super::outlines::{Outlines, UnitClasses};
@@ -72,7 +72,7 @@ pub(super) type KnownKeys = FxHashSet<(u64, u64)>;
 #[derive(Default)]
 pub(super) struct Scanned {
     /// The wanted types, in the order of the file.
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<FoundDie>,
     /// The classes of C++ that were met, where they were asked for.
     pub(super) classes: UnitClasses,
     /// The definitions of C++ classes that were not known before, if they were asked for.
@@ -115,7 +115,7 @@ pub(super) fn scan(units: &Units<'_>, request: &Request, before: PriorScan<'_>) 
             for more in part.found {
                 match seen.entry(more.key) {
                     hash_map::Entry::Occupied(known) => {
-                        let known: &mut Found = &mut all.found[*known.get()];
+                        let known: &mut FoundDie = &mut all.found[*known.get()];
                         known.definitions = known.definitions.saturating_add(more.definitions);
                     }
                     hash_map::Entry::Vacant(new) => {
@@ -251,7 +251,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         place: GlobalDieOffset,
         entries: &mut Entries<'_, 'a>,
         entry: &mut Entry<'a>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<FoundDie>> {
         if entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature) {
             entries.skip_children(entry)?;
             return Ok(None);
@@ -271,7 +271,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
             }
         }
         let key = if self.exact && named { self.key_with_content(hash, place)? } else { hash.key() };
-        Ok(Some(Found { unit, place, named, key, ..Found::default() }))
+        Ok(Some(FoundDie { unit, place, named, key, ..FoundDie::default() }))
     }
 
     /// Finds the types of given names, wherever they are.
@@ -291,7 +291,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
             let declared = entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
             if !declared && let Some(index) = sought.find(b"", name) {
                 let key = self.key_of_named(sought, index, b"", place)?;
-                self.add(Found { unit, place, top_level: depth == 1, key, ..Found::default() });
+                self.add(FoundDie { unit, place, top_level: depth == 1, key, ..FoundDie::default() });
             }
         }
         Ok(())
@@ -325,7 +325,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         entry.string(self.units, unit, context, constants::DW_AT_name)
     }
 
-    pub(super) fn add(&mut self, found: Found) {
+    pub(super) fn add(&mut self, found: FoundDie) {
         if !self.knows(found.key) {
             self.seen.insert(found.key, self.result.found.len());
             self.result.found.push(found);

@@ -2,7 +2,7 @@
 //! others, those without a name, and enumerations by their constants.
 
 use super::entry::{Entries, Entry, Step};
-use super::found::Found;
+use super::found::FoundDie;
 use super::hash::Hash;
 use super::offset::GlobalDieOffset;
 use super::scan::{Scanner, walk_children};
@@ -81,7 +81,7 @@ impl Scanner<'_, '_> {
         let found = self.record(unit, context, item.place, &mut entries, &mut entry)?;
         if let Some(found) = found.filter(|found| found.named || request.anonymous) {
             let alias = if found.named { None } else { aliases.get(&item.place).copied() };
-            self.add(Found { top_level: item.is_global, alias, ..found });
+            self.add(FoundDie { top_level: item.is_global, alias, ..found });
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Scanner<'_, '_> {
             if has_it {
                 let (named, top_level) = (name.is_some(), depth == 1);
                 let key = hash.key();
-                self.add(Found { unit, place, top_level, named, key, ..Found::default() });
+                self.add(FoundDie { unit, place, top_level, named, key, ..FoundDie::default() });
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The first pass over units whose language declares types in namespaces and in other types.
 
 use super::entry::{Entries, Entry, Interest, Step};
-use super::found::Found;
+use super::found::FoundDie;
 use super::hash::{Hash, hash_member};
 use super::offset::GlobalDieOffset;
 use super::scan::{NameMatcher, Scanner};
@@ -66,7 +66,7 @@ impl<'a> Scanner<'_, 'a> {
             };
             if !self.knows(key) {
                 let path = scopes.path_of(declared);
-                self.add(Found { unit, place, top_level, path, key, ..Found::default() });
+                self.add(FoundDie { unit, place, top_level, path, key, ..FoundDie::default() });
             }
         }
         if let Some(outlines) = self.before.outlines.filter(|_| context.is_cpp()) {
@@ -111,13 +111,13 @@ impl<'a> Scanner<'_, 'a> {
             let path = scopes.path_of(ty.declared);
             if let Some(index) = sought.find(path.as_deref().unwrap_or_default(), name) {
                 let (place, top_level) = (ty.place, ty.depth == 1);
-                found.push((index, Found { unit, place, top_level, path, ..Found::default() }));
+                found.push((index, FoundDie { unit, place, top_level, path, ..FoundDie::default() }));
             }
         })?;
         for (index, found) in found {
             let path = found.path.as_deref().unwrap_or_default();
             let key = self.key_of_named(sought, index, path, found.place)?;
-            self.add(Found { key, ..found });
+            self.add(FoundDie { key, ..found });
         }
         Ok(())
     }

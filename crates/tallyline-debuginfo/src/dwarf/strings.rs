@@ -70,7 +70,8 @@ const LONG: usize = 1 << 20;
 const PROBES: usize = 16;
 
 impl<'a> RequestedStrings<'a> {
-    /// Reads the section once, as a disk gives that in order in no time, and one by one never.
+    /// Creates the table, after reading the section once to warm the page cache: sequential reads are cheap, random ones
+    /// are not.
     fn new(part: &'a Part<'a>, size: usize) -> Result<RequestedStrings<'a>> {
         let mut piece = vec![0; PIECE];
         let mut offset = 0;

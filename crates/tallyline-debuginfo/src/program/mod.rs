@@ -17,7 +17,7 @@ pub use location::{Holder, Piece};
 pub use ranges::Ranges;
 pub use sources::unit_sources;
 pub use unit::{Enclosing, Fixed, GO, Global, GoTypes, PartOf, RUST, Subprogram, Unit, is_room_name};
-pub use unit_cache::{Templates, UnitCache};
+pub use unit_cache::UnitCache;
 
 /// The number of registers whose locations are followed: general ones, and on x86-64 the first vector registers,
 /// where compilers park pointers. DWARF's numbering.

@@ -14,7 +14,7 @@ const GO_ELEMENT: DwAt = DwAt(0x2902);
 const ORIGINS_LIMIT: usize = 16;
 
 /// Template arguments: names and global offsets of the types that they stand for.
-pub type Templates = Rc<[(String, u64)]>;
+type Templates = Rc<[(String, u64)]>;
 
 /// Cache of open units and of what was read of their DIEs.
 pub struct UnitCache<'i, 'u, 'a> {
@@ -126,8 +126,9 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         place
     }
 
-    /// Returns the template arguments of a type or a function.
-    pub fn templates(&mut self, place: u64) -> Templates {
+    /// Returns the template arguments of a type or a function: names, and the global offsets of the DIEs of the types
+    /// that they stand for.
+    pub fn templates(&mut self, place: u64) -> Rc<[(String, u64)]> {
         if let Some(known) = self.templates.get(&place) {
             return known.clone();
         }

@@ -13,7 +13,7 @@ use super::Debug;
 use super::query::{AddressQuery, analyse};
 use super::table::TypeTable;
 use crate::code::Image;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use file::CachedTables;
 use std::fs::File;
 use tallyline_debuginfo::Companions;
@@ -56,7 +56,7 @@ pub fn infer_cached(
     companions: &dyn Companions,
     asked: &mut dyn Iterator<Item = AddressQuery>,
     store: &dyn Store,
-) -> Result<TypeTable> {
+) -> Result<TypeTable, Error> {
     let request = Request { image, debug, companions, store };
     let mut all = AddressQuery::default();
     let mut noted = asked.inspect(|asked| all.add(asked));

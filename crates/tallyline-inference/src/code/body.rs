@@ -1,7 +1,7 @@
 //! The control-flow graph of one function.
 
 use super::aarch64;
-use super::fusion::{FusiblePair, FusionRole, PairAt};
+use super::fusion::{FusiblePair, FusionRole};
 use super::image::{Image, Machine};
 use super::implicit_edges::{self, CfgEdge};
 use super::instruction::{Effect, Flow, Instruction, Memory};
@@ -183,20 +183,17 @@ impl Body {
         }
     }
 
-    /// Returns the pair whose jump is the instruction at a position; none where control can come to the jump
-    /// without the instruction in front of it.
-    pub fn pair_at(&self, jump: usize) -> Option<PairAt> {
+    /// Returns the pair of the jump at a position and the instruction in front of it; `None` where control can come
+    /// to the jump without that instruction.
+    pub fn pair_at(&self, jump: usize) -> Option<FusiblePair> {
         let instructions = self.instructions();
         let FusionRole::Jump(condition) = instructions.get(jump)?.fusion else { return None };
         let producer = jump.checked_sub(1)?;
         let FusionRole::Producer(first) = instructions[producer].fusion else { return None };
         let is_adjacent = instructions[producer].end() == instructions[jump].address;
         let is_entered_alone = self.block_of(producer) != self.block_of(jump);
-        (is_adjacent && !is_entered_alone && instructions[producer].flow == Flow::Next).then_some(PairAt {
-            pair: FusiblePair { producer: first, condition },
-            producer,
-            jump,
-        })
+        (is_adjacent && !is_entered_alone && instructions[producer].flow == Flow::Next)
+            .then_some(FusiblePair { producer: first, condition })
     }
 
     /// Returns the targets of indirect jumps through jump tables, by the position of the jump.

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The role that an instruction can take in a macro-fused pair: flag producer or jump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FusionRole {
+pub(crate) enum FusionRole {
     /// Not part of such a pair.
     #[default]
     None,
@@ -19,21 +19,9 @@ pub enum FusionRole {
 
 /// A flag-setting operation with the form of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FlagProducer {
+pub(crate) struct FlagProducer {
     pub(crate) operation: FlagOperation,
     pub(crate) operands: OperandForm,
-}
-
-impl FlagProducer {
-    /// Returns the operation.
-    pub fn operation(&self) -> FlagOperation {
-        self.operation
-    }
-
-    /// Returns the form of its operands.
-    pub fn operands(&self) -> OperandForm {
-        self.operands
-    }
 }
 
 /// A flag-setting operation that some CPU fuses with a jump.
@@ -94,12 +82,17 @@ impl FusiblePair {
         FusiblePair { producer: FlagProducer { operation, operands }, condition }
     }
 
-    /// Returns the first instruction.
-    pub fn producer(&self) -> FlagProducer {
-        self.producer
+    /// Returns the operation of the first instruction.
+    pub fn operation(&self) -> FlagOperation {
+        self.producer.operation
     }
 
-    /// Returns the flags that the second reads.
+    /// Returns the form of the first instruction's operands.
+    pub fn operands(&self) -> OperandForm {
+        self.producer.operands
+    }
+
+    /// Returns the flags that the jump reads.
     pub fn condition(&self) -> JumpCondition {
         self.condition
     }
@@ -133,26 +126,5 @@ impl fmt::Display for FusiblePair {
             JumpCondition::Other => "js",
         };
         write!(out, "{operation} {operands} + {jump}")
-    }
-}
-
-/// A pair in a function: its instructions by position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PairAt {
-    pub(crate) pair: FusiblePair,
-    pub(crate) producer: usize,
-    /// The position of the jump.
-    pub(crate) jump: usize,
-}
-
-impl PairAt {
-    /// Returns the kind of pair.
-    pub fn pair(&self) -> FusiblePair {
-        self.pair
-    }
-
-    /// Returns the position of the first instruction.
-    pub fn producer(&self) -> usize {
-        self.producer
     }
 }

@@ -75,7 +75,7 @@ impl Segment {
 
 /// The error of a query that needs local symbols of a file that may have lost them to `strip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SymbolsMissing;
+pub(crate) struct SymbolsMissing;
 
 /// The maximum number of symbols before an address that are searched for one that covers it.
 const SYMBOLS_LOOKED_AT: usize = 16;
@@ -109,12 +109,12 @@ pub struct Image {
 
 impl Image {
     /// Reads the needed parts of an open file.
-    pub fn read(file: &std::fs::File) -> Result<Image> {
+    pub fn read(file: &std::fs::File) -> Result<Image, Error> {
         Image::new(&object::ReadCache::new(file), Some(file))
     }
 
     /// Parses a file in memory.
-    pub fn parse(bytes: &[u8]) -> Result<Image> {
+    pub fn parse(bytes: &[u8]) -> Result<Image, Error> {
         Image::new(bytes, None)
     }
 
@@ -214,7 +214,7 @@ impl Image {
     }
 
     /// Returns the bytes of a section; `None` if there is no such section.
-    pub fn section(file: &std::fs::File, name: &str) -> Result<Option<Vec<u8>>> {
+    pub fn section(file: &std::fs::File, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let data = object::ReadCache::new(file);
         let program = |error: object::Error| Error::Program(error.to_string());
         let elf: ElfFile64<'_, object::Endianness, _> = ElfFile64::parse(&data).map_err(program)?;
@@ -269,7 +269,7 @@ impl Image {
     }
 
     /// Returns the bytes from an address on, at most up to the end of its region.
-    pub fn bytes(&self, address: u64, most: usize) -> Option<(&Region, Cow<'_, [u8]>)> {
+    pub(crate) fn bytes(&self, address: u64, most: usize) -> Option<(&Region, Cow<'_, [u8]>)> {
         let region = self.region(address)?;
         Some((region, region.bytes(address - region.address, most)?))
     }
@@ -346,7 +346,7 @@ impl Image {
 
     /// Returns the symbol of the variable that covers an address, provided that the symbols name all variables; an
     /// error if some may be missing.
-    pub fn variable_at(&self, address: u64) -> std::result::Result<Option<&Symbol>, SymbolsMissing> {
+    pub(crate) fn variable_at(&self, address: u64) -> std::result::Result<Option<&Symbol>, SymbolsMissing> {
         let symbols = self.stripped.as_ref().unwrap_or(&self.symbols).sorted_symbols();
         if !symbols.has_locals {
             return Err(SymbolsMissing);

@@ -279,7 +279,7 @@ pub enum ComparisonOperand {
 
 /// The condition of a branch, by the comparison that set the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub(crate) enum Condition {
     /// The operands are equal, or have no bit in common.
     Equal,
     /// The left operand is less, unsigned.
@@ -410,20 +410,10 @@ impl Instruction {
         self.flow
     }
 
-    /// Returns the condition of a branch or conditional move, if it tests the result of a comparison.
-    pub fn condition(&self) -> Option<Condition> {
-        self.condition
-    }
-
     /// Returns the memory operand; of two, the one that is read, because the instruction can wait for it. The other
     /// is [`Body::second_operand`](super::Body::second_operand).
     pub fn memory(&self) -> Option<&Memory> {
         self.memory.as_ref()
-    }
-
-    /// Returns the part that it can take in a macro-fused pair.
-    pub fn fusion(&self) -> FusionRole {
-        self.fusion
     }
 
     /// Returns whether it is a repeated string instruction, which can be interrupted between its iterations.

@@ -24,12 +24,13 @@ mod x86;
 pub use address_taken::addresses_taken;
 pub(crate) use bits::bits_of;
 pub use body::{Block, Body, Predecessors};
-pub use fusion::{FlagOperation, FlagProducer, FusiblePair, FusionRole, JumpCondition, OperandForm, PairAt};
-pub use image::{Image, Machine, Segment, SymbolsMissing};
+pub use fusion::{FlagOperation, FusiblePair, JumpCondition, OperandForm};
+pub(crate) use image::SymbolsMissing;
+pub use image::{Image, Machine, Segment};
+pub(crate) use instruction::Condition;
 pub use instruction::{
-    Access, ComparisonOperand, Condition, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
+    Access, ComparisonOperand, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
 };
 pub use operation::{Operation, RegisterSet, operation_at};
-pub use region::Region;
-pub use symbols::{Symbol, SymbolKind, SymbolName};
+pub use symbols::Symbol;
 pub(crate) use vector::{LaneQuery, Lanes, lanes_written, vector_index};

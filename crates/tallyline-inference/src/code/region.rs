@@ -15,28 +15,14 @@ const CHUNK: usize = if cfg!(test) { 256 } else { 1 << 16 };
 
 /// A section of code or read-only data, whose loaded bytes are those in the file.
 #[derive(Clone, Debug)]
-pub struct Region {
+pub(crate) struct Region {
+    /// The address at which it is loaded.
     pub(crate) address: u64,
+    /// The size in bytes.
     pub(crate) size: u64,
+    /// `true` if it is executable.
     pub(crate) code: bool,
     bytes: Bytes,
-}
-
-impl Region {
-    /// Returns the address at which it is loaded.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// Returns the size in bytes.
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Returns whether it is executable.
-    pub fn code(&self) -> bool {
-        self.code
-    }
 }
 
 #[derive(Clone, Debug)]

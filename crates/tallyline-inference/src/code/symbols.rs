@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 /// The kind of entity that a symbol names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SymbolKind {
+pub(crate) enum SymbolKind {
     /// A function.
     Function,
     /// A variable.
@@ -38,13 +38,8 @@ impl Symbol {
         self.size
     }
 
-    /// Returns the kind of entity.
-    pub fn kind(&self) -> SymbolKind {
-        self.kind
-    }
-
     /// Returns the name, as the linker knows it.
-    pub fn name(&self) -> &SymbolName {
+    pub fn name(&self) -> &str {
         &self.name
     }
 }
@@ -77,7 +72,7 @@ struct SymbolTable {
 
 /// The name of a symbol, as a range of the string table that all symbols of a file share.
 #[derive(Clone)]
-pub struct SymbolName {
+pub(crate) struct SymbolName {
     table: Arc<[u8]>,
     start: u32,
     end: u32,

@@ -118,7 +118,7 @@ fn is_right(
     let size = abi::size_of(types, typed.ty()).max(1);
     // wide accesses are traced in parts, and go on in the next object of an array
     let parts = (0..u64::from(typed.size().max(1))).step_by(4);
-    let either = [Some(typed.offset()), typed.or().map(|or| or.offset())];
+    let either = [Some(typed.offset()), typed.or()];
     let bytes = parts.flat_map(|at| either.into_iter().flatten().map(move |offset| u64::from(offset) + at));
     let found: Vec<_> = bytes.flat_map(|byte| access_paths(types, typed.ty(), byte % size)).collect();
     let (wholes, named) = published;

@@ -71,7 +71,7 @@ mod type_rules;
 
 pub use catalogue::{RULES, RuleInfo};
 pub use keys::reference;
-pub use net_cachelines::{Access, Table, TableEntry, check_table};
+pub use net_cachelines::{Table, check_table};
 pub use parse::PolicyError;
 pub use policy::{GroupRule, Level, Policy};
 use policy::{Rule, RuleKind};

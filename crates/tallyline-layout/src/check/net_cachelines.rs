@@ -9,14 +9,14 @@
 use super::policy::{Level, Policy, Rule, RuleKind, TypeRule};
 use super::subjects::Subjects;
 use super::{Notes, PolicyError, Report};
-use crate::groups::{Found, Group, find, is_marker};
+use crate::groups::{FoundGroups, Group, find, is_marker};
 use crate::query::fields;
 use std::collections::BTreeSet;
 use tallyline_debuginfo::model::Types;
 
 /// The kind of access to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
+pub(crate) enum Access {
     /// It is mostly read.
     Read,
     /// It is written.
@@ -25,25 +25,15 @@ pub enum Access {
 
 /// A row of the kernel's tables in `net_cachelines`: a field and its uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableEntry {
+pub(crate) struct TableEntry {
+    /// The field's name.
     pub(crate) name: String,
     /// The transmit path's access; none if it does not use the field.
     pub(crate) tx: Option<Access>,
     /// The receive path's access; none if it does not use the field.
     pub(crate) rx: Option<Access>,
+    /// The line in the file.
     pub(crate) line: u32,
-}
-
-impl TableEntry {
-    /// Returns the field's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the line in the file.
-    pub fn line(&self) -> u32 {
-        self.line
-    }
 }
 
 /// A table of the kernel's `Documentation/networking/net_cachelines` about one struct.
@@ -57,11 +47,6 @@ impl Table {
     /// Returns the name of the struct.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Returns the rows.
-    pub fn entries(&self) -> &[TableEntry] {
-        &self.entries
     }
 }
 
@@ -231,7 +216,7 @@ pub fn check_table(types: &Types, table: &Table, cacheline: u64) -> Report {
 /// Returns the group that a field should be in and the one that it is in, if these are not the same.
 fn misplaced<'f>(
     entry: &TableEntry,
-    found: &'f Found,
+    found: &'f FoundGroups,
     holds: impl Fn(&Group) -> bool,
 ) -> Option<(&'f str, Option<&'f str>)> {
     let suffixes = entry.group()?;

@@ -2,7 +2,7 @@
 
 use super::policy::wanted_for;
 use super::subjects::{Subject, Subjects};
-use crate::groups::{Found, find};
+use crate::groups::{FoundGroups, find};
 use crate::query::{field_at, holes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -87,7 +87,8 @@ fn type_rule(types: &Types, found: &[Subject<'_>], name: &str, text: &mut String
 
 /// Rules about the groups that every definition of a name has.
 fn group_rules(types: &Types, found: &[Subject<'_>], name: &str, cacheline: u64, text: &mut String) {
-    let of_all: Vec<Found> = found.iter().map(|subject| find(types, subject.record, cacheline)).collect();
+    let of_all: Vec<FoundGroups> =
+        found.iter().map(|subject| find(types, subject.record, cacheline)).collect();
     let Some(first) = of_all.first() else { return };
     let mut seen = BTreeSet::new();
     for group in first.groups.iter().filter(|group| !group.name.is_empty()) {

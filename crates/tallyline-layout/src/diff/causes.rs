@@ -59,7 +59,7 @@ fn holds_as_many(of: &TypeChange, old_bits: u64, new_bits: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{MemberChange, Place, Shape};
+    use super::super::{MemberChange, MemberLocation, Shape};
     use super::*;
 
     fn shape(size: u64) -> Option<Shape> {
@@ -67,11 +67,17 @@ mod tests {
         Some(Shape { size, lines: 1, holes: 0, hole_bytes: 0, padding: 0, members: 1, declared_at })
     }
 
-    fn place(at: u64, size: u64) -> Option<Place> {
-        Some(Place { bit_offset: at * 8, bits: size * 8, bitfield: false, ty: String::new(), line: at / 64 })
+    fn place(at: u64, size: u64) -> Option<MemberLocation> {
+        Some(MemberLocation {
+            bit_offset: at * 8,
+            bits: size * 8,
+            bitfield: false,
+            ty: String::new(),
+            line: at / 64,
+        })
     }
 
-    fn member(record: &str, old: Option<Place>, new: Option<Place>) -> MemberChange {
+    fn member(record: &str, old: Option<MemberLocation>, new: Option<MemberLocation>) -> MemberChange {
         let record = (!record.is_empty()).then(|| record.to_string());
         MemberChange { name: "m".into(), old, new, record, is_anonymous: false }
     }

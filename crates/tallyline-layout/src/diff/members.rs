@@ -13,7 +13,7 @@ const INNER_LIMIT: usize = 1 << 16;
 
 /// The location of a member in one of the compared types.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MemberLocation {
     pub(crate) bit_offset: u64,
     pub(crate) bits: u64,
     pub(crate) bitfield: bool,
@@ -21,7 +21,7 @@ pub struct Place {
     pub(crate) line: u64,
 }
 
-impl Place {
+impl MemberLocation {
     /// Returns the offset of the first bit in the type.
     pub fn bit_offset(&self) -> u64 {
         self.bit_offset
@@ -52,8 +52,8 @@ impl Place {
 #[derive(Clone, Debug)]
 pub struct MemberChange {
     pub(crate) name: String,
-    pub(crate) old: Option<Place>,
-    pub(crate) new: Option<Place>,
+    pub(crate) old: Option<MemberLocation>,
+    pub(crate) new: Option<MemberLocation>,
     /// The name of the record that the member is in both files, or that its elements are.
     pub(super) record: Option<String>,
     /// `true` if that record has no name, so that its members are compared as the type's own.
@@ -67,12 +67,12 @@ impl MemberChange {
     }
 
     /// Returns the old location; none if the member is new.
-    pub fn before(&self) -> Option<&Place> {
+    pub fn before(&self) -> Option<&MemberLocation> {
         self.old.as_ref()
     }
 
     /// Returns the new location; none if the member was removed.
-    pub fn after(&self) -> Option<&Place> {
+    pub fn after(&self) -> Option<&MemberLocation> {
         self.new.as_ref()
     }
 
@@ -181,9 +181,9 @@ impl Search<'_> {
         }
     }
 
-    fn place(&self, types: &Types, field: &Field, base: u64) -> Place {
+    fn place(&self, types: &Types, field: &Field, base: u64) -> MemberLocation {
         let bit_offset = base.saturating_add(field.bit_offset);
-        Place {
+        MemberLocation {
             bit_offset,
             bits: field.bits,
             bitfield: field.bitfield,

@@ -10,7 +10,7 @@ mod matching;
 mod members;
 
 pub use causes::causes;
-pub use members::{MemberChange, Place};
+pub use members::{MemberChange, MemberLocation};
 
 use crate::query::holes;
 use matching::Pairs;

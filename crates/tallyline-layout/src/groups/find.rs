@@ -12,7 +12,7 @@ const PAD: &[u8] = b"__cacheline_group_pad__";
 
 /// The groups of a struct, and problems with its markers.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundGroups {
     /// In the order of their places.
     pub groups: Vec<Group>,
     /// Markers without the other one, or in the wrong order, one line each.
@@ -32,9 +32,9 @@ pub(super) fn has_markers(types: &Types, record: &Record) -> bool {
 }
 
 /// Finds the cache-line groups of a struct by their begin and end markers. `line` is the size of a cache line in bytes.
-pub fn find(types: &Types, record: &Record, line: u64) -> Found {
+pub fn find(types: &Types, record: &Record, line: u64) -> FoundGroups {
     let all = fields(types, record);
-    let mut found = Found::default();
+    let mut found = FoundGroups::default();
     let mut open: BTreeMap<&[u8], (usize, &Field)> = BTreeMap::new();
     for (index, field) in all.iter().enumerate() {
         let name = types.name(field.name);

@@ -9,7 +9,7 @@ mod find;
 
 pub use asserts::{Dialect, asserts};
 pub(crate) use find::is_marker;
-pub use find::{Found, find};
+pub use find::{FoundGroups, find};
 
 use crate::query::{Field, field_at, fields};
 use tallyline_debuginfo::model::{Position, Record, TypeId, Types};

@@ -5,7 +5,7 @@ use tallyline_debuginfo::model::{Member, Record, Types, Variant};
 
 /// The set of bytes of a record that members use.
 #[derive(Clone, Debug, Default)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     // in order, apart from each other
     used: Vec<(u64, u64)>,
     size: u64,
@@ -13,7 +13,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Returns the bytes that the members, the discriminant and the variants of a record use together.
-    pub fn of(types: &Types, record: &Record) -> Coverage {
+    pub(crate) fn of(types: &Types, record: &Record) -> Coverage {
         let common = types.members(record).iter().chain(types.tag(record));
         let variants = types.variants(record).iter();
         Coverage::new(record.size, common.chain(variants.flat_map(|one| types.variant_members(one))))
@@ -41,7 +41,7 @@ impl Coverage {
     }
 
     /// Returns the number of used bytes.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.used.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end - start))
     }
 
@@ -53,7 +53,7 @@ impl Coverage {
     }
 
     /// Returns the holes before and between what is used, and the padding behind it.
-    pub fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         let end = self.used.last().map_or(0, |last| last.1);
         Summary {
             holes: u32::try_from(self.gaps().count()).unwrap_or(u32::MAX),

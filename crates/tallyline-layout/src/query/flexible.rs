@@ -15,18 +15,18 @@ pub fn ends_flexibly(types: &Types, record: &Record) -> bool {
 
 /// Set of the structs that contain one with a flexible array member, each visited once.
 #[derive(Debug)]
-pub struct Flexible {
+pub(crate) struct Flexible {
     known: Vec<Option<bool>>,
 }
 
 impl Flexible {
     /// Creates an empty set for these types.
-    pub fn new(types: &Types) -> Flexible {
+    pub(crate) fn new(types: &Types) -> Flexible {
         Flexible { known: vec![None; types.record_count()] }
     }
 
     /// Returns whether a struct in this one, at any depth, ends with a flexible array member.
-    pub fn is_held(&mut self, types: &Types, id: RecordId) -> bool {
+    pub(crate) fn is_held(&mut self, types: &Types, id: RecordId) -> bool {
         self.search(types, id, 0)
     }
 

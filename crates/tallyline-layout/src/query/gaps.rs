@@ -5,79 +5,41 @@ use tallyline_debuginfo::model::{Record, Types};
 
 /// Unused bytes between members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hole {
+pub(crate) struct Hole {
+    /// The offset of the first unused byte.
     pub(crate) offset: u64,
+    /// The size in bytes.
     pub(crate) bytes: u64,
     /// The member before it, by its index; none before the first.
     pub(crate) after: Option<usize>,
 }
 
-impl Hole {
-    /// Returns the offset of the first unused byte.
-    pub fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    /// Returns the size in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-}
-
 /// Unused bits in the unit of a bitfield.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BitHole {
+pub(crate) struct BitHole {
+    /// The offset of the first unused bit in the record.
     pub(crate) bit_offset: u64,
+    /// The number of unused bits.
     pub(crate) bits: u8,
     /// The member before it, by its index; none before the first.
     pub(crate) after: Option<usize>,
 }
 
-impl BitHole {
-    /// Returns the offset of the first unused bit in the record.
-    pub fn bit_offset(&self) -> u64 {
-        self.bit_offset
-    }
-
-    /// Returns the number of unused bits.
-    pub fn bits(&self) -> u8 {
-        self.bits
-    }
-}
-
 /// The unused bytes and bits of a record, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Holes {
+pub(crate) struct Holes {
+    /// The holes of whole bytes.
     pub(crate) bytes: Vec<Hole>,
+    /// The holes of bits.
     pub(crate) bits: Vec<BitHole>,
+    /// The number of bytes behind the last member.
     pub(crate) padding: u64,
+    /// The number of bits behind the last bitfield, if it is the last member.
     pub(crate) bit_padding: u8,
 }
 
-impl Holes {
-    /// Returns the holes of whole bytes.
-    pub fn bytes(&self) -> &[Hole] {
-        &self.bytes
-    }
-
-    /// Returns the holes of bits.
-    pub fn bits(&self) -> &[BitHole] {
-        &self.bits
-    }
-
-    /// Returns the number of bytes behind the last member.
-    pub fn padding(&self) -> u64 {
-        self.padding
-    }
-
-    /// Returns the number of bits behind the last bitfield, if it is the last member.
-    pub fn bit_padding(&self) -> u8 {
-        self.bit_padding
-    }
-}
-
 /// Returns the holes of a struct; a union has none.
-pub fn holes(types: &Types, record: &Record) -> Holes {
+pub(crate) fn holes(types: &Types, record: &Record) -> Holes {
     let members = types.members(record);
     let Layout { first, gaps, summary } = layout(types, record);
     let mut found = Holes { padding: summary.padding, bit_padding: summary.bit_padding, ..Holes::default() };

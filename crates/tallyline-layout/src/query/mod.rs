@@ -15,12 +15,14 @@ mod relations;
 mod summary;
 
 pub use biggest::first_biggest_member;
-pub use coverage::{Coverage, tag_word};
+pub(crate) use coverage::Coverage;
+pub use coverage::tag_word;
 pub use effective::Effective;
 pub use fields::{Field, field_at, fields};
 pub use filter::Filter;
-pub use flexible::{Flexible, ends_flexibly};
-pub use gaps::{BitHole, Hole, Holes, holes};
+pub(crate) use flexible::Flexible;
+pub use flexible::ends_flexibly;
+pub(crate) use gaps::{Holes, holes};
 pub use holes::{Gap, Layout, layout, summary};
 pub(crate) use packed::Decided;
 pub use packed::Packed;

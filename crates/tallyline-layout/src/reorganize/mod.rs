@@ -3,12 +3,12 @@
 //!
 //! ```no_run
 //! use tallyline_debuginfo::{Request, lookup, read};
-//! use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
+//! use tallyline_layout::reorganize::{Options, Reorganization, Reorganizer};
 //!
 //! let types = read(&std::fs::read("program")?, &Request::default())?;
 //! let reorganizer = Reorganizer::new(&types, Options::default());
 //! if let Some(id) = lookup::find(&types, b"connection")
-//!     && let Outcome::Smaller(proposal) = reorganizer.propose(id)
+//!     && let Reorganization::Smaller(proposal) = reorganizer.propose(id)
 //! {
 //!     println!("{} bytes instead of {}", proposal.proposed().size(), proposal.current().size());
 //! }
@@ -38,7 +38,7 @@ mod proposal;
 mod smallest;
 mod together;
 
-pub use proposal::{CompilableProposal, Extent, Move, Proposal, Proven, checkable, print};
+pub use proposal::{CompilableProposal, Extent, Move, Proposal, checkable, print};
 pub use together::CombinedProposal;
 
 use crate::explain::{Abi, Manner, Unexplained, replay};
@@ -93,7 +93,7 @@ impl Options {
 
 /// The result for a type.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum Reorganization {
     /// It can be smaller.
     Smaller(Box<Proposal>),
     /// It cannot, or no smaller layout was found.
@@ -192,28 +192,28 @@ impl<'t> Reorganizer<'t> {
     }
 
     /// Returns the smallest layout of a struct, or of the one that a typedef stands for.
-    pub fn propose(&self, id: TypeId) -> Outcome {
+    pub fn propose(&self, id: TypeId) -> Reorganization {
         self.propose_with(id, &self.options)
     }
 
     /// Proposes an order under other options than [`Self::options`].
-    pub(crate) fn propose_with(&self, id: TypeId, options: &Options) -> Outcome {
+    pub(crate) fn propose_with(&self, id: TypeId, options: &Options) -> Reorganization {
         let types = self.types();
         match types.as_record(types.strip(id)) {
             Some((id, _)) => self.propose_record(id, options),
-            None => Outcome::Refused(Refusal::NotAStruct),
+            None => Reorganization::Refused(Refusal::NotAStruct),
         }
     }
 
-    fn propose_record(&self, id: RecordId, options: &Options) -> Outcome {
+    fn propose_record(&self, id: RecordId, options: &Options) -> Reorganization {
         let types = self.types();
         let record = types.record(id);
         if let Some(refusal) = self.refuse(id, record, options) {
-            return Outcome::Refused(refusal);
+            return Reorganization::Refused(refusal);
         }
         let shape = self.abi.shape(id);
         let Ok(replayed) = replay(&self.abi, id, shape.manner, shape.guessed) else {
-            return Outcome::Refused(Refusal::Unexplained(None));
+            return Reorganization::Refused(Refusal::Unexplained(None));
         };
         let members = types.members(record);
         let items = item::items(types, members, &replayed, options);
@@ -221,7 +221,7 @@ impl<'t> Reorganizer<'t> {
         let size = |end: u64| end.div_ceil(8).next_multiple_of(replayed.align);
         let new_size = size(smallest.end).max(1);
         if new_size >= record.size {
-            return Outcome::Smallest { proven: smallest.exact };
+            return Reorganization::Smallest { proven: smallest.exact };
         }
         let fewest = moves::fewest(&items, new_size * 8);
         let (order, fewest) = match fewest {
@@ -231,18 +231,18 @@ impl<'t> Reorganizer<'t> {
         let proven = proposal::Proven { size: smallest.exact, moves: fewest };
         match proposal::lay_out(types, id, &items, &order, replayed.align, proven, self) {
             // what was found is laid out again, from nothing: it has to hold
-            Some(proposal) if proposal.new.size == new_size => Outcome::Smaller(Box::new(proposal)),
-            _ => Outcome::Refused(Refusal::Unexplained(None)),
+            Some(proposal) if proposal.new.size == new_size => Reorganization::Smaller(Box::new(proposal)),
+            _ => Reorganization::Refused(Refusal::Unexplained(None)),
         }
     }
 
     /// Proposes orders for many types, in parallel.
-    pub fn propose_all(&self, ids: &[TypeId]) -> Vec<Outcome> {
+    pub fn propose_all(&self, ids: &[TypeId]) -> Vec<Reorganization> {
         self.propose_all_with(ids, &self.options)
     }
 
     /// Proposes orders for many types, in parallel, under other options than [`Self::options`].
-    pub fn propose_all_with(&self, ids: &[TypeId], options: &Options) -> Vec<Outcome> {
+    pub fn propose_all_with(&self, ids: &[TypeId], options: &Options) -> Vec<Reorganization> {
         use rayon::prelude::*;
         ids.par_iter().map(|id| self.propose_with(*id, options)).collect()
     }

@@ -47,14 +47,14 @@ enum Step {
     Put(u32),
 }
 
-struct Way {
+struct SearchNode {
     // behind what was placed, in bits
     position: u64,
     step: Step,
     from: Option<(u32, Key)>,
 }
 
-type Layer = BTreeMap<Key, Way>;
+type Layer = BTreeMap<Key, SearchNode>;
 
 struct Search<'a> {
     items: &'a [Item],
@@ -80,7 +80,7 @@ pub(super) fn fewest(items: &[Item], limit: u64) -> Option<Fewest> {
     let mut search = Search::new(items, limit);
     let mut seen = 0;
     let mut next = Layer::new();
-    next.insert((0, Reverse(0), Out::new()), Way { position: 0, step: Step::Start, from: None });
+    next.insert((0, Reverse(0), Out::new()), SearchNode { position: 0, step: Step::Start, from: None });
     while !next.is_empty() && seen < STATES {
         let (layer, more, end) = search.layer(next);
         seen += layer.len();
@@ -142,7 +142,7 @@ impl<'a> Search<'a> {
             let position = way.position;
             self.expand(*index, out, position, &mut |cost, key_of, position, step| {
                 let to = if cost { &mut next } else { &mut open };
-                offer(to, key_of, Way { position, step, from: Some((number, key.clone())) });
+                offer(to, key_of, SearchNode { position, step, from: Some((number, key.clone())) });
             });
             done.insert(key, way);
         }
@@ -304,7 +304,7 @@ fn changed(out: &Out, class: u32, by: i32) -> Out {
 }
 
 /// Keeps a way if it is the first to its state, or less far along than the one known.
-fn offer(layer: &mut Layer, key: Key, way: Way) {
+fn offer(layer: &mut Layer, key: Key, way: SearchNode) {
     match layer.entry(key) {
         std::collections::btree_map::Entry::Vacant(entry) => {
             entry.insert(way);

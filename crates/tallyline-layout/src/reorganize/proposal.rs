@@ -29,21 +29,11 @@ impl Extent {
 
 /// The proven properties of a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proven {
-    pub(crate) size: bool,
-    pub(crate) moves: bool,
-}
-
-impl Proven {
-    /// Returns whether no layout is smaller, given the members that may move.
-    pub fn size(&self) -> bool {
-        self.size
-    }
-
-    /// Returns whether no layout of this size takes fewer moves.
-    pub fn moves(&self) -> bool {
-        self.moves
-    }
+pub(super) struct Proven {
+    /// `true` if no layout is smaller.
+    pub(super) size: bool,
+    /// `true` if no layout of this size takes fewer moves.
+    pub(super) moves: bool,
 }
 
 /// One step from the old layout to the new.
@@ -89,7 +79,7 @@ pub struct Proposal {
     pub(crate) old: Extent,
     pub(crate) new: Extent,
     pub(crate) move_count: usize,
-    pub(crate) proven: Proven,
+    pub(super) proven: Proven,
     pub(crate) inferred: bool,
     pub(crate) align: u64,
     cacheline: u64,
@@ -129,9 +119,14 @@ impl Proposal {
         self.move_count
     }
 
-    /// Returns the proven properties.
-    pub fn proven(&self) -> Proven {
-        self.proven
+    /// Returns whether it is proven that no layout is smaller, given the members that may move.
+    pub fn is_smallest(&self) -> bool {
+        self.proven.size
+    }
+
+    /// Returns whether it is proven that no layout of this size takes fewer moves.
+    pub fn has_fewest_moves(&self) -> bool {
+        self.proven.moves
     }
 
     /// Returns whether alignments are inferred, not known.

@@ -7,7 +7,7 @@
 //! it in which its members would be smaller.
 
 use super::proposal::place;
-use super::{Outcome, Reorganizer, item, refuse_language, smallest};
+use super::{Reorganization, Reorganizer, item, refuse_language, smallest};
 use crate::explain::{Placed, Replay, replay};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tallyline_debuginfo::abi::size_of;
@@ -61,7 +61,7 @@ impl CombinedProposal {
 impl Reorganizer<'_> {
     /// Applies the proposal for every named struct. One more pass over all types, about as long as
     /// [`propose_all`](Reorganizer::propose_all); `ids` with their `outcomes` are not asked again.
-    pub fn together(&self, ids: &[TypeId], outcomes: &[Outcome]) -> CombinedProposal {
+    pub fn together(&self, ids: &[TypeId], outcomes: &[Reorganization]) -> CombinedProposal {
         let types = self.types();
         let known = ids.iter().zip(outcomes);
         let known = known.filter_map(|(id, outcome)| Some((types.as_record(types.strip(*id))?.0, outcome)));
@@ -76,7 +76,7 @@ impl Reorganizer<'_> {
 
 struct Applying<'r, 't> {
     by: &'r Reorganizer<'t>,
-    known: FxHashMap<RecordId, &'r Outcome>,
+    known: FxHashMap<RecordId, &'r Reorganization>,
     all: CombinedProposal,
 }
 
@@ -127,7 +127,7 @@ impl Applying<'_, '_> {
             }
         };
         let layout = match outcome {
-            Some(Outcome::Smaller(proposal)) if !changed => self.explained(id).map(|replay| Layout {
+            Some(Reorganization::Smaller(proposal)) if !changed => self.explained(id).map(|replay| Layout {
                 order: proposal.order.clone(),
                 members: proposal.members.clone(),
                 replay,
@@ -135,7 +135,8 @@ impl Applying<'_, '_> {
             }),
             _ if !changed => return,
             outcome => {
-                let moves = matches!(outcome, Some(Outcome::Smaller(_) | Outcome::Smallest { .. }));
+                let moves =
+                    matches!(outcome, Some(Reorganization::Smaller(_) | Reorganization::Smallest { .. }));
                 self.lay_out(id, moves)
             }
         };

@@ -344,7 +344,7 @@ fn breakpoint(text: &str) -> Result<(EventRequest, &str), String> {
             'r' => 1,
             'w' => 2,
             'x' => 4,
-            other => return Err(format!("`{other}` is no kind of access: r, w, x")),
+            other => return Err(format!("invalid access type `{other}` (expected r, w or x)")),
         };
     }
     // code is watched for the length of an address

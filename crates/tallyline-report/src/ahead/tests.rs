@@ -171,7 +171,7 @@ fn told(profile: &Profile) -> Vec<String> {
         format!("{} {:#x} {} {outcome}", profile.dso_name(place.dso), place.offset, group.samples)
     };
     let dsos = (0..4).filter_map(DsoId::from_position);
-    let why_not = |dso| format!("{dso:?}: {:?}", profile.binaries().why_not(dso));
+    let why_not = |dso| format!("{dso:?}: {:?}", profile.why_not(dso));
     profile.groups().iter().map(told).chain(dsos.map(why_not)).collect()
 }
 

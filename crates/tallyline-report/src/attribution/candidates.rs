@@ -97,8 +97,8 @@ impl<'b> FunctionSamples<'b> {
     pub(super) fn candidates(&self, address: u64, pairs: &mut PairCounts) -> Option<Candidates> {
         let position = self.body.position(address)?;
         let samples = self.count(address);
-        if let Some(at) = self.body.pair_at(position) {
-            pairs.between(at.pair(), samples);
+        if let Some(pair) = self.body.pair_at(position) {
+            pairs.between(pair, samples);
         }
         // a repeated string instruction is interrupted between its turns
         let is_repeated = self.body.instructions()[position].is_repeated();
@@ -181,10 +181,11 @@ impl<'b> FunctionSamples<'b> {
         if matches!(instruction.flow(), Flow::Call(_)) {
             return Candidate { flow, ..Candidate::call_or_return() };
         }
+        let producer = position.wrapping_sub(1);
         let pair = self
             .body
             .pair_at(position)
-            .map(|at| (at.pair(), self.body.instructions()[at.producer()].address(), stall(at.producer())));
+            .map(|pair| (pair, self.body.instructions()[producer].address(), stall(producer)));
         Candidate {
             origin: Origin::Instruction(instruction.address()),
             stall: stall(position),

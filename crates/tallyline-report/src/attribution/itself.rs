@@ -122,13 +122,15 @@ impl FunctionSamples<'_> {
 
     /// Returns the samples behind the jump that an instruction may retire together with.
     fn behind_pair(&self, position: usize) -> u64 {
-        let Some(at) = self.body.pair_at(position + 1) else { return 0 };
+        if self.body.pair_at(position + 1).is_none() {
+            return 0;
+        }
         let jump = &self.body.instructions()[position + 1];
         let target = match jump.flow() {
             Flow::Branch(target) => self.count(target),
             _ => 0,
         };
-        if at.producer() == position { self.count(jump.end()) + target } else { 0 }
+        self.count(jump.end()) + target
     }
 
     /// Returns the mean of the samples of a block's instructions, but for the one at a position and the two that

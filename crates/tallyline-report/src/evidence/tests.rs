@@ -240,5 +240,5 @@ fn addresses_and_registers_decide_where_the_instruction_does_not() {
         let found = profile.outcome(group).operand().map(|operand| profile.text(operand.text));
         assert_eq!(found, expected, "{sample:?}");
     }
-    assert_eq!(profile.joined().by_evidence, 5);
+    assert_eq!(profile.by_evidence(), 5);
 }

@@ -130,8 +130,8 @@ impl Generation {
     /// Returns whether pairs of a kind retire as one.
     pub(crate) fn is_fused(&self, pair: &FusiblePair) -> bool {
         self.pairs.iter().any(|row| {
-            row.operations.contains(&pair.producer().operation())
-                && row.operands.contains(&pair.producer().operands())
+            row.operations.contains(&pair.operation())
+                && row.operands.contains(&pair.operands())
                 && row.conditions.contains(&pair.condition())
         })
     }

@@ -62,42 +62,15 @@ impl AccessCounts {
     }
 }
 
-/// An instruction with the offset in the line that it accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AccessSite {
-    /// The line's number: its address by its size.
-    pub(crate) line: u64,
-    /// The first byte in the line.
-    pub(crate) offset: u16,
-    /// The instruction.
-    pub(crate) instruction: u32,
-}
-
-impl AccessSite {
-    /// Returns the line's number: its address by its size.
-    #[inline]
-    pub fn line(&self) -> u64 {
-        self.line
-    }
-
-    /// Returns the first byte in the line.
-    #[inline]
-    pub fn offset(&self) -> u16 {
-        self.offset
-    }
-
-    /// Returns the instruction.
-    #[inline]
-    pub fn instruction(&self) -> u32 {
-        self.instruction
-    }
-}
-
 /// A miss that another core's write caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conflict {
-    /// The access that missed.
-    pub(crate) victim: AccessSite,
+    /// The line's number: its address by its size.
+    pub(crate) line: u64,
+    /// The first byte in the line that the access that missed touches.
+    pub(crate) victim_offset: u16,
+    /// The instruction that missed.
+    pub(crate) victim: u32,
     /// The offset that was written when the core lost the line.
     pub(crate) culprit_offset: u16,
     /// The instruction that wrote it.
@@ -107,9 +80,21 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// Returns the access that missed.
+    /// Returns the line's number: its address by its size.
     #[inline]
-    pub fn victim(&self) -> AccessSite {
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Returns the first byte in the line that the access that missed touches.
+    #[inline]
+    pub fn victim_offset(&self) -> u16 {
+        self.victim_offset
+    }
+
+    /// Returns the instruction that missed.
+    #[inline]
+    pub fn victim(&self) -> u32 {
         self.victim
     }
 
@@ -376,10 +361,14 @@ impl Machine {
             counts.hitm += u64::from(was_modified);
         }
         if let Some(CopyStatus::Lost { by: (culprit, culprit_offset), .. }) = status {
-            let victim =
-                AccessSite { line: touch.line, offset: touch.offset, instruction: touch.instruction };
-            let conflict =
-                Conflict { victim, culprit_offset, culprit, is_true: miss == MissKind::TrueSharing };
+            let conflict = Conflict {
+                line: touch.line,
+                victim_offset: touch.offset,
+                victim: touch.instruction,
+                culprit_offset,
+                culprit,
+                is_true: miss == MissKind::TrueSharing,
+            };
             let is_full = self.conflicts.len() >= CONFLICTS_LIMIT;
             match self.conflicts.entry(conflict) {
                 Entry::Occupied(mut count) => *count.get_mut() += 1,

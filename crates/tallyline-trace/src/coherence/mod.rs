@@ -15,5 +15,5 @@ mod replay;
 
 pub use geometry::Geometry;
 pub use lines::LineCounts;
-pub use machine::{AccessCounts, AccessSite, CoherenceSummary, Conflict, InstructionCounts, Machine};
+pub use machine::{AccessCounts, CoherenceSummary, Conflict, InstructionCounts, Machine};
 pub use replay::{AtomicOrder, CoreModel, ReplayOptions, ReplayStats, replay, replay_on};

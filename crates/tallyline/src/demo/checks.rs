@@ -1,7 +1,7 @@
 //! The checks: whether every packet is in the sums, and what a reader sees while threads count.
 
 use super::Stopped;
-use super::workload::{COUNTERS, INTERFACES, Label, Ring, Values, Way, values_after};
+use super::workload::{COUNTERS, CountingMethod, INTERFACES, Label, Ring, Values, values_after};
 use anyhow::Result;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ pub(crate) struct Exactness {
 
 impl Exactness {
     /// Compares with what the threads did. They must have ended.
-    pub(crate) fn check(label: &Label, way: &dyn Way, ring_rounds: u64) -> Exactness {
+    pub(crate) fn check(label: &Label, way: &dyn CountingMethod, ring_rounds: u64) -> Exactness {
         let mut result = Exactness {
             case: label.key.into(),
             packets: ring_rounds * INTERFACES as u64,
@@ -82,7 +82,7 @@ const STAY: u64 = 2000;
 /// Watches one way for some time, while `writers` threads count.
 pub(crate) fn watch(
     label: &Label,
-    way: &dyn Way,
+    way: &dyn CountingMethod,
     cpus: &[usize],
     writers: usize,
     time: Duration,
@@ -132,7 +132,7 @@ impl Drop for End<'_> {
 
 /// A thread that counts and does not stay on its CPU.
 struct Wanderer<'s> {
-    way: &'s dyn Way,
+    way: &'s dyn CountingMethod,
     stop: &'s AtomicBool,
     cpus: &'s [usize],
     thread: usize,
@@ -164,13 +164,13 @@ impl Wanderer<'_> {
 
 /// Reads all interfaces again and again, and compares with the time before.
 struct Reader<'s> {
-    way: &'s dyn Way,
+    way: &'s dyn CountingMethod,
     before: [Values; INTERFACES],
     seen: Watched,
 }
 
 impl<'s> Reader<'s> {
-    fn new(way: &'s dyn Way) -> Self {
+    fn new(way: &'s dyn CountingMethod) -> Self {
         let before = std::array::from_fn(|interface| way.read(interface));
         Reader { way, before, seen: Watched::default() }
     }
@@ -202,7 +202,7 @@ mod tests {
     /// Counters that hold what a test wants.
     struct Told(Mutex<Vec<Values>>);
 
-    impl Way for Told {
+    impl CountingMethod for Told {
         fn carry(&self, _ring: &Ring, _rounds: u64) {}
 
         fn read(&self, interface: usize) -> Values {

@@ -348,7 +348,14 @@ fn name_of(key: &str) -> String {
 }
 
 fn table_exactness(results: &Results) -> String {
-    let heads = ["Way to count", "Packets counted", "Counters that were wrong", "Lost", "Doubled", "Verdict"];
+    let heads = [
+        "CountingMethod to count",
+        "Packets counted",
+        "Counters that were wrong",
+        "Lost",
+        "Doubled",
+        "Verdict",
+    ];
     let mut table = Table::new("Sums against what the threads did; all phases of the demo", &heads);
     for check in &results.exactness {
         let (class, verdict) = if check.holds() { ("good", "exact") } else { ("bad", "WRONG") };
@@ -389,7 +396,7 @@ fn watch_words(results: &Results) -> String {
 
 fn table_watched(results: &Results) -> String {
     let heads = [
-        "Way to count",
+        "CountingMethod to count",
         "Interfaces read",
         "Counters that went down",
         "Packets apart from bytes",
@@ -585,7 +592,8 @@ fn bytes_of(size: u64) -> String {
 }
 
 fn table_cases(results: &Results) -> String {
-    let heads = ["Way to count", "Median", "Fastest", "Slowest", "Rounds", "Ratio", "Million packets/s"];
+    let heads =
+        ["CountingMethod to count", "Median", "Fastest", "Slowest", "Rounds", "Ratio", "Million packets/s"];
     let mut table = Table::new(
         "One packet, in nanoseconds of one thread; ratio to one commit; rate of all threads",
         &heads,

@@ -5,7 +5,7 @@
 //! together, and each takes its own time.
 
 use super::Stopped;
-use super::workload::{INTERFACES, Ring, Way};
+use super::workload::{CountingMethod, INTERFACES, Ring};
 use anyhow::{Context, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -23,7 +23,7 @@ pub(crate) struct Settings {
 
 /// The result of one method.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct MethodResult {
     /// Nanoseconds of one thread per packet, round by round.
     pub(crate) nanoseconds: Vec<f64>,
     /// Packets per second, all threads together, round by round.
@@ -37,7 +37,7 @@ pub(crate) struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Race {
     /// The ways, in the order given.
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<MethodResult>,
     /// Why threads could not be kept on their CPUs, if so.
     pub(crate) unpinned: Option<String>,
 }
@@ -47,7 +47,7 @@ const BATCH: u64 = 64;
 
 /// Lets all ways count, on threads that are kept on `cpus`. `tick` is called after each slice.
 pub(crate) fn run(
-    ways: &[Box<dyn Way + '_>],
+    ways: &[Box<dyn CountingMethod + '_>],
     cpus: &[usize],
     settings: Settings,
     tick: &mut dyn FnMut(Duration),
@@ -67,7 +67,7 @@ pub(crate) fn run(
                 .context("cannot start a thread; try fewer with --threads")?;
             crew.push(jobs);
         }
-        let mut race = Race { outcomes: vec![Outcome::default(); ways.len()], unpinned: None };
+        let mut race = Race { outcomes: vec![MethodResult::default(); ways.len()], unpinned: None };
         // a round that does not count: it warms up and takes the page faults
         for round in 0..=settings.rounds {
             for way in order(round, ways.len()) {
@@ -154,7 +154,7 @@ impl Stage {
 
 struct Worker<'s> {
     stage: &'s Stage,
-    ways: &'s [Box<dyn Way + 's>],
+    ways: &'s [Box<dyn CountingMethod + 's>],
     thread: usize,
     threads: usize,
     cpu: usize,

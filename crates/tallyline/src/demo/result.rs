@@ -3,7 +3,7 @@
 use super::checks::{Exactness, Watched};
 use super::figures::{count, plural, ratio, short};
 use super::memory::Footprint;
-use super::race::Outcome;
+use super::race::MethodResult;
 use super::reading::{Cost, WalkRatio, What};
 use super::workload::{Family, LABELS, Label, ONE_COMMIT};
 use serde::Serialize;
@@ -94,8 +94,8 @@ pub(crate) struct Ratio {
 }
 
 /// Returns the cases that a race came to; one for each of [`LABELS`].
-pub(crate) fn cases(threads: usize, outcomes: &[Outcome]) -> Vec<Case> {
-    let case = |(label, outcome): (&'static Label, &Outcome)| {
+pub(crate) fn cases(threads: usize, outcomes: &[MethodResult]) -> Vec<Case> {
+    let case = |(label, outcome): (&'static Label, &MethodResult)| {
         let all = Summary::of(&outcome.nanoseconds)?;
         Some(Case {
             case: label.key,
@@ -256,7 +256,7 @@ pub(crate) mod tests {
             .flat_map(|&n| {
                 let more = n as f64 - 1.0;
                 let costs = [18.0 + 31.3 * more, 18.1 + 24.9 * more, 4.4, 1.6 + 0.01 * more, 0.14];
-                let outcomes = costs.map(|cost| Outcome {
+                let outcomes = costs.map(|cost| MethodResult {
                     nanoseconds: vec![cost * 1.2, cost, cost * 0.97],
                     rates: vec![n as f64 * 1e9 / cost],
                     ring_rounds: 1000,
@@ -341,7 +341,7 @@ pub(crate) mod tests {
 
     #[test]
     fn ratios_are_over_one_commit_round_by_round() {
-        let outcome = |nanoseconds: [f64; 3]| Outcome {
+        let outcome = |nanoseconds: [f64; 3]| MethodResult {
             nanoseconds: nanoseconds.into(),
             rates: vec![1.0],
             ring_rounds: 0,

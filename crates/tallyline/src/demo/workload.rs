@@ -66,7 +66,7 @@ impl Ring {
 }
 
 /// A method of counting packets.
-pub(crate) trait Way: Sync {
+pub(crate) trait CountingMethod: Sync {
     /// Counts `rounds` times the packets of the ring.
     fn carry(&self, ring: &Ring, rounds: u64);
 
@@ -80,7 +80,7 @@ trait Count: Sync {
     fn read(&self, interface: usize) -> Values;
 }
 
-impl<C: Count> Way for C {
+impl<C: Count> CountingMethod for C {
     // a loop of its own for each way, the same source for all of them
     #[inline(never)]
     fn carry(&self, ring: &Ring, rounds: u64) {
@@ -262,7 +262,7 @@ impl Store {
     }
 
     /// Returns the ways, in the order of [`LABELS`].
-    pub(crate) fn ways(&self) -> [Box<dyn Way + '_>; 5] {
+    pub(crate) fn ways(&self) -> [Box<dyn CountingMethod + '_>; 5] {
         [
             Box::new(&self.packed),
             Box::new(&self.padded),

@@ -5,7 +5,7 @@
 use super::Report;
 use anyhow::Result;
 use std::io::Write;
-use tallyline_layout::diff::{Counts, Place, TypeChange};
+use tallyline_layout::diff::{Counts, MemberLocation, TypeChange};
 
 /// Changes, collected up to the end of a file's: columns are as wide as the longest name.
 pub(super) struct Codiff {
@@ -62,7 +62,7 @@ impl Report for Codiff {
 }
 
 fn members(change: &TypeChange, detail: &mut String) {
-    let place = |place: &Place| {
+    let place = |place: &MemberLocation| {
         let (byte, bit) = (place.bit_offset() / 8, place.bit_offset() % 8);
         let (size, bits) = if place.bitfield() { (0, place.bits()) } else { (place.bits() / 8, 0) };
         format!("{:<21} /* {byte:5}({bit:2}) {size:5}({bits:2}) */", clean(place.ty()))

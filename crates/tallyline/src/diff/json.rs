@@ -13,7 +13,7 @@ use super::evidence::{Evidence, Heat};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
-use tallyline_layout::diff::{Counts, Place, Shape, TypeChange};
+use tallyline_layout::diff::{Counts, MemberLocation, Shape, TypeChange};
 
 /// A document that is written type by type, in the order of the changes.
 pub(super) struct Json<'c> {
@@ -122,7 +122,7 @@ fn shape(shape: Option<&Shape>) -> Value {
     })
 }
 
-fn place(place: Option<&Place>) -> Value {
+fn place(place: Option<&MemberLocation>) -> Value {
     let Some(place) = place else { return Value::Null };
     json!({
         "bit_offset": place.bit_offset(),

@@ -5,7 +5,7 @@ use super::evidence::Evidence;
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use std::io::Write;
-use tallyline_layout::diff::{Counts, MemberChange, Place, Shape, TypeChange};
+use tallyline_layout::diff::{Counts, MemberChange, MemberLocation, Shape, TypeChange};
 use tallyline_support::output::printable;
 
 const BOLD: Style = Style::new().bold();
@@ -124,7 +124,7 @@ fn is_resized(member: &MemberChange) -> bool {
 
 fn line(member: &MemberChange, out: &mut dyn Write) -> Result<()> {
     let name = printable(member.name().as_bytes()).into_owned();
-    let ty = |place: &Place| printable(place.ty().as_bytes()).into_owned();
+    let ty = |place: &MemberLocation| printable(place.ty().as_bytes()).into_owned();
     match (&member.before(), &member.after()) {
         (None, Some(new)) => {
             let (span, line) = (span(new), new.line());
@@ -162,14 +162,14 @@ fn line(member: &MemberChange, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn span(place: &Place) -> String {
+fn span(place: &MemberLocation) -> String {
     match place.bitfield() {
         true => format!("{}:{}", place.bit_offset() / 8, place.bit_offset() % 8),
         false => (place.bit_offset() / 8).to_string(),
     }
 }
 
-fn extent(place: &Place) -> String {
+fn extent(place: &MemberLocation) -> String {
     match place.bitfield() {
         true => format!("{} bits", place.bits()),
         false => format!("{} bytes", place.bits() / 8),

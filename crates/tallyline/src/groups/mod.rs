@@ -15,7 +15,7 @@ use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{Record, Types};
 use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::check::Policy;
-use tallyline_layout::groups::{self, Found, Group};
+use tallyline_layout::groups::{self, FoundGroups, Group};
 use tallyline_support::output::{Color, Output, printable};
 
 /// A struct and its groups.
@@ -24,7 +24,7 @@ struct Grouped<'t> {
     record: &'t Record,
     /// The place of the definition, if several types have this name.
     place: Option<String>,
-    found: Found,
+    found: FoundGroups,
 }
 
 /// Runs `tallyline groups`.

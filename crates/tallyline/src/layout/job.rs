@@ -5,7 +5,7 @@ use super::source;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use tallyline_debuginfo::model::Types;
-use tallyline_debuginfo::{Format, Request, UnitFilter, Wanted};
+use tallyline_debuginfo::{Format, PointerTargets, Request, UnitFilter, Wanted};
 use tallyline_layout::print::pahole::Style;
 use tallyline_layout::query::Filter;
 
@@ -186,8 +186,11 @@ impl Job {
             inner: self.inner,
             exact: matches!(&self.ask, Ask::Types(names) if !names.is_empty()),
             anonymous: self.anonymous || self.nested_anonymous,
-            pointed_to: self.show == Show::Compilable,
-            pointees: self.style.expand_pointers,
+            pointer_targets: match self.show {
+                _ if self.style.expand_pointers => PointerTargets::Contents,
+                Show::Compilable => PointerTargets::Declarations,
+                _ => PointerTargets::Names,
+            },
             sizes_only,
             shallow: sizes_only && matches!(self.ask, Ask::Types(_)) && !looks_inside,
             positions: sources || self.filter.declared_exclude.is_some(),

@@ -68,7 +68,7 @@ pub(crate) fn functions(
     for (number, samples) in functions {
         let Some(symbol) = profile.symbol(number) else { continue };
         let Some(dso) = symbol.dso else { continue };
-        let (Some(program), Some(table)) = (profile.binaries().get(dso), profile.joined().table(dso)) else {
+        let (Some(program), Some(table)) = (profile.program(dso), profile.type_table(dso)) else {
             continue;
         };
         found.extend(function(profile, symbol, (program, table), &samples, &mut sources));

@@ -8,7 +8,7 @@ use std::io::Write;
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_layout::print::pahole::Printer;
-use tallyline_layout::reorganize::{Options, Outcome, Proposal, Reorganizer, print};
+use tallyline_layout::reorganize::{Options, Reorganization, Proposal, Reorganizer, print};
 
 /// The output for smaller layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ fn packable(job: &Job, types: &Types, out: &mut dyn Write) -> Result<()> {
     let ids = show::filtered(job, types);
     let outcomes = Reorganizer::new(types, options(job)).propose_all(&ids);
     for (id, outcome) in ids.iter().zip(outcomes) {
-        let Outcome::Smaller(proposal) = outcome else { continue };
+        let Reorganization::Smaller(proposal) = outcome else { continue };
         if proposal.saved() == 0 {
             continue;
         }
@@ -70,9 +70,9 @@ fn reorganized(job: &Job, steps: bool, types: &mut Types, out: &mut dyn Write) -
 
 fn one(job: &Job, steps: bool, types: &mut Types, id: TypeId, out: &mut dyn Write) -> Result<()> {
     let proposal: Option<Box<Proposal>> = match Reorganizer::new(types, options(job)).propose(id) {
-        Outcome::Smaller(proposal) => Some(proposal),
-        Outcome::Smallest { .. } => None,
-        Outcome::Refused(reason) => {
+        Reorganization::Smaller(proposal) => Some(proposal),
+        Reorganization::Smallest { .. } => None,
+        Reorganization::Refused(reason) => {
             let name = String::from_utf8_lossy(types.name(types.type_name(id)));
             eprintln!("pahole: {name}: {reason}");
             None

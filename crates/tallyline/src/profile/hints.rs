@@ -49,7 +49,7 @@ pub(crate) fn debug_information(profile: &Profile, filter: &Filter) -> Vec<Strin
     let files: Vec<(&Dso, u64, bool)> = lacking
         .iter()
         .filter_map(|(dso, samples)| {
-            let program = profile.binaries().get(*dso)?;
+            let program = profile.program(*dso)?;
             Some((profile.dso(*dso)?, *samples, program.debug().is_some()))
         })
         .collect();
@@ -79,7 +79,7 @@ fn build_id(profile: &Profile, dso: &Dso) -> Option<String> {
     let recorded = dso.build_id().map(|id| id.to_string());
     recorded.or_else(|| {
         let index = profile.dsos().iter().position(|other| std::ptr::eq(other, dso))?;
-        let program = profile.binaries().get(DsoId::from_position(index)?)?;
+        let program = profile.program(DsoId::from_position(index)?)?;
         Some(program.image().build_id()?.iter().map(|byte| format!("{byte:02x}")).collect())
     })
 }

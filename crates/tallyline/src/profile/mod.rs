@@ -133,7 +133,7 @@ fn warn(profile: &Profile, path: &Path) {
             profile.info().unknown_events
         );
     }
-    for warning in &profile.joined().warnings {
+    for warning in profile.warnings() {
         eprintln!("tallyline: {warning}");
     }
     if profile.groups().is_empty() {

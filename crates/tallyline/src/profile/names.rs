@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use std::collections::{BTreeSet, HashSet};
 use tallyline_report::Profile;
 use tallyline_report::filter::sampled_names;
-use tallyline_report::pattern::{Found, FoundBy, NameKind, NamePattern};
+use tallyline_report::pattern::{FoundBy, NameKind, NamePattern, PatternMatch};
 
 /// The number of names that a message lists.
 const LISTED: usize = 5;
@@ -70,24 +70,24 @@ pub(crate) fn select<'n>(
 ) -> Result<BTreeSet<&'n str>> {
     let what = word(kind);
     match pattern.find(kind, names) {
-        Found::Names(found, FoundBy::Part) => {
+        PatternMatch::Names(found, FoundBy::Part) => {
             eprintln!("tallyline: no {what} is named {pattern}; showing {}", listed(found.iter().copied()));
             Ok(found)
         }
-        Found::Names(found, FoundBy::Template) if found.len() > 1 => {
+        PatternMatch::Names(found, FoundBy::Template) if found.len() > 1 => {
             eprintln!("tallyline: {pattern}: {}", listed(found.iter().copied()));
             Ok(found)
         }
-        Found::Names(found, _) => Ok(found),
-        Found::Ambiguous(found) => bail!(
+        PatternMatch::Names(found, _) => Ok(found),
+        PatternMatch::Ambiguous(found) => bail!(
             "no {what} is named {pattern}; {} have that in their names: {}; name one in full, or all as '*{pattern}*'",
             found.len(),
             listed(found.iter().copied())
         ),
-        Found::Nothing(near) if near.is_empty() => {
+        PatternMatch::Nothing(near) if near.is_empty() => {
             bail!("no samples of {what} {pattern}; {}", advice(kind, names))
         }
-        Found::Nothing(near) => bail!(
+        PatternMatch::Nothing(near) => bail!(
             "no samples of {what} {pattern}; the nearest names are {}; {}",
             listed(near.into_iter()),
             advice(kind, names)

@@ -12,13 +12,13 @@
 
 use super::together::Applied;
 use super::verify::Verdict;
-use super::{Found, pinned};
+use super::{TypeResult, pinned};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
 use tallyline_debuginfo::model::{Member, Types};
-use tallyline_layout::reorganize::{Extent, Outcome, Proposal};
+use tallyline_layout::reorganize::{Extent, Proposal, Reorganization};
 
 /// The most moves that are listed.
 const MOVES: usize = 1_000;
@@ -27,7 +27,7 @@ const MOVES: usize = 1_000;
 pub(super) fn write(
     file: &Path,
     types: &Types,
-    found: &[Found],
+    found: &[TypeResult],
     together: Option<&Applied>,
     out: &mut dyn Write,
 ) -> Result<()> {
@@ -48,12 +48,12 @@ pub(super) fn write(
     Ok(writeln!(out)?)
 }
 
-fn one(types: &Types, found: &Found) -> Value {
+fn one(types: &Types, found: &TypeResult) -> Value {
     let mut value = match (&found.outcome, &found.verdict) {
-        (Outcome::Smaller(_), Verdict::Wrong(why)) => json!({ "outcome": "withheld", "reason": why }),
-        (Outcome::Smaller(proposal), verdict) => smaller(types, found, proposal, verdict),
-        (Outcome::Smallest { proven }, _) => json!({ "outcome": "smallest", "optimal": proven }),
-        (Outcome::Refused(why), _) => json!({ "outcome": "refused", "reason": why.to_string() }),
+        (Reorganization::Smaller(_), Verdict::Wrong(why)) => json!({ "outcome": "withheld", "reason": why }),
+        (Reorganization::Smaller(proposal), verdict) => smaller(types, found, proposal, verdict),
+        (Reorganization::Smallest { proven }, _) => json!({ "outcome": "smallest", "optimal": proven }),
+        (Reorganization::Refused(why), _) => json!({ "outcome": "refused", "reason": why.to_string() }),
     };
     value["name"] = found.name.as_str().into();
     if let Some(place) = &found.place {
@@ -66,7 +66,7 @@ fn one(types: &Types, found: &Found) -> Value {
     value
 }
 
-fn smaller(types: &Types, found: &Found, proposal: &Proposal, verdict: &Verdict) -> Value {
+fn smaller(types: &Types, found: &TypeResult, proposal: &Proposal, verdict: &Verdict) -> Value {
     let extent = |extent: Extent| json!({ "size": extent.size(), "lines": extent.lines() });
     let old = types.members(types.record(proposal.record()));
     let name = |member: &Member| String::from_utf8_lossy(types.name(member.name)).into_owned();
@@ -99,8 +99,8 @@ fn smaller(types: &Types, found: &Found, proposal: &Proposal, verdict: &Verdict)
         "members": members.collect::<Vec<_>>(),
         "moves": moves.collect::<Vec<_>>(),
         "move_count": proposal.move_count(),
-        "optimal": proposal.proven().size(),
-        "fewest_moves": proposal.proven().moves(),
+        "optimal": proposal.is_smallest(),
+        "fewest_moves": proposal.has_fewest_moves(),
         "inferred": proposal.inferred(),
     });
     match verdict {

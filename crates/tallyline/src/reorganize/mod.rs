@@ -18,20 +18,20 @@ use std::collections::HashMap;
 use std::path::Path;
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{TypeId, Types};
-use tallyline_debuginfo::{Request, Wanted};
-use tallyline_layout::reorganize::{Outcome, Proposal, Reorganizer, checkable};
+use tallyline_debuginfo::{PointerTargets, Request, Wanted};
+use tallyline_layout::reorganize::{Proposal, Reorganization, Reorganizer, checkable};
 use tallyline_support::output::{Color, Output, printable};
 use together::Applied;
 use verify::{Verdict, Verifier};
 
 /// The result for one type.
-struct Found {
+struct TypeResult {
     id: TypeId,
     name: String,
     /// The place of the definition, if several types have this name.
     place: Option<String>,
     instances: u64,
-    outcome: Outcome,
+    outcome: Reorganization,
     verdict: Verdict,
     /// True if the text was compiled as it is printed; only C's is.
     text_verified: bool,
@@ -39,12 +39,12 @@ struct Found {
     freed: Option<pinned::Saved>,
 }
 
-impl Found {
+impl TypeResult {
     /// Returns the proposal, unless a compiler lays it out otherwise.
     fn proposal(&self) -> Option<&Proposal> {
         match (&self.outcome, &self.verdict) {
-            (Outcome::Smaller(_), Verdict::Wrong(_)) => None,
-            (Outcome::Smaller(proposal), _) => Some(proposal),
+            (Reorganization::Smaller(_), Verdict::Wrong(_)) => None,
+            (Reorganization::Smaller(proposal), _) => Some(proposal),
             _ => None,
         }
     }
@@ -55,7 +55,7 @@ impl Found {
     }
 }
 
-impl Found {
+impl TypeResult {
     /// Returns its name, and where it is defined if there are others of its name.
     fn label(&self) -> String {
         match &self.place {
@@ -80,7 +80,10 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
         cacheline: args.cacheline_size,
         positions: true,
         // the text is compiled with all that it names
-        pointed_to: args.verify && !names.is_empty(),
+        pointer_targets: match args.verify && !names.is_empty() {
+            true => PointerTargets::Declarations,
+            false => PointerTargets::Names,
+        },
         exact: true,
         ..Request::default()
     };
@@ -135,7 +138,7 @@ fn propose(
     ids: &[TypeId],
     instances: &Instances,
     ranks: bool,
-) -> Result<(Vec<Found>, Option<Applied>)> {
+) -> Result<(Vec<TypeResult>, Option<Applied>)> {
     let reorganizer = Reorganizer::new(types, args.options());
     let outcomes = reorganizer.propose_all(ids);
     let proposals: Vec<&Proposal> = outcomes.iter().filter_map(smaller).collect();
@@ -156,22 +159,23 @@ fn propose(
     let found = ids.iter().zip(outcomes).zip(freed).map(|((id, outcome), freed)| {
         let name = printable(&types.qualified_name(*id)).into_owned();
         let verdict = match &outcome {
-            Outcome::Smaller(_) => verdicts.next().unwrap_or(Verdict::NotAsked),
+            Reorganization::Smaller(_) => verdicts.next().unwrap_or(Verdict::NotAsked),
             _ => Verdict::NotAsked,
         };
         let repeats = counts.get(&types.qualified_name(*id)).is_some_and(|count| *count > 1);
         let place = repeats.then(|| definitions.place(*id)).flatten();
         let instances = instances.of(&name);
-        Found { id: *id, instances, name, place, outcome, verdict, text_verified: false, freed }
+        TypeResult { id: *id, instances, name, place, outcome, verdict, text_verified: false, freed }
     });
     Ok((found.collect(), together))
 }
 
 /// Compiles what is printed of each proposal that a compiler has agreed to.
-fn verify_texts(args: &ReorganizeArgs, types: &mut Types, found: &mut [Found]) -> Result<()> {
+fn verify_texts(args: &ReorganizeArgs, types: &mut Types, found: &mut [TypeResult]) -> Result<()> {
     let verifier = Verifier::new(args.cc.as_deref(), types);
     for found in found {
-        let (Outcome::Smaller(proposal), Verdict::Verified(_)) = (&found.outcome, &found.verdict) else {
+        let (Reorganization::Smaller(proposal), Verdict::Verified(_)) = (&found.outcome, &found.verdict)
+        else {
             continue;
         };
         let Some(printed) = checkable(types, found.id, proposal)? else { continue };
@@ -183,22 +187,22 @@ fn verify_texts(args: &ReorganizeArgs, types: &mut Types, found: &mut [Found]) -
     Ok(())
 }
 
-fn smaller(outcome: &Outcome) -> Option<&Proposal> {
+fn smaller(outcome: &Reorganization) -> Option<&Proposal> {
     match outcome {
-        Outcome::Smaller(proposal) => Some(proposal),
+        Reorganization::Smaller(proposal) => Some(proposal),
         _ => None,
     }
 }
 
 /// Fails if something cannot be done: a proposal that does not hold, or a named type that is not for
 /// this.
-fn complain(found: &[Found], together: Option<&Applied>, ranks: bool) -> Result<()> {
-    let wrong = |found: &Found| match &found.verdict {
+fn complain(found: &[TypeResult], together: Option<&Applied>, ranks: bool) -> Result<()> {
+    let wrong = |found: &TypeResult| match &found.verdict {
         Verdict::Wrong(why) => Some(format!("{}: withheld, as it does not hold: {why}", found.label())),
         _ => None,
     };
-    let refused = |found: &Found| match &found.outcome {
-        Outcome::Refused(why) if !ranks => Some(format!("{}: {why}", found.label())),
+    let refused = |found: &TypeResult| match &found.outcome {
+        Reorganization::Refused(why) if !ranks => Some(format!("{}: {why}", found.label())),
         _ => None,
     };
     let mut complaints: Vec<String> =

@@ -1,8 +1,8 @@
 //! The cost of keeping the first and the last member in place: the savings with them free.
 
-use super::Found;
+use super::TypeResult;
 use tallyline_debuginfo::model::TypeId;
-use tallyline_layout::reorganize::{Options, Outcome, Reorganizer};
+use tallyline_layout::reorganize::{Options, Reorganization, Reorganizer};
 
 /// The ends that can be freed: the word for `--unpin`, what it means in a sentence, and whether the
 /// first member stays.
@@ -13,7 +13,7 @@ pub(super) const FREED: [(&str, &str, bool); 2] =
 pub(super) type Saved = [u64; FREED.len()];
 
 /// Returns each type's savings with free ends, unless they are free already.
-pub(super) fn saved(by: &Reorganizer<'_>, ids: &[TypeId], outcomes: &[Outcome]) -> Vec<Option<Saved>> {
+pub(super) fn saved(by: &Reorganizer<'_>, ids: &[TypeId], outcomes: &[Reorganization]) -> Vec<Option<Saved>> {
     let options = by.options();
     if !options.pin_last {
         return vec![None; ids.len()];
@@ -27,7 +27,7 @@ pub(super) fn saved(by: &Reorganizer<'_>, ids: &[TypeId], outcomes: &[Outcome]) 
             Options { pin_first: options.pin_first && first_stays, pin_last: false, ..options.clone() };
         for (at, outcome) in open.iter().zip(by.propose_all_with(&types, &freed)) {
             // where only the best found is known, more freedom may find less
-            if let (Outcome::Smaller(proposal), Some(saved)) = (outcome, &mut all[*at]) {
+            if let (Reorganization::Smaller(proposal), Some(saved)) = (outcome, &mut all[*at]) {
                 saved[kind..].iter_mut().for_each(|saved| *saved = proposal.saved().max(*saved));
             }
         }
@@ -36,16 +36,16 @@ pub(super) fn saved(by: &Reorganizer<'_>, ids: &[TypeId], outcomes: &[Outcome]) 
 }
 
 /// Returns the savings of the proposal as it is; nothing for a type that cannot be reorganized.
-fn before(outcome: &Outcome) -> Option<u64> {
+fn before(outcome: &Reorganization) -> Option<u64> {
     match outcome {
-        Outcome::Smaller(proposal) => Some(proposal.saved()),
-        Outcome::Smallest { .. } => Some(0),
-        Outcome::Refused(_) => None,
+        Reorganization::Smaller(proposal) => Some(proposal.saved()),
+        Reorganization::Smallest { .. } => Some(0),
+        Reorganization::Refused(_) => None,
     }
 }
 
 /// Returns a hint for one type: the first freed end that saves more.
-pub(super) fn hint(found: &Found) -> Option<String> {
+pub(super) fn hint(found: &TypeResult) -> Option<String> {
     let kept = found.proposal().map_or(0, |proposal| proposal.saved());
     let freed = found.freed?;
     let (saved, (word, ..)) = freed.into_iter().zip(FREED).find(|(saved, _)| *saved > kept)?;
@@ -53,7 +53,7 @@ pub(super) fn hint(found: &Found) -> Option<String> {
 }
 
 /// Returns the bytes that all types would save with each end freed, times their instances.
-pub(super) fn sums(found: &[Found]) -> Option<Saved> {
+pub(super) fn sums(found: &[TypeResult]) -> Option<Saved> {
     let mut sums: Option<Saved> = None;
     for found in found {
         let Some(freed) = found.freed else { continue };

@@ -2,23 +2,23 @@
 
 use super::together::Applied;
 use super::verify::Verdict;
-use super::{Found, ReorganizeArgs, pinned};
+use super::{ReorganizeArgs, TypeResult, pinned};
 use anyhow::Result;
 use std::io::Write;
 use tallyline_debuginfo::model::Types;
 use tallyline_layout::print::pahole::Style;
-use tallyline_layout::reorganize::{Outcome, Proposal, print};
+use tallyline_layout::reorganize::{Proposal, Reorganization, print};
 
 /// Shows one type: the new struct, or one line that says that there is none. Of a program in C all of it
 /// is C; other languages are shown as pahole shows them.
 pub(super) fn one(
     args: &ReorganizeArgs,
     types: &mut Types,
-    found: &Found,
+    found: &TypeResult,
     out: &mut dyn Write,
 ) -> Result<()> {
     let Some(proposal) = found.proposal() else {
-        if let Outcome::Smallest { proven } = found.outcome {
+        if let Reorganization::Smallest { proven } = found.outcome {
             let how = if proven { "no smaller layout" } else { "no smaller layout was found" };
             let hint = pinned::hint(found).map(|hint| format!("; {hint}")).unwrap_or_default();
             writeln!(out, "/* {}: {how}{hint} */", found.label().replace("*/", "* /"))?;
@@ -41,7 +41,7 @@ pub(super) fn one(
 
 /// Formats a proposal in one line: `40 -> 32 bytes, 1 -> 1 cachelines, 1 move; optimal; verified by gcc
 /// 12.2.0`.
-fn summary(types: &Types, found: &Found, proposal: &Proposal) -> String {
+fn summary(types: &Types, found: &TypeResult, proposal: &Proposal) -> String {
     let moves = proposal.move_count();
     let mut parts = vec![format!(
         "{} -> {} bytes, {} -> {} cachelines, {moves} move{}",
@@ -71,7 +71,7 @@ fn summary(types: &Types, found: &Found, proposal: &Proposal) -> String {
 }
 
 fn proof(proposal: &Proposal) -> &'static str {
-    match (proposal.proven().size(), proposal.proven().moves()) {
+    match (proposal.is_smallest(), proposal.has_fewest_moves()) {
         (true, true) => "optimal",
         (true, false) => "optimal size, fewest moves found",
         (false, _) => "best found",
@@ -79,8 +79,9 @@ fn proof(proposal: &Proposal) -> &'static str {
 }
 
 /// Shows the types that can be smaller, the one that saves most first, and the sums.
-pub(super) fn rank(found: &[Found], together: Option<&Applied>, out: &mut dyn Write) -> Result<()> {
-    let smaller: Vec<(&Found, &Proposal)> = found.iter().filter_map(|f| Some((f, f.proposal()?))).collect();
+pub(super) fn rank(found: &[TypeResult], together: Option<&Applied>, out: &mut dyn Write) -> Result<()> {
+    let smaller: Vec<(&TypeResult, &Proposal)> =
+        found.iter().filter_map(|f| Some((f, f.proposal()?))).collect();
     if !smaller.is_empty() {
         writeln!(
             out,
@@ -103,8 +104,8 @@ pub(super) fn rank(found: &[Found], together: Option<&Applied>, out: &mut dyn Wr
         )?;
     }
     let total = smaller.iter().fold(0_u64, |sum, (found, _)| sum.saturating_add(found.total()));
-    let refused = found.iter().filter(|found| matches!(found.outcome, Outcome::Refused(_))).count();
-    let best = smaller.iter().filter(|(_, proposal)| !proposal.proven().size()).count();
+    let refused = found.iter().filter(|found| matches!(found.outcome, Reorganization::Refused(_))).count();
+    let best = smaller.iter().filter(|(_, proposal)| !proposal.is_smallest()).count();
     write!(out, "{} types, {} can be smaller: {total} bytes", found.len(), smaller.len())?;
     if best != 0 {
         write!(out, "; {best} best found, the others optimal")?;
@@ -141,7 +142,7 @@ fn write_together(all: &Applied, out: &mut dyn Write) -> Result<()> {
     )?)
 }
 
-fn write_verdicts(smaller: &[(&Found, &Proposal)], out: &mut dyn Write) -> Result<()> {
+fn write_verdicts(smaller: &[(&TypeResult, &Proposal)], out: &mut dyn Write) -> Result<()> {
     let verified: Vec<&str> = smaller
         .iter()
         .filter_map(|(found, _)| match &found.verdict {

@@ -5,7 +5,7 @@ use super::verify::Verifier;
 use crate::instances::Instances;
 use anyhow::Result;
 use tallyline_debuginfo::model::{RecordId, TypeId};
-use tallyline_layout::reorganize::{Outcome, Reorganizer};
+use tallyline_layout::reorganize::{Reorganization, Reorganizer};
 use tallyline_support::output::printable;
 
 /// The result of applying all proposals.
@@ -24,7 +24,7 @@ impl Applied {
         by: &Reorganizer<'_>,
         verifier: Option<&Verifier>,
         ids: &[TypeId],
-        outcomes: &[Outcome],
+        outcomes: &[Reorganization],
         instances: &Instances,
     ) -> Result<Applied> {
         let types = by.types();

@@ -1,6 +1,6 @@
 //! The findings of a replay, for people: totals, types and fields, lines with their conflicts.
 
-use super::places::{Place, Places, Programs, places};
+use super::places::{InstructionInfo, Programs, TraceSymbols, places};
 use std::collections::{BTreeMap, HashSet};
 use tallyline_trace::coherence::{
     AccessCounts, CoherenceSummary, Conflict, Geometry, LineCounts, ReplayOptions, ReplayStats,
@@ -86,9 +86,9 @@ pub(super) struct ConflictRow {
     pub(super) count: u64,
     pub(super) is_true: bool,
     pub(super) offset: u16,
-    pub(super) victim: Place,
+    pub(super) victim: InstructionInfo,
     pub(super) culprit_offset: u16,
-    pub(super) culprit: Place,
+    pub(super) culprit: InstructionInfo,
 }
 
 impl Findings {
@@ -136,10 +136,8 @@ impl Findings {
 /// who did more than one access of [`RARE`].
 fn instructions(summary: &CoherenceSummary, lines: &[(u64, LineCounts)]) -> Vec<u32> {
     let conflicts = summary.conflicts().iter().map(|(conflict, _)| conflict);
-    let of_lines =
-        conflicts.filter(|conflict| lines.iter().any(|(line, _)| *line == conflict.victim().line()));
-    let mut all: Vec<u32> =
-        of_lines.flat_map(|conflict| [conflict.victim().instruction(), conflict.culprit()]).collect();
+    let of_lines = conflicts.filter(|conflict| lines.iter().any(|(line, _)| *line == conflict.line()));
+    let mut all: Vec<u32> = of_lines.flat_map(|conflict| [conflict.victim(), conflict.culprit()]).collect();
     let rare = summary.total().accesses() / RARE;
     let worth = |counts: &LineCounts| {
         let missed = counts.cold() + counts.replaced() + counts.sharing_misses();
@@ -158,9 +156,9 @@ fn data(summary: &CoherenceSummary, instructions: &[u32], geometry: Geometry) ->
     let counts = instructions.iter().filter_map(|index| summary.instructions().get(*index as usize));
     let mut all: Vec<u64> = counts.flat_map(|counts| [counts.lowest(), counts.highest()]).collect();
     for (conflict, _) in summary.conflicts() {
-        let start = conflict.victim().line() * u64::from(geometry.line());
+        let start = conflict.line() * u64::from(geometry.line());
         all.extend(
-            [conflict.victim().offset(), conflict.culprit_offset()].map(|offset| start + u64::from(offset)),
+            [conflict.victim_offset(), conflict.culprit_offset()].map(|offset| start + u64::from(offset)),
         );
     }
     all.sort_unstable();
@@ -169,13 +167,13 @@ fn data(summary: &CoherenceSummary, instructions: &[u32], geometry: Geometry) ->
 }
 
 /// Returns the lines that code of the program itself contends for, as loser or as taker.
-fn own_lines(summary: &CoherenceSummary, known: &Places) -> HashSet<u64> {
+fn own_lines(summary: &CoherenceSummary, known: &TraceSymbols) -> HashSet<u64> {
     let is_own = |index: u32| known.get(index, 0, 0).is_none_or(|place| !place.is_runtime);
     let of_program = summary
         .conflicts()
         .iter()
-        .filter(|(conflict, _)| is_own(conflict.victim().instruction()) || is_own(conflict.culprit()));
-    of_program.map(|(conflict, _)| conflict.victim().line()).collect()
+        .filter(|(conflict, _)| is_own(conflict.victim()) || is_own(conflict.culprit()));
+    of_program.map(|(conflict, _)| conflict.line()).collect()
 }
 
 /// Says what the trace lacks.
@@ -197,7 +195,7 @@ fn missing<S: ReadAt + ?Sized>(
     }
 }
 
-fn fields(summary: &CoherenceSummary, known: &Places) -> Vec<FieldRow> {
+fn fields(summary: &CoherenceSummary, known: &TraceSymbols) -> Vec<FieldRow> {
     let mut fields: BTreeMap<(String, String, String, bool), LineCounts> = BTreeMap::new();
     for (index, place) in summary.instructions().iter().enumerate() {
         let Some(known) = known.get(index as u32, place.lowest(), place.highest()) else { continue };
@@ -218,7 +216,7 @@ fn line_rows(
     summary: &CoherenceSummary,
     lines: &[(u64, LineCounts)],
     geometry: Geometry,
-    known: &Places,
+    known: &TraceSymbols,
     own: &HashSet<u64>,
 ) -> Vec<LineRow> {
     let place = |index: u32, line: u64, offset: u16| {
@@ -228,14 +226,14 @@ fn line_rows(
     let row = |(conflict, count): &(Conflict, u64)| ConflictRow {
         count: *count,
         is_true: conflict.is_true(),
-        offset: conflict.victim().offset(),
-        victim: place(conflict.victim().instruction(), conflict.victim().line(), conflict.victim().offset()),
+        offset: conflict.victim_offset(),
+        victim: place(conflict.victim(), conflict.line(), conflict.victim_offset()),
         culprit_offset: conflict.culprit_offset(),
-        culprit: place(conflict.culprit(), conflict.victim().line(), conflict.culprit_offset()),
+        culprit: place(conflict.culprit(), conflict.line(), conflict.culprit_offset()),
     };
     let mut by_line: BTreeMap<u64, Vec<ConflictRow>> = BTreeMap::new();
     for counted in summary.conflicts() {
-        by_line.entry(counted.0.victim().line()).or_default().push(row(counted));
+        by_line.entry(counted.0.line()).or_default().push(row(counted));
     }
     lines
         .iter()

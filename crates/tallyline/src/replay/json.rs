@@ -16,7 +16,7 @@
 //! the misses by sharing at other turns. Counts are `reads`, `writes`, `cold`, `replaced`, `true_sharing`, `false_sharing`, `invalidations`, `hitm`.
 
 use super::findings::{ConflictRow, FieldRow, Findings, LineRow};
-use super::places::Place;
+use super::places::InstructionInfo;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use std::io::Write;
@@ -121,7 +121,7 @@ fn conflict(row: &ConflictRow) -> Value {
     })
 }
 
-fn place(place: &Place, offset: u16) -> Value {
+fn place(place: &InstructionInfo, offset: u16) -> Value {
     json!({
         "offset": offset,
         "address": place.address,

@@ -17,7 +17,7 @@ use tallyline_trace::{ReadAt, Trace};
 
 /// The known facts about an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct InstructionInfo {
     /// Its address as the program had it.
     pub(super) address: u64,
     /// The file, without its folder; empty where none is mapped.
@@ -44,19 +44,19 @@ struct Object {
 }
 
 /// The known facts about the instructions and the data of a trace.
-pub(super) struct Places {
-    by_instruction: BTreeMap<u32, Place>,
+pub(super) struct TraceSymbols {
+    by_instruction: BTreeMap<u32, InstructionInfo>,
     objects: Vec<Object>,
 }
 
 /// An instruction to look up: its index, its address, and where that is in the file.
 type Wanted = (u32, u64, u64);
 
-impl Places {
+impl TraceSymbols {
     /// Describes an instruction, with the variable between two addresses that it accessed.
-    pub(super) fn get(&self, instruction: u32, first: u64, last: u64) -> Option<Place> {
+    pub(super) fn get(&self, instruction: u32, first: u64, last: u64) -> Option<InstructionInfo> {
         let place = self.by_instruction.get(&instruction)?;
-        Some(Place { variable: self.variable(first, last), ..place.clone() })
+        Some(InstructionInfo { variable: self.variable(first, last), ..place.clone() })
     }
 
     /// Returns the variable that two addresses of data are in; empty if there is none, or they are in two.
@@ -100,7 +100,7 @@ pub(super) fn places<S: ReadAt + ?Sized>(
     instructions: &[u32],
     data: &[u64],
     warnings: &mut Vec<String>,
-) -> Places {
+) -> TraceSymbols {
     let mut by_file: BTreeMap<String, Vec<Wanted>> = BTreeMap::new();
     let mut places = BTreeMap::new();
     for index in instructions {
@@ -112,7 +112,7 @@ pub(super) fn places<S: ReadAt + ?Sized>(
             }
             None => {
                 let (code, ty) = (format!("{address:#x}"), "(no mapping)".into());
-                places.insert(*index, Place { address, code, ty, ..Place::default() });
+                places.insert(*index, InstructionInfo { address, code, ty, ..InstructionInfo::default() });
             }
         }
     }
@@ -121,17 +121,18 @@ pub(super) fn places<S: ReadAt + ?Sized>(
         let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let object = programs.open(&path, &found, data, warnings);
         for (index, address, offset) in found {
-            let place = object.as_ref().and_then(|object| object.place(offset)).unwrap_or_else(|| Place {
-                code: format!("{offset:#x}"),
-                ty: "(file not read)".into(),
-                ..Place::default()
-            });
+            let place =
+                object.as_ref().and_then(|object| object.place(offset)).unwrap_or_else(|| InstructionInfo {
+                    code: format!("{offset:#x}"),
+                    ty: "(file not read)".into(),
+                    ..InstructionInfo::default()
+                });
             let is_runtime = place.is_runtime || is_runtime(&file);
-            places.insert(index, Place { address, file: file.clone(), is_runtime, ..place });
+            places.insert(index, InstructionInfo { address, file: file.clone(), is_runtime, ..place });
         }
         objects.extend(object);
     }
-    Places { by_instruction: places, objects }
+    TraceSymbols { by_instruction: places, objects }
 }
 
 /// Returns a program's path under another root, with its folders or, in an archive, without.
@@ -176,7 +177,7 @@ impl Programs<'_> {
 }
 
 impl Object {
-    fn place(&self, offset: u64) -> Option<Place> {
+    fn place(&self, offset: u64) -> Option<InstructionInfo> {
         let address = self.program.image().address_of(offset)?;
         let code = match self.program.symbols().function_at(address) {
             Some(symbol) => format!("{}+{:#x}", symbol.name(), address.wrapping_sub(symbol.address())),
@@ -191,7 +192,7 @@ impl Object {
             }
         };
         let is_runtime = self.table.is_some() && ty == NO_DEBUG_INFORMATION;
-        Some(Place { code, ty, field, is_runtime, ..Place::default() })
+        Some(InstructionInfo { code, ty, field, is_runtime, ..InstructionInfo::default() })
     }
 
     /// Returns the variable that has an address in memory: its name, and that with the element or field

@@ -1,7 +1,7 @@
 //! The findings of a replay as text.
 
 use super::findings::{Findings, LineRow};
-use super::places::Place;
+use super::places::InstructionInfo;
 use crate::columns::Fit;
 use anyhow::Result;
 use std::io::Write;
@@ -193,7 +193,7 @@ fn one_line(line: &LineRow, fit: &Fit, out: &mut dyn Write) -> Result<()> {
     more(line.conflicts.len(), ROWS, "pairs", out)
 }
 
-fn named(place: &Place) -> String {
+fn named(place: &InstructionInfo) -> String {
     let what = what(&place.variable, &place.ty, &place.field);
     let text = format!("{what:<32} {} {}", place.code, place.file);
     printable(text.trim_end().as_bytes()).into_owned()

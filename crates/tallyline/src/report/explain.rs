@@ -149,7 +149,7 @@ fn why_same(profile: &Profile, point: &SampleGroup) -> &'static str {
 
 /// Describes the access of the sampled instruction itself.
 fn uncorrected(profile: &Profile, place: PlaceId) -> String {
-    let table = profile.place(place).dso.and_then(|dso| profile.joined().table(dso));
+    let table = profile.place(place).dso.and_then(|dso| profile.type_table(dso));
     match table.and_then(|table| Some((table, table.outcome(profile.at(place).address)?))) {
         Some((table, infer::Outcome::Typed(typed))) => {
             let name = tallyline_debuginfo::type_text(table.types(), typed.ty());
@@ -175,8 +175,8 @@ fn place(profile: &Profile, what: &str, id: PlaceId, out: &mut dyn Write) -> Res
         clean(profile.dso_name(dso)),
         at.address
     )?;
-    let function = dso.and_then(|dso| profile.joined().table(dso)?.function_at(at.address));
-    let program = dso.and_then(|dso| profile.binaries().get(dso));
+    let function = dso.and_then(|dso| profile.type_table(dso)?.function_at(at.address));
+    let program = dso.and_then(|dso| profile.program(dso));
     if let (Some(program), Some(function)) = (program, function) {
         let body = Body::decode(program.image(), function.ranges(), at.address);
         if let Some(position) = body.position(at.address) {
@@ -189,8 +189,8 @@ fn place(profile: &Profile, what: &str, id: PlaceId, out: &mut dyn Write) -> Res
 /// Writes the scopes, the variables, and what is known of registers before each instruction.
 fn analysis(profile: &Profile, id: PlaceId, out: &mut dyn Write) -> Result<()> {
     let Some(dso) = profile.place(id).dso else { return Ok(()) };
-    let Some(program) = profile.binaries().get(dso) else {
-        if let Some(why) = profile.binaries().why_not(dso) {
+    let Some(program) = profile.program(dso) else {
+        if let Some(why) = profile.why_not(dso) {
             writeln!(out, "the program cannot be read: {}", clean(why))?;
         }
         return Ok(());

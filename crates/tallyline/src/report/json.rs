@@ -58,7 +58,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
             "assumed": calls.assumed,
             "unknown": calls.unknown,
         });
-        document["by_evidence"] = profile.joined().by_evidence.into();
+        document["by_evidence"] = profile.by_evidence().into();
         document["eligible"] = sum(|view| view.account.eligible).into();
         document["typed"] = sum(|view| view.account.typed).into();
         document["pseudo"] = list("kind", views, |view| &view.account.pseudo);

@@ -177,7 +177,7 @@ fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
             writeln!(out, "# Indirect calls: {}", views.profile.calls())?;
         }
         // of all events: samples that nothing but the recording itself gave a type
-        if let found @ 1.. = views.profile.joined().by_evidence {
+        if let found @ 1.. = views.profile.by_evidence() {
             writeln!(out, "# Typed by where the data was, or what registers held: {found}")?;
         }
     }

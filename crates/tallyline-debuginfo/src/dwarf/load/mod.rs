@@ -6,10 +6,9 @@ mod member;
 mod position;
 mod variant;
 
-use crate::Request;
 use crate::dwarf::definitions::{Definitions, Names};
 use crate::dwarf::entry::{Entries, Entry, Interest, Step};
-use crate::dwarf::found::Found;
+use crate::dwarf::found::FoundDie;
 use crate::dwarf::offset::GlobalDieOffset;
 use crate::dwarf::position::Paths;
 use crate::dwarf::tags::is_record;
@@ -21,6 +20,7 @@ use crate::model::{
     Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordKind,
     Scope, Type, TypeId, Types,
 };
+use crate::{PointerTargets, Request};
 use gimli::constants::{self, DwAt, DwTag};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -65,8 +65,7 @@ pub(in crate::dwarf) struct Loader<'u, 'a> {
     finished_members: usize,
     // none where positions are not wanted
     pub(in crate::dwarf) paths: Option<Paths<'a>>,
-    pointed_to: bool,
-    pointees: bool,
+    pointer_targets: PointerTargets,
     // whether of what types are made of only the size is read
     shallow: bool,
     // where classes are defined that units only declare; none before it is known that there are any
@@ -129,8 +128,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             unfinished: Vec::new(),
             finished_members: 0,
             paths: request.positions.then(Paths::default),
-            pointed_to: request.pointed_to,
-            pointees: request.pointees,
+            pointer_targets: request.pointer_targets,
             shallow: request.shallow,
             definitions: None,
             later: false,
@@ -149,7 +147,7 @@ impl<'u, 'a> Loader<'u, 'a> {
     }
 
     /// Reads the types that were found, and what they need.
-    pub(in crate::dwarf) fn load(mut self, found: &[Found]) -> Result<Loaded> {
+    pub(in crate::dwarf) fn load(mut self, found: &[FoundDie]) -> Result<Loaded> {
         for found in found {
             let id = self.refer(Some(found.place), Need::Layout)?;
             self.types.listed.push(id);
@@ -294,7 +292,9 @@ impl<'u, 'a> Loader<'u, 'a> {
             c::DW_TAG_typedef | c::DW_TAG_template_alias => {
                 let name = self.name_for(cursor, need)?;
                 let of = match need {
-                    _ if self.pointed_to => self.refer_by(cursor, c::DW_AT_type, Need::Layout)?,
+                    _ if self.pointer_targets > PointerTargets::Names => {
+                        self.refer_by(cursor, c::DW_AT_type, Need::Layout)?
+                    }
                     Need::Layout | Need::Size => self.refer_by(cursor, c::DW_AT_type, need)?,
                     Need::Name => TypeId::VOID,
                 };
@@ -417,7 +417,8 @@ impl<'u, 'a> Loader<'u, 'a> {
         if self.is_shallow(cursor) {
             return Ok(Type::Pointer { kind, to: TypeId::VOID });
         }
-        let need = if self.pointees { Need::Layout } else { Need::Name };
+        let is_complete = self.pointer_targets == PointerTargets::Contents;
+        let need = if is_complete { Need::Layout } else { Need::Name };
         Ok(Type::Pointer { kind, to: self.refer_by(cursor, constants::DW_AT_type, need)? })
     }
 
@@ -459,7 +460,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         let mut items = Vec::new();
         // an anonymous one is printed where it is used
         let is_shown = need == Need::Layout || need == Need::Name && !name.is_some();
-        if is_shown || self.pointed_to {
+        if is_shown || self.pointer_targets > PointerTargets::Names {
             self.children(cursor, &[constants::DW_TAG_enumerator], |loader, child| {
                 let name = loader.name(child)?;
                 let value = child.entry.number(constants::DW_AT_const_value).unwrap_or(0);

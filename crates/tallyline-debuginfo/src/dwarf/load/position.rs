@@ -2,7 +2,7 @@
 
 use super::{Cursor, Loader};
 use crate::dwarf::entry::{Entries, Entry};
-use crate::dwarf::found::Found;
+use crate::dwarf::found::FoundDie;
 use crate::dwarf::offset::GlobalDieOffset;
 use crate::error::Result;
 use crate::model::{NameId, Position, Source};
@@ -43,7 +43,7 @@ impl<'a> Loader<'_, 'a> {
     }
 
     /// Notes the unit and the entry that a wanted type was found in.
-    pub(in crate::dwarf) fn note_source(&mut self, found: &Found) -> Result<()> {
+    pub(in crate::dwarf) fn note_source(&mut self, found: &FoundDie) -> Result<()> {
         if self.paths.is_none() {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! The first pass over windows: which types are in them that were in none before.
 
-use super::super::found::Found;
+use super::super::found::FoundDie;
 use super::super::outlines::{Outlines, UnitClasses};
 use super::super::scan::{self, KnownKeys, PriorScan, Scanned};
 use super::super::split;
@@ -18,7 +18,7 @@ pub(super) struct Window {
     pub(super) bytes: Vec<u8>,
     /// The offset of its start in the section.
     pub(super) start: usize,
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<FoundDie>,
     pub(super) classes: UnitClasses,
 }
 
@@ -112,7 +112,7 @@ impl<'r> Finder<'r> {
     }
 
     /// Finds types in units; returns none if equal strings turn out to have several copies.
-    fn find(&mut self, units: &Units<'_>) -> Result<Option<(Vec<Found>, UnitClasses)>> {
+    fn find(&mut self, units: &Units<'_>) -> Result<Option<(Vec<FoundDie>, UnitClasses)>> {
         let definitions = self.program.as_ref().map(|program| &program.definitions);
         let presence = self.inputs.presence;
         let before = PriorScan { known: &self.seen, outlines: self.outlines.as_ref(), definitions, presence };

@@ -10,7 +10,7 @@ mod reload;
 use self::cut::{WindowStream, cut};
 use self::find::{Finder, FirstPass, NextWindow, Window};
 use self::reload::{Section, UnitReloader};
-use super::found::Found;
+use super::found::FoundDie;
 use super::load::{Classes, Loaded};
 use super::outlines::{DeferredTypes, UnitClasses};
 use super::presence::{Names, Presence};
@@ -58,7 +58,7 @@ impl Windows {
 
 /// The result of reading in windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum WindowsResult {
     /// To the end, or to where no more was wanted.
     Done,
     /// From this offset on the file has to be read as a whole.
@@ -72,8 +72,8 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
     request: &Request,
     sizes: Windows,
     each: &mut dyn FnMut(Types) -> ControlFlow<()>,
-) -> Result<Outcome> {
-    let as_a_whole = Ok(Outcome::From(0));
+) -> Result<WindowsResult> {
+    let as_a_whole = Ok(WindowsResult::From(0));
     // how many units define a type is known at the end only
     if naming == Naming::Split || request.positions || file.alternate()?.is_some() {
         return as_a_whole;
@@ -115,8 +115,8 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
                 each(part)
             })?;
             match read {
-                End::Done => return Ok(Outcome::Done),
-                End::From(start) => return Ok(Outcome::From(start)),
+                End::Done => return Ok(WindowsResult::Done),
+                End::From(start) => return Ok(WindowsResult::From(start)),
                 // what was handed on is handed on again: whoever takes it knows it
                 End::NotMerged => merged = false,
             }
@@ -212,7 +212,7 @@ enum Deferred {
     /// Types, complete or lacking the sizes of classes of other units.
     Types(Vec<DeferredTypes>),
     /// Entries found in a window, to be read again with the units that define their classes.
-    Found(Vec<Found>),
+    FoundDie(Vec<FoundDie>),
 }
 
 impl Reader<'_> {
@@ -260,7 +260,7 @@ impl Reader<'_> {
                 return Ok(None);
             }
             let found = std::mem::take(&mut window.found);
-            self.held.push((window.start, Deferred::Found(found)));
+            self.held.push((window.start, Deferred::FoundDie(found)));
             return Ok(Some(Vec::new()));
         }
         let parts = parts.map_err(|error| units.localized(error))?;
@@ -286,11 +286,11 @@ impl Reader<'_> {
                     let parts = held.into_par_iter().map(|held| held.complete(&all.outlines));
                     parts.collect::<Result<_>>()?
                 }
-                (Deferred::Found(found), Some(again)) => {
+                (Deferred::FoundDie(found), Some(again)) => {
                     let loaded = again.load(self.request, found)?;
                     loaded.map(|parts| parts.into_iter().map(|part| part.types).collect())
                 }
-                (Deferred::Found(_), None) => None,
+                (Deferred::FoundDie(_), None) => None,
             };
             let Some(parts) = parts else { return Ok(End::From(start)) };
             if parts.into_iter().any(|part| each(part).is_break()) {

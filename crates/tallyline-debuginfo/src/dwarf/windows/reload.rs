@@ -2,7 +2,7 @@
 //! that the former only declare.
 
 use super::super::definitions::Definitions;
-use super::super::found::Found;
+use super::super::found::FoundDie;
 use super::super::load::{Classes, Loaded};
 use super::super::offset::GlobalDieOffset;
 use super::super::source::Source;
@@ -131,7 +131,11 @@ impl<'r> UnitReloader<'r> {
     }
 
     /// Loads found types, with the classes that other units define; none where that takes too much.
-    pub(super) fn load(&mut self, request: &Request, mut found: Vec<Found>) -> Result<Option<Vec<Loaded>>> {
+    pub(super) fn load(
+        &mut self,
+        request: &Request,
+        mut found: Vec<FoundDie>,
+    ) -> Result<Option<Vec<Loaded>>> {
         let mut wanted: BTreeSet<GlobalDieOffset> = found.iter().map(|found| found.place).collect();
         for _ in 0..ROUNDS {
             if !self.read(&wanted)? {

@@ -50,7 +50,7 @@ fn windows_of_any_size_have_the_same_types_as_the_whole() {
             parts.push(part);
             ControlFlow::Continue(())
         });
-        if let Outcome::From(start) = outcome.expect("readable") {
+        if let WindowsResult::From(start) = outcome.expect("readable") {
             assert_ne!(start, 0, "the first window is enough for itself");
             let rest = read_whole(&file, Naming::Plain, &request, &crate::NoCompanions, start);
             parts.push(rest.expect("readable"));
@@ -151,7 +151,7 @@ fn sizes_of_two_units(strings: Strings) {
         parts.push(part);
         ControlFlow::Continue(())
     });
-    assert_eq!(outcome.expect("readable"), Outcome::Done);
+    assert_eq!(outcome.expect("readable"), WindowsResult::Done);
     assert!(parts.len() > 1, "the units are windows of their own");
     let lines = lines(&parts);
     assert_eq!(lines, self::lines(&[whole]));
@@ -170,7 +170,7 @@ fn what_is_sought_by_name_ends_where_it_is_found() {
         parts.push(part);
         ControlFlow::Continue(())
     });
-    if outcome.expect("readable") == Outcome::Done {
+    if outcome.expect("readable") == WindowsResult::Done {
         let found = lines(&parts);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("::Windows 16 "), "{found:?}");
@@ -245,7 +245,7 @@ fn printed(parts: &[Types]) -> Vec<String> {
 }
 
 /// Reads types by name in windows, and of the file as a whole; returns how the first went, and both texts.
-fn by_name(bytes: &[u8], names: &[&str]) -> (Outcome, String, Result<String>) {
+fn by_name(bytes: &[u8], names: &[&str]) -> (WindowsResult, String, Result<String>) {
     let file = File::parse(bytes, Input::Bytes(bytes)).expect("ELF");
     let request = Request { wanted: Wanted::named(names.iter().copied()), ..Request::default() };
     let mut parts = Vec::new();
@@ -256,7 +256,7 @@ fn by_name(bytes: &[u8], names: &[&str]) -> (Outcome, String, Result<String>) {
     });
     let whole = read_whole(&file, Naming::Plain, &request, &crate::NoCompanions, 0);
     let whole = whole.map(|whole| printed(&[whole]).concat());
-    (outcome.unwrap_or(Outcome::From(0)), printed(&parts).concat(), whole)
+    (outcome.unwrap_or(WindowsResult::From(0)), printed(&parts).concat(), whole)
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn types_by_name_have_the_classes_of_other_units_without_the_whole_file() {
         let several: Vec<&str> = all.iter().map(String::as_str).collect();
         for names in [&["Link0"][..], &["chain::Link4"], &["Padding2", "Link2", "Nowhere"], &several] {
             let (outcome, in_windows, whole) = by_name(&bytes, names);
-            assert_eq!(outcome, Outcome::Done, "{name} {names:?}");
+            assert_eq!(outcome, WindowsResult::Done, "{name} {names:?}");
             assert_eq!(in_windows, whole.expect("readable"), "{name} {names:?}");
             assert!(in_windows.contains("; "), "{in_windows}");
         }
@@ -284,7 +284,7 @@ fn classes_that_derive_from_each_other_in_a_circle_end() {
         struct Y : X { virtual void y(); char d; }; void Y::y() {}";
     let Some(bytes) = linked("circle", &[first.into(), second.into()], &[]) else { return };
     let (outcome, in_windows, whole) = by_name(&bytes, &["X", "Y"]);
-    assert_eq!(outcome, Outcome::Done);
+    assert_eq!(outcome, WindowsResult::Done);
     assert_eq!(in_windows, whole.expect("no error"));
 }
 
@@ -293,12 +293,12 @@ fn more_units_than_a_bound_are_read_as_a_whole() {
     let Some(bytes) = linked("long", &chain(60), &["-gz"]) else { return };
     // each link is known only when the one before it was read
     let (outcome, in_windows, whole) = by_name(&bytes, &["Link0"]);
-    assert!(matches!(outcome, Outcome::From(_)), "{outcome:?}");
+    assert!(matches!(outcome, WindowsResult::From(_)), "{outcome:?}");
     assert!(in_windows.is_empty());
     assert!(whole.expect("readable").contains("Link0"));
     // one near the end takes few
     let (outcome, in_windows, whole) = by_name(&bytes, &["Link50"]);
-    assert_eq!((outcome, in_windows), (Outcome::Done, whole.expect("readable")));
+    assert_eq!((outcome, in_windows), (WindowsResult::Done, whole.expect("readable")));
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn damaged_units_are_read_again_without_panics() {
         let at = (start + (number >> 33) % size) as usize;
         damaged[at] ^= 1 << (round % 8);
         let (outcome, in_windows, whole) = by_name(&damaged, &["Link0", "Link2"]);
-        if let (Outcome::Done, Ok(whole)) = (outcome, whole) {
+        if let (WindowsResult::Done, Ok(whole)) = (outcome, whole) {
             assert_eq!(in_windows, whole, "byte {at}");
         }
     }

@@ -39,9 +39,9 @@ fn two_words_of_a_line_that_two_cores_write_miss_always_and_falsely() {
     let summary = run(2, (0..1000).map(|at| (at % 2, 0x1000 + u64::from(at % 2) * 8, 8, true)));
     let lines = summary.total.lines;
     assert_eq!((lines.cold, lines.true_sharing, lines.false_sharing), (2, 0, 998));
-    let of = |core: u32| summary.conflicts.iter().find(|(conflict, _)| conflict.victim.instruction == core);
+    let of = |core: u32| summary.conflicts.iter().find(|(conflict, _)| conflict.victim == core);
     let (conflict, count) = of(1).expect("core 1 lost the line");
-    assert_eq!((conflict.victim.offset, conflict.culprit, conflict.culprit_offset), (8, 0, 0));
+    assert_eq!((conflict.victim_offset, conflict.culprit, conflict.culprit_offset), (8, 0, 0));
     assert!(!conflict.is_true);
     assert_eq!(*count, 499);
 }
