@@ -8,7 +8,7 @@ use std::io::Write;
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_layout::print::pahole::Printer;
-use tallyline_layout::reorganize::{Options, Reorganization, Proposal, Reorganizer, print};
+use tallyline_layout::reorganize::{Options, Proposal, Reorganization, Reorganizer, print};
 
 /// The output for smaller layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

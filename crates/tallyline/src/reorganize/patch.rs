@@ -1,6 +1,6 @@
 //! Patches of the sources that declare the types.
 
-use super::{Found, ReorganizeArgs};
+use super::{ReorganizeArgs, TypeResult};
 use crate::apply::{self, Plan, Target};
 use anyhow::{Result, bail};
 use serde_json::json;
@@ -15,7 +15,7 @@ pub(super) fn run(
     args: &ReorganizeArgs,
     file: &Path,
     types: &Types,
-    found: &[Found],
+    found: &[TypeResult],
     ranks: bool,
     output: Output,
 ) -> Result<()> {
