@@ -11,6 +11,7 @@ use crate::doctor;
 use crate::evlist;
 use crate::groups;
 use crate::layout;
+use crate::lsp;
 use crate::manual;
 use crate::mem;
 use crate::pahole;
@@ -124,6 +125,9 @@ enum Command {
     /// Show cache lines that CPUs pass between them, with the types and fields on them
     Sharing(sharing::SharingArgs),
 
+    /// Serve layouts to an editor: hovers, inlay hints, reordering, findings of the policy
+    Lsp(lsp::LspArgs),
+
     /// Answer pahole's command line: its options, abbreviations and exit codes
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Pahole {
@@ -217,12 +221,16 @@ fn configure(settings: &Settings) {
         _ => presentation.hands_on_links() && terminal_has_links(|name| std::env::var(name).ok()),
     };
     if has_links {
-        let maps: Vec<PrefixMap> =
-            settings.list(PATH_PREFIX_MAP).iter().filter_map(|map| map.parse().ok()).collect();
+        let maps = prefix_maps(settings);
         let resolve = move |path: &str| Paths::new(&maps).shown(path).into();
         presentation = presentation.with_links(Links::new(settings.text(HYPERLINK_FORMAT), resolve));
     }
     presentation.set();
+}
+
+/// Returns the maps of source paths; they were checked when they were read.
+fn prefix_maps(settings: &Settings) -> Vec<PrefixMap> {
+    settings.list(PATH_PREFIX_MAP).iter().filter_map(|map| map.parse().ok()).collect()
 }
 
 /// Does what the command line says; the exit status of what looks for something says if it found it.
@@ -246,6 +254,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<ExitCode> {
         Command::Mem(args) => mem::run(args, cli.color),
         Command::Sharing(args) => sharing::run(args, cli.color),
         Command::Doctor(args) => return doctor::run(args, cli.color),
+        Command::Lsp(args) => return lsp::run(args, prefix_maps(&settings)),
         Command::Config(args) => config::run(args, &settings, cli.color),
         Command::Completions { shell } => {
             let script = completion::script(*shell, &mut Cli::command());

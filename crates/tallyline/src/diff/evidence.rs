@@ -1,20 +1,13 @@
 //! The evidence that a difference matters: instances of a type, samples of a recording, rules of a policy.
 
 use super::DiffArgs;
+use crate::heat::{Heat, heat, percent};
 use crate::instances::Instances;
-use crate::profile::{self, InputArgs};
 use anyhow::{Context, Result};
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
 use tallyline_debuginfo::model::Types;
 use tallyline_layout::check::{Policy, UNUSED_ALLOW, check};
 use tallyline_layout::diff::TypeChange;
-use tallyline_report::Weighing;
-use tallyline_report::annotate::annotate;
-use tallyline_report::keys::Needs;
-
-/// The share below which a field is not named, in ten thousandths of all samples.
-const LEAST: u64 = 10;
 
 /// The number of fields named of a type.
 const NAMED: usize = 4;
@@ -28,14 +21,6 @@ pub(super) struct Evidence {
     policy: Option<(String, Policy)>,
     /// The rules that a type breaks in the new file, and not in the old one.
     broken: HashMap<String, BTreeSet<&'static str>>,
-}
-
-/// The samples at a type, in ten thousandths of all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Heat {
-    pub(super) share: u64,
-    /// Fields with their shares, the hottest first.
-    pub(super) fields: Vec<(String, u64)>,
 }
 
 impl Evidence {
@@ -113,44 +98,6 @@ impl Evidence {
         }
         notes
     }
-}
-
-/// Writes ten thousandths as a percentage.
-pub(super) fn percent(share: u64) -> String {
-    format!("{}.{} %", share / 100, share / 10 % 10)
-}
-
-fn heat(path: &Path) -> Result<HashMap<String, Heat>> {
-    let profile = profile::load(&InputArgs::of(path), Needs::TYPES)?;
-    let weighing = Weighing::Period;
-    let all: u64 = profile.groups().iter().fold(0, |all: u64, group| all.saturating_add(weighing.of(group)));
-    let share = |part: u64| (u128::from(part) * 10_000 / u128::from(all.max(1))) as u64;
-    let mut found: HashMap<String, Heat> = HashMap::new();
-    for of_type in annotate(&profile, weighing, |_| true) {
-        // one name may be of several files
-        let heat = found.entry(plain(of_type.name()).to_owned()).or_default();
-        heat.share += share(of_type.whole().total());
-        for member in of_type.members() {
-            let share = share(of_type.of_member(&[member.number()]).total());
-            match heat.fields.iter_mut().find(|(name, _)| name == member.name()) {
-                Some((_, known)) => *known += share,
-                None if !member.name().is_empty() => heat.fields.push((member.name().to_owned(), share)),
-                None => {}
-            }
-        }
-    }
-    for heat in found.values_mut() {
-        heat.fields.retain(|(_, share)| *share >= LEAST);
-        heat.fields.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    }
-    profile::keep_to_the_end(profile);
-    found.retain(|_, heat| heat.share != 0);
-    Ok(found)
-}
-
-/// Returns the name of a type without its keyword.
-fn plain(name: &str) -> &str {
-    ["struct ", "class ", "union "].iter().find_map(|keyword| name.strip_prefix(keyword)).unwrap_or(name)
 }
 
 /// Returns the rules that types break in the new file only.

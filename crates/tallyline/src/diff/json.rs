@@ -9,7 +9,8 @@
 //! and `share`, of all samples), and `rules` of the policy: `about` (`line`, `kind`) and `broken` (newly).
 
 use super::Report;
-use super::evidence::{Evidence, Heat};
+use super::evidence::Evidence;
+use crate::heat::Heat;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;

@@ -49,6 +49,11 @@ impl Cache {
         Some(Cache { folder, maker: maker()? })
     }
 
+    /// Returns the folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Returns the path of a build's tables; none where the build is unknown.
     pub(crate) fn of_build(&self, build_id: Option<&[u8]>) -> Option<Kept> {
         let id = build_id.filter(|id| !id.is_empty())?;

@@ -88,7 +88,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         variable: "TALLYLINE_CACHELINE_SIZE",
         common_variable: None,
         option: Some("cacheline-size"),
-        commands: &["layout", "groups", "check", "diff", "reorganize"],
+        commands: &["layout", "groups", "check", "diff", "reorganize", "lsp"],
         about: "The size of a cache line in bytes; policies and recordings say their own",
         example: "128",
     },

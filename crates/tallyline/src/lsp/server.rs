@@ -1,0 +1,367 @@
+//! The server: what an editor asks, and what it is told.
+
+use super::actions::reorder;
+use super::database::{Database, Indexed};
+use super::declarations::{self, Declaration};
+use super::diagnostics::{self, Found, is_same};
+use super::document::{Document, Language};
+use super::entry::Entry;
+use super::workspace::Workspace;
+use super::{LspArgs, hints, hover, index, rpc};
+use crate::heat::{Heat, heat};
+use crate::path_map::{Paths, PrefixMap};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender};
+use tallyline_layout::check::Policy;
+
+/// Something that happened.
+pub(super) enum Event {
+    /// The editor sent a message.
+    Message(Value),
+    /// The editor sends no more; with the reason if what it sent is no message.
+    Closed(Option<anyhow::Error>),
+    Indexed(Indexed),
+    Heat(HashMap<String, Heat>),
+    /// The findings in a document.
+    Found(String, Vec<Found>),
+}
+
+impl From<Indexed> for Event {
+    fn from(indexed: Indexed) -> Event {
+        Event::Indexed(indexed)
+    }
+}
+
+/// The state between two messages.
+pub(super) struct Server<'o> {
+    out: &'o mut dyn Write,
+    send: Sender<Event>,
+    workspace: Workspace,
+    database: Database,
+    documents: HashMap<String, Document>,
+    heat: HashMap<String, Heat>,
+    recording: Option<PathBuf>,
+    policy: Option<PathBuf>,
+    maps: Vec<PrefixMap>,
+    cacheline: u64,
+    is_shut_down: bool,
+}
+
+impl<'o> Server<'o> {
+    pub(super) fn new(
+        args: &LspArgs,
+        maps: Vec<PrefixMap>,
+        send: Sender<Event>,
+        out: &'o mut dyn Write,
+    ) -> Server<'o> {
+        Server {
+            out,
+            workspace: Workspace::new(std::env::current_dir().unwrap_or_default(), args.files.clone()),
+            database: Database::new(send.clone()),
+            send,
+            documents: HashMap::new(),
+            heat: HashMap::new(),
+            recording: args.recording.clone(),
+            policy: args.policy.clone(),
+            maps,
+            cacheline: args.cacheline_size,
+            is_shut_down: false,
+        }
+    }
+
+    /// Serves until the editor ends it; whether it did so in order.
+    pub(super) fn run(&mut self, events: &Receiver<Event>) -> Result<bool> {
+        for event in events {
+            match event {
+                Event::Closed(Some(error)) => return Err(error),
+                Event::Closed(None) => return Ok(self.is_shut_down),
+                Event::Message(message) if message["method"] == "exit" => return Ok(self.is_shut_down),
+                Event::Message(message) => self.message(&message)?,
+                Event::Indexed(indexed) => self.database.take(indexed),
+                Event::Heat(heat) => self.heat = heat,
+                Event::Found(uri, found) => self.publish(&uri, &found)?,
+            }
+        }
+        Ok(self.is_shut_down)
+    }
+
+    fn message(&mut self, message: &Value) -> Result<()> {
+        let (Some(method), params) = (message["method"].as_str(), &message["params"]) else { return Ok(()) };
+        let Some(id) = message.get("id") else {
+            self.notified(method, params);
+            return Ok(());
+        };
+        let answer = match method {
+            "initialize" => rpc::answer(id, self.initialize(params)),
+            "shutdown" => {
+                self.is_shut_down = true;
+                rpc::answer(id, Value::Null)
+            }
+            _ if self.is_shut_down => rpc::refusal(id, rpc::INVALID_REQUEST, "the server is shut down"),
+            "textDocument/hover" => rpc::answer(id, self.hover(params).unwrap_or(Value::Null)),
+            "textDocument/inlayHint" => rpc::answer(id, self.hints(params).unwrap_or(Value::Null)),
+            "textDocument/codeAction" => rpc::answer(id, self.actions(params).unwrap_or(Value::Null)),
+            _ => rpc::refusal(id, rpc::METHOD_NOT_FOUND, &format!("no method {method}")),
+        };
+        rpc::write(self.out, &answer)
+    }
+
+    fn initialize(&mut self, params: &Value) -> Value {
+        let folder = params["workspaceFolders"][0]["uri"].as_str().or(params["rootUri"].as_str());
+        let root = folder.and_then(path_of).or_else(|| params["rootPath"].as_str().map(PathBuf::from));
+        let options = &params["initializationOptions"];
+        let paths = |name: &str| -> Vec<PathBuf> {
+            options[name]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(PathBuf::from)
+                .collect()
+        };
+        let mut named = std::mem::take(&mut self.workspace.named);
+        named.extend(paths("files"));
+        let before = std::mem::take(&mut self.workspace.root);
+        self.workspace = Workspace::new(root.unwrap_or(before), named);
+        let path = |name: &str| options[name].as_str().map(PathBuf::from);
+        self.recording = self.recording.take().or_else(|| path("recording"));
+        self.policy = self.policy.take().or_else(|| path("policy"));
+        self.read_recording();
+        json!({
+            "capabilities": {
+                "positionEncoding": "utf-16",
+                "textDocumentSync": {"openClose": true, "change": 1, "save": true},
+                "hoverProvider": true,
+                "inlayHintProvider": true,
+                "codeActionProvider": {"codeActionKinds": ["refactor.rewrite"]},
+            },
+            "serverInfo": {"name": "tallyline", "version": env!("CARGO_PKG_VERSION")},
+        })
+    }
+
+    /// Reads the recording that somebody named, or the workspace's, in the background.
+    fn read_recording(&self) {
+        let path = self.workspace.path(self.recording.as_deref().unwrap_or(Path::new("perf.data")));
+        if self.recording.is_none() && !path.is_file() {
+            return;
+        }
+        let send = self.send.clone();
+        std::thread::spawn(move || match heat(&path) {
+            Ok(heat) => drop(send.send(Event::Heat(heat))),
+            Err(error) => eprintln!("tallyline: {error:#}"),
+        });
+    }
+
+    fn notified(&mut self, method: &str, params: &Value) {
+        let Some(uri) = params["textDocument"]["uri"].as_str() else { return };
+        match method {
+            "textDocument/didOpen" => {
+                let id = params["textDocument"]["languageId"].as_str().unwrap_or_default();
+                let text = params["textDocument"]["text"].as_str();
+                if let (Some(language), Some(text)) = (Language::of(id, uri), text) {
+                    self.documents.insert(uri.to_owned(), Document::new(language, text.to_owned()));
+                    self.check(uri);
+                }
+            }
+            "textDocument/didChange" => {
+                // each change is the whole text
+                let text = params["contentChanges"].as_array().and_then(|all| all.last()?["text"].as_str());
+                if let (Some(document), Some(text)) = (self.documents.get_mut(uri), text) {
+                    *document = Document::new(document.language, text.to_owned());
+                }
+            }
+            "textDocument/didSave" => self.check(uri),
+            "textDocument/didClose" => drop(self.documents.remove(uri)),
+            _ => {}
+        }
+    }
+
+    /// Holds a document's types against the policy in the background.
+    fn check(&mut self, uri: &str) {
+        let Some(source) = path_of(uri).filter(|_| self.documents.contains_key(uri)) else { return };
+        let policy = self.workspace.path(self.policy.as_deref().unwrap_or(Path::new("layout.toml")));
+        if self.policy.is_none() && !is_policy(&policy) {
+            return;
+        }
+        let (files, maps) = (self.workspace.files(&source), self.maps.clone());
+        let (send, uri) = (self.send.clone(), uri.to_owned());
+        std::thread::spawn(move || match diagnostics::find(&policy, &files, &source, &maps) {
+            Ok(found) => drop(send.send(Event::Found(uri, found))),
+            Err(error) => eprintln!("tallyline: {error:#}"),
+        });
+    }
+
+    fn publish(&mut self, uri: &str, found: &[Found]) -> Result<()> {
+        // it may be closed by now
+        let Some(document) = self.documents.get(uri) else { return Ok(()) };
+        let declarations = declarations::find(document.language, document.text());
+        let list: Vec<Value> = found.iter().map(|one| one.diagnostic(document, &declarations)).collect();
+        let params = json!({"uri": uri, "diagnostics": list});
+        rpc::write(self.out, &rpc::notification("textDocument/publishDiagnostics", params))
+    }
+
+    /// Returns the types of a word with the file of each; those that the source declares come alone.
+    fn types(&mut self, uri: &str, word: &str) -> Vec<(Entry, PathBuf)> {
+        let Some(source) = path_of(uri) else { return Vec::new() };
+        let mut found: Vec<(Entry, PathBuf)> = Vec::new();
+        for file in self.workspace.files(&source) {
+            for entry in self.database.find(&file, word) {
+                if !found.iter().any(|(known, _)| *known == entry) {
+                    found.push((entry, file.clone()));
+                }
+            }
+        }
+        let paths = Paths::new(&self.maps);
+        let is_here: Vec<bool> =
+            found.iter().map(|(entry, _)| is_same(&paths.shown(&entry.file), &source)).collect();
+        if is_here.contains(&true) {
+            let mut here = is_here.into_iter();
+            found.retain(|_| here.next().unwrap_or(false));
+        }
+        found
+    }
+
+    fn heat_of(&self, entry: &Entry) -> Option<Heat> {
+        self.heat.get(&entry.name).cloned()
+    }
+
+    fn hover(&mut self, params: &Value) -> Option<Value> {
+        let uri = params["textDocument"]["uri"].as_str()?;
+        let document = self.documents.get(uri)?;
+        let (word, bytes) = document.word(document.offset(&params["position"])?)?;
+        let (word, range) = (word.to_owned(), document.range(&bytes));
+        let found = self.types(uri, &word);
+        if found.is_empty() {
+            return None;
+        }
+        let root = &self.workspace.root;
+        let named: Vec<(Entry, String)> = found
+            .into_iter()
+            .map(|(entry, file)| (entry, file.strip_prefix(root).unwrap_or(&file).display().to_string()))
+            .collect();
+        let text = hover::markdown(&named, &|entry| self.heat_of(entry), self.cacheline);
+        Some(json!({"contents": {"kind": "markdown", "value": text}, "range": range}))
+    }
+
+    /// Returns the declarations of a document that have something in a range, each with its type.
+    fn declared(&mut self, uri: &str, range: &Value) -> Option<Vec<(Declaration, Entry, PathBuf)>> {
+        let document = self.documents.get(uri)?;
+        let start = document.offset(&range["start"])?;
+        let end = document.offset(&range["end"]).unwrap_or(document.text().len());
+        let declarations = declarations::find(document.language, document.text());
+        let touched = declarations
+            .into_iter()
+            .filter(|one| one.at.start.min(one.body.start) <= end && one.body.end >= start);
+        let touched: Vec<Declaration> = touched.collect();
+        let mut found = Vec::new();
+        for declaration in touched {
+            let members = |entry: &Entry| {
+                let names = declaration.members.iter().flat_map(|member| &member.names);
+                names.filter(|(name, _)| entry.fields.iter().any(|field| field.name == *name)).count()
+            };
+            // of several of a name the one that is most like the text
+            let types = self.types(uri, &declaration.name);
+            let best = types
+                .into_iter()
+                .max_by_key(|(entry, _)| (members(entry), std::cmp::Reverse(entry.fields.len())));
+            if let Some((entry, file)) =
+                best.filter(|(entry, _)| members(entry) != 0 || entry.fields.is_empty())
+            {
+                found.push((declaration, entry, file));
+            }
+        }
+        Some(found)
+    }
+
+    fn hints(&mut self, params: &Value) -> Option<Value> {
+        let uri = params["textDocument"]["uri"].as_str()?;
+        let declared = self.declared(uri, &params["range"])?;
+        let document = self.documents.get(uri)?;
+        let line = |end: &str| usize::try_from(params["range"][end]["line"].as_u64()?).ok();
+        let lines = line("start")?..=line("end")?;
+        let hints = declared.iter().flat_map(|(declaration, entry, _)| {
+            hints::of(
+                document,
+                declaration,
+                entry,
+                self.heat_of(entry).as_ref(),
+                self.cacheline,
+                lines.clone(),
+            )
+        });
+        Some(hints.collect())
+    }
+
+    fn actions(&mut self, params: &Value) -> Option<Value> {
+        let uri = params["textDocument"]["uri"].as_str()?;
+        let only = params["context"]["only"].as_array();
+        let is_wanted = |kind: &Value| kind.as_str().is_some_and(|kind| "refactor.rewrite".starts_with(kind));
+        if only.is_some_and(|only| !only.iter().any(is_wanted)) {
+            return None;
+        }
+        let declared = self.declared(uri, &params["range"])?;
+        let document = self.documents.get(uri)?;
+        let mut actions = Vec::new();
+        for (declaration, entry, file) in declared {
+            let is_fixed = document.language == Language::Rust && !declaration.is_repr_c;
+            let Ok(types) = index::types(&file, &declaration.name) else { continue };
+            let id = types.listed().iter().find(|id| Entry::of(&types, **id).as_ref() == Some(&entry));
+            let Some(id) = id.filter(|_| !is_fixed) else { continue };
+            let Some(found) = reorder(document, &declaration, &types, *id, self.cacheline) else { continue };
+            let mut action = json!({"title": found.title, "kind": "refactor.rewrite"});
+            match found.edit {
+                Ok((bytes, text)) => {
+                    let edits = json!([{"range": document.range(&bytes), "newText": text}]);
+                    action["edit"] = json!({"changes": {uri: edits}});
+                }
+                Err(reason) => action["disabled"] = json!({"reason": reason}),
+            }
+            actions.push(action);
+        }
+        Some(actions.into())
+    }
+}
+
+/// Returns whether the file that nobody named is a policy: others may have a file of its name.
+fn is_policy(path: &Path) -> bool {
+    std::fs::read_to_string(path)
+        .is_ok_and(|text| Policy::parse(&text).is_ok_and(|policy| !policy.is_empty()))
+}
+
+/// Returns the path of a `file:` address.
+fn path_of(uri: &str) -> Option<PathBuf> {
+    let rest = uri.strip_prefix("file://")?;
+    // a host before the path is this one
+    let path = &rest[rest.find('/')?..];
+    let mut bytes = Vec::new();
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        let byte = match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            byte => byte,
+        };
+        bytes.push(byte);
+    }
+    Some(PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_files_are_decoded() {
+        assert_eq!(path_of("file:///a%20b/c.h"), Some("/a b/c.h".into()));
+        assert_eq!(path_of("file://host/a"), Some("/a".into()));
+        for wrong in ["http://x/a", "file:///a%2", "file:///a%zz", "file://"] {
+            assert_eq!(path_of(wrong), None, "{wrong}");
+        }
+    }
+}
