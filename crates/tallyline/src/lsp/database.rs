@@ -10,6 +10,9 @@ use std::sync::mpsc::Sender;
 /// The most words that are remembered of a file without an index.
 const DIRECT: usize = 1024;
 
+/// The size of a file of which many words are looked up before there is an index.
+const QUICK: u64 = 16 << 20;
+
 /// An index that is ready, or the reason why there is none.
 pub(super) struct Indexed {
     path: PathBuf,
@@ -67,18 +70,23 @@ impl Database {
         }
     }
 
+    /// Returns the types of one of many words in a file; none before there is an index, if looking them up one by one would
+    /// take long.
+    pub(super) fn find_quickly(&mut self, file: &Path, word: &str) -> Vec<Entry> {
+        let is_small = file.metadata().is_ok_and(|metadata| metadata.len() <= QUICK);
+        match self.known(file).map(|known| &known.state) {
+            Some(State::New) if !is_small => {
+                self.build(file);
+                Vec::new()
+            }
+            Some(State::Building) if !is_small => Vec::new(),
+            _ => self.find(file, word),
+        }
+    }
+
     /// Returns the types of a word in a file: by the index, or by reading what is needed while it is being built.
     pub(super) fn find(&mut self, file: &Path, word: &str) -> Vec<Entry> {
-        let Some(stamp) = index::stamp(file) else { return Vec::new() };
-        let known = self.files.entry(file.to_path_buf()).or_insert_with(|| Known::new(stamp.clone()));
-        if known.stamp != stamp {
-            *known = Known::new(stamp.clone());
-        }
-        if matches!(known.state, State::New) {
-            let kept =
-                self.folder.as_ref().and_then(|folder| Index::open(&index::path_in(folder, file), &stamp));
-            known.state = kept.map_or(State::New, State::Ready);
-        }
+        let Some(known) = self.known(file) else { return Vec::new() };
         if let State::Ready(index) = &known.state {
             return index.find(word);
         }
@@ -91,12 +99,33 @@ impl Database {
             None => index::direct(file, word).unwrap_or_default(),
         };
         known.direct.insert(word.to_owned(), found.clone());
-        if matches!(known.state, State::New) {
-            known.state = State::Building;
-            // after the answer, as both would read the same file
-            build(file.to_path_buf(), stamp, self.folder.clone(), (self.done)());
-        }
+        // after the answer, as both would read the same file
+        self.build(file);
         found
+    }
+
+    /// Returns a file as it is now, with its index if one was kept; none if it is gone.
+    fn known(&mut self, file: &Path) -> Option<&mut Known> {
+        let stamp = index::stamp(file)?;
+        let known = self.files.entry(file.to_path_buf()).or_insert_with(|| Known::new(stamp.clone()));
+        if known.stamp != stamp {
+            *known = Known::new(stamp.clone());
+        }
+        if matches!(known.state, State::New) {
+            let kept =
+                self.folder.as_ref().and_then(|folder| Index::open(&index::path_in(folder, file), &stamp));
+            known.state = kept.map_or(State::New, State::Ready);
+        }
+        Some(known)
+    }
+
+    /// Starts to make the index of a file, unless somebody did.
+    fn build(&mut self, file: &Path) {
+        let Some(known) = self.files.get_mut(file).filter(|known| matches!(known.state, State::New)) else {
+            return;
+        };
+        known.state = State::Building;
+        build(file.to_path_buf(), known.stamp.clone(), self.folder.clone(), (self.done)());
     }
 }
 

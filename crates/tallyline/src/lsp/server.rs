@@ -48,6 +48,9 @@ pub(super) struct Server<'o> {
     policy: Option<PathBuf>,
     maps: Vec<PrefixMap>,
     cacheline: u64,
+    /// `true` if the editor asks for hints anew when it is told to.
+    refreshes: bool,
+    requests: u64,
     is_shut_down: bool,
 }
 
@@ -69,6 +72,8 @@ impl<'o> Server<'o> {
             policy: args.policy.clone(),
             maps,
             cacheline: args.cacheline_size,
+            refreshes: false,
+            requests: 0,
             is_shut_down: false,
         }
     }
@@ -81,12 +86,29 @@ impl<'o> Server<'o> {
                 Event::Closed(None) => return Ok(self.is_shut_down),
                 Event::Message(message) if message["method"] == "exit" => return Ok(self.is_shut_down),
                 Event::Message(message) => self.message(&message)?,
-                Event::Indexed(indexed) => self.database.take(indexed),
-                Event::Heat(heat) => self.heat = heat,
+                Event::Indexed(indexed) => {
+                    self.database.take(indexed);
+                    self.refresh()?;
+                }
+                Event::Heat(heat) => {
+                    self.heat = heat;
+                    self.refresh()?;
+                }
                 Event::Found(uri, found) => self.publish(&uri, &found)?,
             }
         }
         Ok(self.is_shut_down)
+    }
+
+    /// Asks the editor to ask for hints again: there is more to say now.
+    fn refresh(&mut self) -> Result<()> {
+        if !self.refreshes || self.is_shut_down {
+            return Ok(());
+        }
+        self.requests += 1;
+        let id = format!("tallyline-{}", self.requests);
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "workspace/inlayHint/refresh"});
+        rpc::write(self.out, &request)
     }
 
     fn message(&mut self, message: &Value) -> Result<()> {
@@ -113,6 +135,7 @@ impl<'o> Server<'o> {
     fn initialize(&mut self, params: &Value) -> Value {
         let folder = params["workspaceFolders"][0]["uri"].as_str().or(params["rootUri"].as_str());
         let root = folder.and_then(path_of).or_else(|| params["rootPath"].as_str().map(PathBuf::from));
+        self.refreshes = params["capabilities"]["workspace"]["inlayHint"]["refreshSupport"] == true;
         let options = &params["initializationOptions"];
         let paths = |name: &str| -> Vec<PathBuf> {
             options[name]
@@ -205,11 +228,15 @@ impl<'o> Server<'o> {
     }
 
     /// Returns the types of a word with the file of each; those that the source declares come alone.
-    fn types(&mut self, uri: &str, word: &str) -> Vec<(Entry, PathBuf)> {
+    fn types(&mut self, uri: &str, word: &str, is_quick: bool) -> Vec<(Entry, PathBuf)> {
         let Some(source) = path_of(uri) else { return Vec::new() };
         let mut found: Vec<(Entry, PathBuf)> = Vec::new();
         for file in self.workspace.files(&source) {
-            for entry in self.database.find(&file, word) {
+            let entries = match is_quick {
+                true => self.database.find_quickly(&file, word),
+                false => self.database.find(&file, word),
+            };
+            for entry in entries {
                 if !found.iter().any(|(known, _)| *known == entry) {
                     found.push((entry, file.clone()));
                 }
@@ -234,7 +261,7 @@ impl<'o> Server<'o> {
         let document = self.documents.get(uri)?;
         let (word, bytes) = document.word(document.offset(&params["position"])?)?;
         let (word, range) = (word.to_owned(), document.range(&bytes));
-        let found = self.types(uri, &word);
+        let found = self.types(uri, &word, false);
         if found.is_empty() {
             return None;
         }
@@ -248,7 +275,12 @@ impl<'o> Server<'o> {
     }
 
     /// Returns the declarations of a document that have something in a range, each with its type.
-    fn declared(&mut self, uri: &str, range: &Value) -> Option<Vec<(Declaration, Entry, PathBuf)>> {
+    fn declared(
+        &mut self,
+        uri: &str,
+        range: &Value,
+        is_quick: bool,
+    ) -> Option<Vec<(Declaration, Entry, PathBuf)>> {
         let document = self.documents.get(uri)?;
         let start = document.offset(&range["start"])?;
         let end = document.offset(&range["end"]).unwrap_or(document.text().len());
@@ -264,7 +296,7 @@ impl<'o> Server<'o> {
                 names.filter(|(name, _)| entry.fields.iter().any(|field| field.name == *name)).count()
             };
             // of several of a name the one that is most like the text
-            let types = self.types(uri, &declaration.name);
+            let types = self.types(uri, &declaration.name, is_quick);
             let best = types
                 .into_iter()
                 .max_by_key(|(entry, _)| (members(entry), std::cmp::Reverse(entry.fields.len())));
@@ -279,7 +311,7 @@ impl<'o> Server<'o> {
 
     fn hints(&mut self, params: &Value) -> Option<Value> {
         let uri = params["textDocument"]["uri"].as_str()?;
-        let declared = self.declared(uri, &params["range"])?;
+        let declared = self.declared(uri, &params["range"], true)?;
         let document = self.documents.get(uri)?;
         let line = |end: &str| usize::try_from(params["range"][end]["line"].as_u64()?).ok();
         let lines = line("start")?..=line("end")?;
@@ -303,7 +335,7 @@ impl<'o> Server<'o> {
         if only.is_some_and(|only| !only.iter().any(is_wanted)) {
             return None;
         }
-        let declared = self.declared(uri, &params["range"])?;
+        let declared = self.declared(uri, &params["range"], false)?;
         let document = self.documents.get(uri)?;
         let mut actions = Vec::new();
         for (declaration, entry, file) in declared {
