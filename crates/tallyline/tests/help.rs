@@ -8,7 +8,7 @@ use common::{stdout, tallyline};
 use std::path::Path;
 
 /// The commands; the book's reference includes their files.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "annotate",
     "check",
     "config",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 15] = [
     "evlist",
     "groups",
     "layout",
+    "lsp",
     "mem",
     "record",
     "reorganize",
@@ -30,29 +31,11 @@ const COMMANDS: [&str; 15] = [
 fn help_is_as_it_was_read_and_approved() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     let update = std::env::var_os("TALLYLINE_UPDATE_HELP").is_some();
-<<<<<<< HEAD
     for command in COMMANDS {
         // with the defaults of a user who has set nothing
         let mut program = tallyline();
         program.env_remove("TALLYLINE_HYPERLINKS");
         let help = stdout(&program.args([command, "--help"]).output().expect("the program runs"));
-=======
-    for command in [
-        "annotate",
-        "check",
-        "config",
-        "diff",
-        "evlist",
-        "groups",
-        "lsp",
-        "mem",
-        "record",
-        "reorganize",
-        "report",
-        "sharing",
-    ] {
-        let help = stdout(&run(&[command, "--help"]));
->>>>>>> 4b7f5fe (lsp: serve layouts to editors)
         assert!(help.contains("Examples:"), "{command}");
         let path = folder.join(format!("{command}.txt"));
         if update {

@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 /// The most words that are remembered of a file without an index.
 const DIRECT: usize = 1024;
 
-/// The size of a file of which many words are looked up before there is an index.
+/// The size of a file whose index is made at once: in a moment, and it also knows templates by their first word.
 const QUICK: u64 = 16 << 20;
 
 /// An index that is ready, or the reason why there is none.
@@ -70,22 +70,21 @@ impl Database {
         }
     }
 
-    /// Returns the types of one of many words in a file; none before there is an index, if looking them up one by one would
-    /// take long.
+    /// Returns the types of one of many words in a file; none before there is an index, as looking them up one by one
+    /// would take long.
     pub(super) fn find_quickly(&mut self, file: &Path, word: &str) -> Vec<Entry> {
-        let is_small = file.metadata().is_ok_and(|metadata| metadata.len() <= QUICK);
+        self.build(file);
         match self.known(file).map(|known| &known.state) {
-            Some(State::New) if !is_small => {
-                self.build(file);
-                Vec::new()
-            }
-            Some(State::Building) if !is_small => Vec::new(),
-            _ => self.find(file, word),
+            Some(State::Ready(index)) => index.find(word),
+            _ => Vec::new(),
         }
     }
 
     /// Returns the types of a word in a file: by the index, or by reading what is needed while it is being built.
     pub(super) fn find(&mut self, file: &Path, word: &str) -> Vec<Entry> {
+        if file.metadata().is_ok_and(|metadata| metadata.len() <= QUICK) {
+            self.build(file);
+        }
         let Some(known) = self.known(file) else { return Vec::new() };
         if let State::Ready(index) = &known.state {
             return index.find(word);
@@ -119,13 +118,18 @@ impl Database {
         Some(known)
     }
 
-    /// Starts to make the index of a file, unless somebody did.
+    /// Makes the index of a file, of a large one in the background, unless that was begun.
     fn build(&mut self, file: &Path) {
-        let Some(known) = self.files.get_mut(file).filter(|known| matches!(known.state, State::New)) else {
-            return;
-        };
+        let folder = self.folder.clone();
+        let Some(known) = self.known(file).filter(|known| matches!(known.state, State::New)) else { return };
         known.state = State::Building;
-        build(file.to_path_buf(), known.stamp.clone(), self.folder.clone(), (self.done)());
+        let (path, stamp) = (file.to_path_buf(), known.stamp.clone());
+        if file.metadata().is_ok_and(|metadata| metadata.len() <= QUICK) {
+            self.take(build(path, stamp, folder.as_deref()));
+            return;
+        }
+        let done = (self.done)();
+        std::thread::spawn(move || done(build(path, stamp, folder.as_deref())));
     }
 }
 
@@ -135,14 +139,13 @@ impl Known {
     }
 }
 
-fn build(file: PathBuf, stamp: String, folder: Option<PathBuf>, done: Box<dyn FnOnce(Indexed) + Send>) {
-    std::thread::spawn(move || {
-        let index = Index::build(&file).map_err(|error| format!("{error:#}"));
-        if let (Ok(index), Some(folder)) = (&index, folder)
-            && let Err(error) = index.keep(&index::path_in(&folder, &file), &stamp)
-        {
-            eprintln!("tallyline: {error:#}");
-        }
-        done(Indexed { path: file, stamp, index });
-    });
+/// Makes the index of a file, and keeps it for the next server.
+fn build(path: PathBuf, stamp: String, folder: Option<&Path>) -> Indexed {
+    let index = Index::build(&path).map_err(|error| format!("{error:#}"));
+    if let (Ok(index), Some(folder)) = (&index, folder)
+        && let Err(error) = index.keep(&index::path_in(folder, &path), &stamp)
+    {
+        eprintln!("tallyline: {error:#}");
+    }
+    Indexed { path, stamp, index }
 }

@@ -22,13 +22,16 @@ pub(super) struct Declaration {
     pub(super) is_repr_c: bool,
 }
 
+/// Names with the offset of each.
+type Names = Vec<(String, usize)>;
+
 /// A part of a body that ends with a semicolon, a comma or a line, and declares members.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Declarator {
     /// The bytes, with comments in front and behind on the same line.
     pub(super) bytes: Range<usize>,
     /// The names that may be those of members, with the offset of each.
-    pub(super) names: Vec<(String, usize)>,
+    pub(super) names: Names,
 }
 
 /// Finds the declarations of a text in their order.
@@ -286,7 +289,7 @@ fn declarators(
     code: &str,
     body: &Range<usize>,
     separators: &[u8],
-    names: &dyn Fn(&str) -> Option<Vec<(String, usize)>>,
+    names: &dyn Fn(&str) -> Option<Names>,
 ) -> Vec<Declarator> {
     let mut found: Vec<Declarator> = Vec::new();
     let (mut start, mut depth) = (body.start, 0_usize);
@@ -322,7 +325,7 @@ fn declarators(
 }
 
 /// Returns the names that a declaration of C may declare, those of its own level: `int a, *b[3]; int (*c)(int); struct {…} d;`.
-fn names_in_c(part: &str) -> Option<Vec<(String, usize)>> {
+fn names_in_c(part: &str) -> Option<Names> {
     let mut names = Vec::new();
     // (*name)(…) is a name in parentheses
     let flat: String = {
