@@ -11,7 +11,7 @@ pub enum Error {
     UnknownFormat,
 
     /// An ELF file without the sections that describe types.
-    #[error("no type information: neither DWARF nor BTF")]
+    #[error("no type information: neither DWARF nor BTF; build it with -g")]
     NoTypes,
 
     /// The requested format is not in the file.
@@ -42,7 +42,9 @@ pub enum Error {
     Companion(String),
 
     /// A stripped file whose debug file is nowhere.
-    #[error("no type information, and no debug file of this build (looked for in {0})")]
+    #[error(
+        "no type information, and no debug file of this build (looked for in {0}); build it with -g, or install its debug file"
+    )]
     NoDebugFile(String),
 
     /// The BTF is damaged.

@@ -221,4 +221,5 @@ fn a_stripped_file_is_a_failure_in_both_faces() {
     let output = run_in(&folder, &["layout", "./main"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(stderr(&output).contains("./main: no type information, and no debug file of this build"));
+    assert!(stderr(&output).contains("; build it with -g, or install its debug file"), "{output:?}");
 }

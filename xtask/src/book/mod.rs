@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const BOOK: &str = "docs";
 const EXAMPLES: &str = "examples";
 
-/// The folder of a page's commands as the book shows it.
+/// The home folder and the folder of a page's commands as the book shows them.
+const READERS_HOME: &str = "/home/me";
 const READERS_FOLDER: &str = "/home/me/project";
 
 /// Run the commands of the book and compare what they print with what it shows
@@ -180,8 +181,8 @@ enum Kind<'a> {
     Shown(&'a Range<usize>, &'a [Filter]),
     /// Not shown: the command has to succeed.
     Check,
-    /// A picture.
-    Picture(&'a Path),
+    /// A picture, and the command that it shows if that is another one.
+    Picture(&'a Path, Option<&'a str>),
     /// Held against this schema.
     Schema(&'a Path),
 }
@@ -211,8 +212,8 @@ fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<
             Part::Schema { path, command, line } => {
                 jobs.push(Job { text: command, kind: Kind::Schema(path), line: line + 1 });
             }
-            Part::Picture { path, command, line } => {
-                jobs.push(Job { text: command, kind: Kind::Picture(path), line: line + 1 });
+            Part::Picture { path, title, command, line } => {
+                jobs.push(Job { text: command, kind: Kind::Picture(path, title.as_deref()), line: line + 1 });
             }
             Part::File { path, lines } => {
                 let file = book.join(path);
@@ -265,9 +266,9 @@ fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<
                     replacements.push(((*lines).clone(), printed));
                 }
             }
-            Kind::Picture(picture) => {
+            Kind::Picture(picture, title) => {
                 let command = job.text.replace(" --color always", "");
-                let new = screen::svg(&command, &outcome.output);
+                let new = screen::svg(title.unwrap_or(&command), outcome.output.trim_end());
                 let file = book.join(picture);
                 let old = std::fs::read_to_string(&file).unwrap_or_default();
                 let filters = [Filter::Numbers];
@@ -316,9 +317,11 @@ fn run_jobs(book: &Path, scratch: &Path, path: &Path, jobs: &[Job<'_>]) -> Resul
     let project = book.parent().unwrap_or(book);
     let environment = shell::Environment { folder: &folder, programs: &programs, home: &home, project };
     let mut outcomes = shell::run(&environment, &commands)?;
-    let shown = folder.display().to_string();
-    for outcome in &mut outcomes {
-        outcome.output = outcome.output.replace(&shown, READERS_FOLDER);
+    for (folder, readers) in [(&folder, READERS_FOLDER), (&home, READERS_HOME)] {
+        let folder = folder.display().to_string();
+        for outcome in &mut outcomes {
+            outcome.output = outcome.output.replace(&folder, readers);
+        }
     }
     Ok(outcomes)
 }

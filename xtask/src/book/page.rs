@@ -9,7 +9,7 @@
 //!
 //! Four stand alone: `check: COMMAND` runs a command that the reader does not see and that has to succeed,
 //! `schema PATH: COMMAND` holds a command's JSON against a schema, `picture PATH: COMMAND` makes a picture of a
-//! command's output, and `generated: COMMAND` begins lines that are a command's output, up to `end`.
+//! command's output (`picture PATH as TITLE: COMMAND` where the picture shows another command), and `generated: COMMAND` begins lines that are a command's output, up to `end`.
 
 use super::filters::Filter;
 use anyhow::{Context, Result, bail, ensure};
@@ -50,6 +50,8 @@ pub(super) enum Part {
     Picture {
         /// The picture, relative to the book's folder.
         path: PathBuf,
+        /// The command that the picture shows, if that is another one.
+        title: Option<String>,
         /// The command, which prints colours also into a pipe.
         command: String,
         /// The line of the directive.
@@ -121,8 +123,13 @@ impl Page {
                         next + 1
                     }
                     Some((picture, command)) if picture.starts_with("picture ") => {
-                        let path = PathBuf::from(picture.trim_start_matches("picture "));
-                        parts.push(Part::Picture { path, command: command.to_owned(), line: next });
+                        let name = picture.trim_start_matches("picture ");
+                        let (path, title) = match name.split_once(" as ") {
+                            Some((path, title)) => (path, Some(title.to_owned())),
+                            None => (name, None),
+                        };
+                        let path = PathBuf::from(path);
+                        parts.push(Part::Picture { path, title, command: command.to_owned(), line: next });
                         next + 1
                     }
                     Some((schema, command)) if schema.starts_with("schema ") => {
@@ -294,6 +301,7 @@ int one;
 ```
 <!-- book: check: test -f one -->
 <!-- book: picture images/one.svg: echo one -->
+<!-- book: picture images/two.svg as echo two: tmux echo two -->
 <!-- book: schema one.json: echo {} -->
 <!-- book: generated: echo row -->
 row
@@ -317,9 +325,20 @@ left alone
             }),
             Part::File { path: PathBuf::from("examples/one.c"), lines: 12..13 },
             Part::Check { command: "test -f one".into(), line: 14 },
-            Part::Picture { path: "images/one.svg".into(), command: "echo one".into(), line: 15 },
-            Part::Schema { path: "one.json".into(), command: "echo {}".into(), line: 16 },
-            Part::Generated { command: "echo row".into(), lines: 18..19 },
+            Part::Picture {
+                path: "images/one.svg".into(),
+                title: None,
+                command: "echo one".into(),
+                line: 15,
+            },
+            Part::Picture {
+                path: "images/two.svg".into(),
+                title: Some("echo two".into()),
+                command: "tmux echo two".into(),
+                line: 16,
+            },
+            Part::Schema { path: "one.json".into(), command: "echo {}".into(), line: 17 },
+            Part::Generated { command: "echo row".into(), lines: 19..20 },
         ];
         assert_eq!(page.parts(), expected);
         assert_eq!(page.text(7..8), "a\n");
