@@ -38,6 +38,11 @@ pub(crate) struct Holes {
     pub(crate) bit_padding: u8,
 }
 
+/// Returns the offset and the size in bytes of each hole of whole bytes.
+pub fn hole_ranges(types: &Types, record: &Record) -> Vec<(u64, u64)> {
+    holes(types, record).bytes.iter().map(|hole| (hole.offset, hole.bytes)).collect()
+}
+
 /// Returns the holes of a struct; a union has none.
 pub(crate) fn holes(types: &Types, record: &Record) -> Holes {
     let members = types.members(record);

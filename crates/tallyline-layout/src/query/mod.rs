@@ -22,6 +22,7 @@ pub use fields::{Field, field_at, fields};
 pub use filter::Filter;
 pub(crate) use flexible::Flexible;
 pub use flexible::ends_flexibly;
+pub use gaps::hole_ranges;
 pub(crate) use gaps::{Holes, holes};
 pub use holes::{Gap, Layout, layout, summary};
 pub(crate) use packed::Decided;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_debuginfo::{keyword, type_text};
-use tallyline_layout::query::{fields, holes};
+use tallyline_layout::query::{fields, hole_ranges, summary};
 use tallyline_support::output::printable;
 
 /// The most fields that are kept of a type; real ones have some hundreds.
@@ -39,12 +39,11 @@ pub(super) struct Field {
 impl Entry {
     /// Describes a type; none if it is no record with known members.
     pub(super) fn of(types: &Types, id: TypeId) -> Option<Entry> {
-        let (record_id, record) = types.as_record(types.strip(id))?;
+        let (_, record) = types.as_record(types.strip(id))?;
         if record.declaration {
             return None;
         }
         let text = |bytes: &[u8]| printable(bytes).into_owned();
-        let found = holes(types, types.record(record_id));
         let field = |field: &tallyline_layout::query::Field| Field {
             name: text(types.name(field.name())),
             ty: text(type_text(types, field.ty()).as_bytes()),
@@ -56,8 +55,8 @@ impl Entry {
             keyword: keyword(record).to_owned(),
             name: text(&types.qualified_name(id)),
             size: record.size,
-            holes: found.bytes().iter().map(|hole| (hole.offset(), hole.bytes())).collect(),
-            padding: found.padding(),
+            holes: hole_ranges(types, record),
+            padding: summary(types, record).padding(),
             file: text(types.name(record.declared_at.file)),
             line: record.declared_at.line,
             fields: fields(types, record).iter().take(FIELDS).map(field).collect(),
