@@ -95,42 +95,47 @@ impl<S: Scope> fmt::Debug for LazyPool<S> {
     }
 }
 
-impl<S: Scope> LazyPool<S> {
-    /// Creates a pool of objects, on this machine; `combine` has an operation for each item.
+/// Builds a [`LazyPool`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct LazyPoolBuilder<S: Scope> {
+    items: [Combine; ITEMS],
+    topology: Option<Topology>,
+    max_vector: VectorWidth,
+    scope: PhantomData<S>,
+}
+
+impl<S: Scope> LazyPoolBuilder<S> {
+    /// Sets the machine to lay out for; by default the one we run on.
+    pub fn topology(mut self, topology: Topology) -> Self {
+        self.topology = Some(topology);
+        self
+    }
+
+    /// Forgoes vector stores wider than this, as on a machine that does not have them.
+    pub fn max_vector(mut self, width: VectorWidth) -> Self {
+        self.max_vector = width;
+        self
+    }
+
+    /// Builds the pool.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
-    pub fn new(items: [Combine; ITEMS]) -> Result<LazyPool<S>> {
-        Self::on(&Topology::current()?, items)
-    }
-
-    /// Creates a pool of objects, laid out for `topology`; `combine` has an operation for each item.
-    ///
-    /// # Errors
-    /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
-    pub fn on(topology: &Topology, items: [Combine; ITEMS]) -> Result<LazyPool<S>> {
-        Self::with_vectors(topology, items, VectorWidth::detect())
-    }
-
-    /// Creates a pool as [`on`](Self::on) does, without vector stores wider than `max_vector`, as
-    /// on a machine that does not have them.
-    ///
-    /// # Errors
-    /// Fails as [`on`](Self::on) does.
-    pub fn with_vectors(
-        topology: &Topology,
-        items: [Combine; ITEMS],
-        max_vector: VectorWidth,
-    ) -> Result<LazyPool<S>> {
+    pub fn build(self) -> Result<LazyPool<S>> {
+        let topology = match self.topology {
+            Some(topology) => topology,
+            None => Topology::current()?,
+        };
         let rseq = rseq::tested_offset().is_some();
         if S::INDEX == IndexKind::Concurrency && !rseq::has_mm_cid() {
             return Err(Error::BadSetting("this kernel gives no concurrency ids: use PerCpu"));
         }
         let last = topology.possible().last().map_or(0, CpuId::index);
         let cpus = cpu_bound().unwrap_or(0).max(last + 1);
-        let nodes = Nodes::new(topology, cpus);
+        let nodes = Nodes::new(&topology, cpus);
         let indices = if S::INDEX == IndexKind::Node { nodes.len() } else { cpus };
-        let width = max_vector.min(VectorWidth::detect()).bytes() as u32;
+        let width = self.max_vector.min(VectorWidth::detect()).bytes() as u32;
         let one_commit = rseq && rseq::can_join(width as usize);
         let mode = match S::INDEX {
             IndexKind::Node => Mode::Shared,
@@ -143,11 +148,27 @@ impl<S: Scope> LazyPool<S> {
             width,
             nodes,
             indices,
-            items,
+            items: self.items,
         })?;
         let impersonated = Arc::new(Lock::new(Rank::Pool, BTreeSet::new()));
         let memory = Arc::new(LazyOwner::new(memory));
         Ok(LazyPool { memory, impersonated, mode, scope: PhantomData })
+    }
+}
+
+impl<S: Scope> LazyPool<S> {
+    /// Creates a pool of objects on this machine, with an operation for each item; see
+    /// [`builder`](Self::builder).
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
+    pub fn new(items: [Combine; ITEMS]) -> Result<LazyPool<S>> {
+        Self::builder(items).build()
+    }
+
+    /// Starts to build a pool of objects, with an operation for each item.
+    pub fn builder(items: [Combine; ITEMS]) -> LazyPoolBuilder<S> {
+        LazyPoolBuilder { items, topology: None, max_vector: VectorWidth::Bytes64, scope: PhantomData }
     }
 
     /// Creates an object, all zero.

@@ -84,7 +84,9 @@ pub use combine::Combine;
 pub use counter::{Counter, CounterArray, CounterRef};
 pub use error::{Error, Result};
 pub use group::{Group, GroupArray, GroupRef, fold_groups};
-pub use lazy::{LazyGroup, LazyPool, PerConcurrencyId, PerCpu, PerNode, Scope, SyntheticCpu};
+pub use lazy::{
+    LazyGroup, LazyPool, LazyPoolBuilder, PerConcurrencyId, PerCpu, PerNode, Scope, SyntheticCpu,
+};
 pub use memory::{Drained, Trimmed};
 pub use placement::{
     Cost, DrainCallbackGuard, FallbackReason, Memory, Mode, Placement, Pool, PoolBuilder, VectorWidth,

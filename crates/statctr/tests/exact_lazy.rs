@@ -78,7 +78,11 @@ fn every_scope_is_exact_while_writers_move() {
     storm("per node", &pool::<PerNode>());
     let topology = Topology::current().expect("/sys");
     for width in common::widths() {
-        let pool = LazyPool::<PerCpu>::with_vectors(&topology, FLOW, width).expect("pool");
+        let pool = LazyPool::<PerCpu>::builder(FLOW)
+            .topology(topology.clone())
+            .max_vector(width)
+            .build()
+            .expect("pool");
         storm(&format!("per CPU, {width:?}"), &pool);
     }
     match LazyPool::<PerConcurrencyId>::new(FLOW) {
@@ -98,7 +102,11 @@ fn items_are_joined_as_they_were_meant_to_be_in_every_place_and_width() {
         // each kind in each place
         for turn in 0..4 {
             let items = [0, 1, 2, 3].map(|place| FLOW[(place + turn) % 4]);
-            let pool = LazyPool::<PerCpu>::with_vectors(&topology, items, width).expect("pool");
+            let pool = LazyPool::<PerCpu>::builder(items)
+                .topology(topology.clone())
+                .max_vector(width)
+                .build()
+                .expect("pool");
             let flow = pool.create().expect("object");
             let joined = |from: [u64; 4]| [0, 1, 2, 3].map(|place| from[(place + turn) % 4]);
             flow.update(joined([u64::MAX, 5, 7, 1]));
@@ -156,7 +164,7 @@ fn a_second_writer_gets_an_instance_of_its_own() {
 #[test]
 fn many_synthetic_cpus_have_an_instance_each_and_leave_nothing_behind() {
     let topology = Topology::synthetic(1024).build().expect("topology");
-    let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
+    let pool = LazyPool::<PerCpu>::builder(FLOW).topology(topology.clone()).build().expect("pool");
     let cpus = (0..20).map(|number| CpuId::new(900 + number * 6));
     let mut cpus: Vec<_> = cpus.map(|cpu| pool.impersonate(cpu).expect("not ours")).collect();
     for round in 0..50 {
@@ -180,7 +188,12 @@ fn many_synthetic_cpus_have_an_instance_each_and_leave_nothing_behind() {
     assert!(refused(CpuId::new(900)), "one that somebody is");
     cpus.clear();
     assert!(!refused(CpuId::new(900)), "nobody is any more");
-    let other = LazyPool::<PerCpu>::on(&topology, FLOW).expect("topology").create().expect("object");
+    let other = LazyPool::<PerCpu>::builder(FLOW)
+        .topology(topology.clone())
+        .build()
+        .expect("topology")
+        .create()
+        .expect("object");
     let mut cpu = pool.impersonate(CpuId::new(901)).expect("not ours");
     assert!(cpu.update(&other, [1; 4]).is_err() && other.read() == [0; 4]);
 }
@@ -248,7 +261,7 @@ fn a_million_premade_objects_are_hardly_ever_updated_atomically() {
 fn sixteen_synthetic_cpus_get_their_instances_without_being_expected() {
     let first = os::cpus().into_iter().max().unwrap_or(0) as u32 + 64;
     let topology = Topology::synthetic(first + 16).build().expect("topology");
-    let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
+    let pool = LazyPool::<PerCpu>::builder(FLOW).topology(topology.clone()).build().expect("pool");
     let flows: Vec<_> = (0..65_536).map(|_| pool.create().expect("object")).collect();
     let mut cpus: Vec<_> =
         (first..first + 16).map(|cpu| pool.impersonate(CpuId::new(cpu)).expect("synthetic")).collect();

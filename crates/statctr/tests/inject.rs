@@ -311,7 +311,11 @@ fn lazy_objects_are_exact_beside_delays_and_aborts() {
     let items = [Combine::Sum, Combine::Sum, Combine::Max, Combine::Or];
     let topology = Topology::current().expect("/sys");
     for width in common::widths() {
-        let pool = LazyPool::<PerCpu>::with_vectors(&topology, items, width).expect("pool");
+        let pool = LazyPool::<PerCpu>::builder(items)
+            .topology(topology.clone())
+            .max_vector(width)
+            .build()
+            .expect("pool");
         let flow = pool.create().expect("object");
         let turns = AtomicU64::new(0);
         let turn = || flow.update([1, 10, turns.fetch_add(1, Ordering::Relaxed) + 1, 4]);

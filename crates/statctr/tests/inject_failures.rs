@@ -178,7 +178,7 @@ fn synthetic_cpus_for_which_no_memory_is_to_be_had_are_refused_and_the_mode_says
 fn lazy_objects_without_memory_use_their_atomic_words_and_the_mode_says_so() {
     let _alone = NoCompanions::new();
     let topology = Topology::synthetic(2048).build().expect("topology");
-    let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
+    let pool = LazyPool::<PerCpu>::builder(FLOW).topology(topology.clone()).build().expect("pool");
     if pool.mode() != Mode::Rseq {
         return;
     }
@@ -218,7 +218,7 @@ fn lazy_objects_without_memory_use_their_atomic_words_and_the_mode_says_so() {
 fn updates_have_memory_again_soon_after_the_kernel_gives_some() {
     let _alone = NoCompanions::new();
     let topology = Topology::synthetic(2048).build().expect("topology");
-    let pool = LazyPool::<PerCpu>::on(&topology, FLOW).expect("pool");
+    let pool = LazyPool::<PerCpu>::builder(FLOW).topology(topology.clone()).build().expect("pool");
     let flows: Vec<_> = (0..1000).map(|_| pool.create().expect("object")).collect();
     if pool.mode() != Mode::Rseq {
         return;

@@ -81,7 +81,8 @@ fn each_takes_little() {
         assert!(bytes <= ENOUGH && own <= ENOUGH && own > 0, "{placement:?}: {bytes} {own}");
     }
     let (bytes, (flow, pool)) = added(|| {
-        let pool = LazyPool::<PerCpu>::on(&large_machine(), [Combine::Sum; 4]).expect("pool");
+        let pool =
+            LazyPool::<PerCpu>::builder([Combine::Sum; 4]).topology(large_machine()).build().expect("pool");
         let flow = pool.create().expect("flow");
         flow.update([1, 2, 3, 4]);
         (flow, pool)

@@ -70,7 +70,7 @@ pub(super) struct Lazy<S: Scope> {
 impl<S: Scope> Lazy<S> {
     pub(super) fn new() -> Result<Self> {
         let (topology, cpus) = made_up()?;
-        Ok(Lazy { pool: LazyPool::on(&topology, ITEMS)?, cpus })
+        Ok(Lazy { pool: LazyPool::builder(ITEMS).topology(topology.clone()).build()?, cpus })
     }
 }
 
