@@ -80,6 +80,7 @@ pub mod attr_flag {
 pub mod branch {
     #![allow(missing_docs, reason = "the names are the kernel's")]
     pub const USER: u64 = 1;
+    pub const ANY: u64 = 1 << 3;
     pub const CALL_STACK: u64 = 1 << 11;
     pub const NO_FLAGS: u64 = 1 << 14;
     pub const NO_CYCLES: u64 = 1 << 15;

@@ -27,12 +27,12 @@ pub(super) fn join(
     correct: bool,
     ahead: Option<&mut EagerAnalysis<'_, '_>>,
 ) -> TypedSamples {
-    let LocatedSamples { mut samples, returns, binaries } = located;
+    let LocatedSamples { mut samples, returns, branches, binaries } = located;
     let correct = correct && !samples.info.is_emulated;
     let calls = if correct { Calls::find(&samples, &returns, &binaries) } else { Calls::default() };
     let answers = analyse(&samples, &binaries, ahead, &calls);
     let charges = match correct {
-        true => attribution::attribute(&mut samples, &binaries, &answers, &calls),
+        true => attribution::attribute(&mut samples, &binaries, &answers, &calls, &branches),
         false => Charges::default(),
     };
     attribution::charge_second_operands(&mut samples, &answers);

@@ -25,6 +25,7 @@ mod index;
 mod info;
 pub mod join;
 pub mod keys;
+mod last_branches;
 mod lines;
 mod load;
 pub mod members;

@@ -6,6 +6,7 @@ use super::evidence::has_registers;
 use super::index::PlaceId;
 use super::info::{EventInfo, RecordingInfo};
 use super::keys::Needs;
+use super::last_branches::{LastBranch, LastBranches};
 use super::names::{NameId, Names};
 use super::places::{Place, PlaceCollector, place_of};
 use super::profile::Profile;
@@ -168,8 +169,8 @@ fn read(
     samples.info.warnings.extend(damage.warning());
     if branch_stacks > 0 {
         samples.info.warnings.push(format!(
-            "{branch_stacks} samples have branch stacks, which are read but not shown: rows are of the sampled \
-             instructions; `perf report -b` and `perf script -F brstack` show the branches"
+            "{branch_stacks} samples have branch stacks, which say which way samples at joins came, and are not \
+             shown: rows are of the sampled instructions; `perf report -b` and `perf script -F brstack` show the branches"
         ));
     }
     let counts = |attr: &Attr| attr.read_format & read_format::LOST != 0;
@@ -273,6 +274,7 @@ struct SampleReader {
     list: Vec<PackedSample>,
     // the return address of each sample that may have one; empty where none has
     returns: Vec<u64>,
+    branches: LastBranches,
     same: Vec<SampleKey>,
     same_ids: FxHashMap<SampleKey, u32>,
     // whether that is not the order of time
@@ -388,14 +390,23 @@ impl SampleReader {
             self.returns.resize(self.list.len(), 0);
             self.returns.push(address);
         }
+        if sample.branches.is_some()
+            && !self.is_precise(event, sample)
+            && let Some(last) = events.get(event).and_then(|event| LastBranch::of(sample, event.attr()))
+        {
+            self.branches.push(self.list.len(), last);
+        }
         self.list.push(PackedSample { time, period, position, same: same_id });
         Ok(())
     }
 
     /// Returns the return address, if the sample is at a function's first instruction and not precise.
     fn return_address(&self, event: usize, sample: &Sample<'_>) -> Option<u64> {
-        let is_precise = sample.exact || self.info.events.get(event).is_none_or(|event| event.is_precise);
-        if is_precise { None } else { sample.return_address(&self.info.arch) }
+        if self.is_precise(event, sample) { None } else { sample.return_address(&self.info.arch) }
+    }
+
+    fn is_precise(&self, event: usize, sample: &Sample<'_>) -> bool {
+        sample.exact || self.info.events.get(event).is_none_or(|event| event.is_precise)
     }
 
     fn note(&mut self, position: u64, record: &Record<'_>) {
@@ -490,7 +501,7 @@ impl SampleReader {
     fn place(mut self, records: &dyn RecordSource, unwind: Option<&dyn Programs>) -> Result<LoadedSamples> {
         self.changes.sort_by_key(|(time, ..)| *time);
         let order = self.order();
-        let SampleReader { info, apart, list, returns, same, extras, changes, callers, .. } = self;
+        let SampleReader { info, apart, list, returns, branches, same, extras, changes, callers, .. } = self;
         let known = Known { groups: vec![None; same.len()], ..Known::default() };
         let same_has_registers = same.iter().any(|same| same.has_registers);
         let mut loader = Loader {
@@ -507,6 +518,7 @@ impl SampleReader {
             known,
             unwinder: unwind.map(|programs| Unwinder::new(programs, records)),
             returns: ReturnAddresses::new(returns),
+            branches,
         };
         loader.registers.reserve(if same_has_registers { list.len() } else { 0 });
         let mut spaces = AddressSpaces::new(records.recording());
@@ -524,7 +536,7 @@ impl SampleReader {
             Ok(())
         })?;
         samples.for_each(|index| loader.add(*index, &list[*index as usize], &spaces));
-        let Loader { groups, places, data, registers, names, not_unwound, returns, .. } = loader;
+        let Loader { groups, places, data, registers, names, not_unwound, returns, branches, .. } = loader;
         let samples = Samples {
             info: RecordingInfo { not_unwound, ..info },
             groups,
@@ -534,7 +546,7 @@ impl SampleReader {
             dsos: spaces.dsos().map(|(_, dso)| dso.clone()).collect(),
             names,
         };
-        Ok(LoadedSamples { samples, returns: returns.finish() })
+        Ok(LoadedSamples { samples, returns: returns.finish(), branches: branches.finish() })
     }
 }
 
@@ -554,6 +566,7 @@ struct Loader<'u> {
     // where copies of the stack say who called
     unwinder: Option<Unwinder<'u>>,
     returns: ReturnAddresses,
+    branches: LastBranches,
 }
 
 impl Loader<'_> {
@@ -578,6 +591,7 @@ impl Loader<'_> {
         };
         let process = (same.pid, self.known.generation);
         self.returns.note(index, point, process, spaces, &mut self.places);
+        self.branches.count(index, self.groups[point as usize].place);
         if same.has_registers {
             let registers = self.registers.note(point, sample.position);
             let known = &mut self.groups[point as usize];

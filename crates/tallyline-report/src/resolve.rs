@@ -45,7 +45,7 @@ impl LoadedSamples {
         needs: Needs,
         ahead: Option<&EagerAnalysis<'_, '_>>,
     ) -> LocatedSamples {
-        let LoadedSamples { mut samples, returns } = self;
+        let LoadedSamples { mut samples, returns, branches } = self;
         let binaries = samples.open(programs, needs, ahead);
         let all: Vec<Option<Addresses<'_>>> = samples.addresses(&binaries);
         let addresses = samples.places.iter().map(|(_, place)| address(&all, place)).collect();
@@ -53,7 +53,7 @@ impl LoadedSamples {
         drop(all);
         samples.places.set_addresses(addresses);
         samples.data.set_linked(data_addresses);
-        LocatedSamples { samples, returns, binaries }
+        LocatedSamples { samples, returns, branches, binaries }
     }
 }
 

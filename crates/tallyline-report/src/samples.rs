@@ -9,6 +9,7 @@ use super::binaries::Binaries;
 use super::data_locations::DataLocations;
 use super::index::{DataId, PlaceId, RegistersId};
 use super::info::RecordingInfo;
+use super::last_branches::LastBranchCounts;
 use super::names::{NameId, Names};
 use super::operand::{Joined, NOT_LOOKED, Outcome};
 use super::places::{CodePlaces, Resolved};
@@ -129,12 +130,15 @@ pub struct LoadedSamples {
     // the return addresses of samples that are at a function's first instruction, read from the word at the stack
     // pointer: a group and a place for each sample whose word is an address of code
     pub(crate) returns: Vec<(u32, PlaceId)>,
+    // the newest entries of branch stacks
+    pub(crate) branches: LastBranchCounts,
 }
 
 /// Samples whose programs are open, and whose places have the addresses that the linker assigned.
 pub(crate) struct LocatedSamples {
     pub(crate) samples: Samples,
     pub(crate) returns: Vec<(u32, PlaceId)>,
+    pub(crate) branches: LastBranchCounts,
     pub(crate) binaries: Binaries,
 }
 

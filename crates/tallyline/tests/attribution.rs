@@ -51,7 +51,12 @@ fn shapes(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
 #[test]
 fn samples_of_each_recorded_cpu_are_those_of_the_access_that_stalled() {
     for folder in folders() {
-        let document = judged(&folder, &[]);
+        let kept = common::folder("attribution-kept");
+        let document = judged(&folder, &["--keep", kept.to_str().expect("a plain path")]);
+        if folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"AuthenticAMD")) {
+            check_pairs_of_amd(&kept);
+        }
+        fs::remove_dir_all(kept).expect("removed");
         let mut judged = 0;
         for (compiler, result) in shapes(&document) {
             let shape = result["shape"].as_str().expect("a name");
@@ -75,6 +80,23 @@ fn samples_without_correction_name_the_instruction_behind() {
         assert!(share("uncorrected", "right") < 5.0 && share("uncorrected", "other") > 85.0, "{result:#}");
         assert!(share("ours", "right") > 85.0 && share("ours", "other") < 5.0, "{result:#}");
     }
+}
+
+/// Checks what recordings teach of pairs: AMD's manuals have some that are decoded as one, yet there are samples between
+/// their halves, and what is assumed where samples are few agrees with what others teach.
+fn check_pairs_of_amd(kept: &Path) {
+    let (mut learnt, mut assumed) = (0, 0);
+    let entries = fs::read_dir(kept).expect("recordings").map(|entry| entry.expect("an entry").path());
+    for recording in entries.filter(|path| path.extension().is_some_and(|extension| extension == "data")) {
+        let data = recording.to_str().expect("a plain path");
+        let output = run(&["report", "--json", "-i", data, "-s", "type"]);
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        for pair in document["fused_pairs"].as_array().expect("pairs") {
+            assert_eq!(pair["fused"], false, "{data}: {pair}");
+            *if pair["learnt"].is_null() { &mut assumed } else { &mut learnt } += 1;
+        }
+    }
+    assert!(learnt > 30 && assumed > 0, "{}: {learnt} learnt, {assumed} assumed", kept.display());
 }
 
 /// Returns whether Intel's CPUs retire a pair as one: "Intel 64 and IA-32 Architectures Optimization Reference

@@ -1,12 +1,13 @@
 //! The instructions that a sample may be charged to, and how likely each of them stalled.
 
 use super::lines::Lines;
+use crate::last_branches::LastBranch;
 use crate::skid::Rule;
 use crate::skid::fusion::PairCounts;
 use rustc_hash::FxHashMap;
 use tallyline_inference::Outcome;
 use tallyline_inference::code::{
-    Body, Flow, FusiblePair, Machine, Memory, Predecessors, Register, SegmentBase,
+    Body, Flow, FusiblePair, Instruction, Machine, Memory, Predecessors, Register, SegmentBase,
 };
 
 /// The likelihood, against a load from anywhere, that the processor waits for a store or for the stack.
@@ -23,6 +24,9 @@ pub(super) const LEFT_OUT: f64 = 0.2;
 
 /// The likelihood from which on a line counts as one that a store can miss.
 pub(super) const CAN_MISS: f64 = 0.5;
+
+/// The part of the samples at an address whose branch stacks have to say how they came there: `1 / 4`.
+const ENOUGH_BRANCHES: u64 = 4;
 
 /// The most instructions between two stores of which the later one only waits for the earlier one.
 const STORES_APART: usize = 64;
@@ -59,6 +63,8 @@ pub(super) struct Candidate {
 pub(super) struct Candidates {
     address: u64,
     list: Vec<Candidate>,
+    // by the instruction in front, where branch stacks say which: its samples, and its candidates
+    ways: Vec<(u64, Vec<Candidate>)>,
 }
 
 /// One function with its samples.
@@ -66,6 +72,8 @@ pub(super) struct FunctionSamples<'b> {
     pub(super) lines: Lines<'b>,
     pub(super) body: &'b Body,
     counts: &'b FxHashMap<u64, u64>,
+    // the newest branches of samples, by address
+    branches: Option<&'b FxHashMap<u64, Vec<(LastBranch, u64)>>>,
 }
 
 /// The store of a loop that can miss.
@@ -84,7 +92,13 @@ impl<'b> FunctionSamples<'b> {
         machine: Machine,
         counts: &'b FxHashMap<u64, u64>,
     ) -> FunctionSamples<'b> {
-        FunctionSamples { lines: Lines { body, machine }, body, counts }
+        FunctionSamples { lines: Lines { body, machine }, body, counts, branches: None }
+    }
+
+    /// Adds the newest branches of samples, by address.
+    pub(super) fn with_branches(mut self, branches: &'b FxHashMap<u64, Vec<(LastBranch, u64)>>) -> Self {
+        self.branches = Some(branches);
+        self
     }
 
     /// Returns the register that the stack is counted from.
@@ -102,6 +116,7 @@ impl<'b> FunctionSamples<'b> {
         }
         // a repeated string instruction is interrupted between its turns
         let is_repeated = self.body.instructions()[position].is_repeated();
+        let mut ways = Vec::new();
         let list = match self.body.predecessors(address)? {
             Predecessors::Unknown if !is_repeated => return None,
             Predecessors::Unknown => self.all(&[position]),
@@ -114,14 +129,69 @@ impl<'b> FunctionSamples<'b> {
                 positions.extend(is_repeated.then_some(position));
                 match self.at_itself(position, &positions) {
                     Some(own) => vec![own],
-                    None => self.all(&positions),
+                    None => {
+                        ways = self.ways(position, &positions);
+                        self.all(&positions)
+                    }
                 }
             }
         };
-        if let [Candidate { pair: Some((pair, ..)), .. }] = list[..] {
-            pairs.behind(pair, samples);
+        let of_ways = ways.iter().map(|(samples, list)| (*samples, list));
+        for (samples, list) in of_ways.chain(ways.is_empty().then_some((samples, &list))) {
+            if let [Candidate { pair: Some((pair, ..)), .. }] = list[..] {
+                pairs.behind(pair, samples);
+            }
         }
-        (!list.is_empty()).then_some(Candidates { address, list })
+        (!list.is_empty()).then_some(Candidates { address, list, ways })
+    }
+
+    /// Returns the samples at a join by the instruction in front that they came from, with its candidates; nothing
+    /// where too few branch stacks say it.
+    fn ways(&self, position: usize, before: &[usize]) -> Vec<(u64, Vec<Candidate>)> {
+        let address = self.body.instructions()[position].address();
+        let branches = self.branches.and_then(|branches| branches.get(&address));
+        let Some(branches) = branches.filter(|_| before.len() > 1 && !before.contains(&position)) else {
+            return Vec::new();
+        };
+        let mut samples = vec![0_u64; before.len()];
+        for (last, count) in branches {
+            let from = match last {
+                LastBranch::ToSample(distance) => self
+                    .body
+                    .position(address.wrapping_add_signed(*distance))
+                    .filter(|from| self.leads(*from, address)),
+                LastBranch::InFront(bytes) => self.falls_through(address.wrapping_sub(*bytes), position),
+            };
+            let index = before.iter().position(|before| Some(*before) == from);
+            if let Some(samples) = index.and_then(|index| samples.get_mut(index)) {
+                *samples += count;
+            }
+        }
+        if samples.iter().sum::<u64>().saturating_mul(ENOUGH_BRANCHES) < self.count(address) {
+            return Vec::new();
+        }
+        let ways = samples.into_iter().zip(before).filter(|(samples, _)| *samples > 0);
+        ways.map(|(samples, before)| (samples, self.all(&[*before]))).collect()
+    }
+
+    /// Returns whether an instruction may branch to an address.
+    fn leads(&self, position: usize, address: u64) -> bool {
+        match self.body.instructions()[position].flow() {
+            Flow::Branch(target) | Flow::Jump(Some(target)) => target == address,
+            Flow::Jump(None) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the instruction in front of another one, if control falls through to that from an address without
+    /// a branch.
+    fn falls_through(&self, start: u64, position: usize) -> Option<usize> {
+        let first = self.body.position(start).filter(|first| *first < position)?;
+        let way = self.body.instructions().get(first..=position)?;
+        let falls = |pair: &[Instruction]| {
+            pair[0].end() == pair[1].address() && matches!(pair[0].flow(), Flow::Next | Flow::Branch(_))
+        };
+        way.windows(2).all(falls).then(|| position - 1)
     }
 
     pub(super) fn count(&self, address: u64) -> u64 {
@@ -349,10 +419,34 @@ impl Candidates {
         is_fused: &dyn Fn(&FusiblePair) -> bool,
         outcome: &dyn Fn(Origin) -> Option<Outcome>,
     ) -> Option<(Rule, Vec<(Origin, f64)>)> {
+        if self.ways.is_empty() {
+            return self.decide_among(&self.list, is_fused, outcome);
+        }
+        let all: u64 = self.ways.iter().map(|(samples, _)| samples).sum();
+        let mut shares: Vec<(Origin, f64)> = Vec::with_capacity(self.ways.len());
+        for (samples, list) in &self.ways {
+            let part = *samples as f64 / all as f64;
+            let (_, of_way) = self.decide_among(list, is_fused, outcome)?;
+            for (origin, share) in of_way {
+                match shares.iter_mut().find(|(known, _)| *known == origin) {
+                    Some((_, sum)) => *sum += share * part,
+                    None => shares.push((origin, share * part)),
+                }
+            }
+        }
+        Some((Rule::BranchStack, shares))
+    }
+
+    fn decide_among(
+        &self,
+        candidates: &[Candidate],
+        is_fused: &dyn Fn(&FusiblePair) -> bool,
+        outcome: &dyn Fn(Origin) -> Option<Outcome>,
+    ) -> Option<(Rule, Vec<(Origin, f64)>)> {
         let mut rule = Rule::Previous;
         // origin, likelihood, flow
-        let mut list: Vec<(Origin, f64, f64)> = Vec::with_capacity(self.list.len());
-        for candidate in &self.list {
+        let mut list: Vec<(Origin, f64, f64)> = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
             let (origin, stall) = match candidate.pair {
                 Some((pair, producer, stall)) if is_fused(&pair) => {
                     rule = Rule::FusedPair;
@@ -365,7 +459,7 @@ impl Candidates {
         if let [(only, ..)] = list[..] {
             let rule = match only {
                 Origin::CallOrReturn => Rule::CallOrReturn,
-                Origin::Instruction(own) => match self.list.iter().find_map(|candidate| candidate.rule) {
+                Origin::Instruction(own) => match candidates.iter().find_map(|candidate| candidate.rule) {
                     Some(rule) => rule,
                     None if own == self.address => Rule::Repeated,
                     None => rule,

@@ -17,6 +17,7 @@ pub(super) use calls::Calls;
 use super::answers::{All, Answers};
 use super::binaries::Binaries;
 use super::index::PlaceId;
+use super::last_branches::{LastBranch, LastBranchCounts};
 use super::places::{Place, PlaceKind};
 use super::samples::{Charges, SampleGroup, Samples};
 use super::skid::Skid;
@@ -49,6 +50,8 @@ struct Sampled {
     entry: u64,
     // samples by address
     counts: FxHashMap<u64, u64>,
+    // the newest entries of their branch stacks, by address, with how many samples have each
+    branches: FxHashMap<u64, Vec<(LastBranch, u64)>>,
     // those of counters, by event
     counters: FxHashMap<u32, FxHashMap<u64, u64>>,
 }
@@ -73,8 +76,14 @@ struct Verdicts {
 }
 
 /// Charges samples of imprecise events to what stalled.
-pub(super) fn attribute(samples: &mut Samples, binaries: &Binaries, answers: &All, calls: &Calls) -> Charges {
-    let sampled = sampled(samples, answers);
+pub(super) fn attribute(
+    samples: &mut Samples,
+    binaries: &Binaries,
+    answers: &All,
+    calls: &Calls,
+    branches: &LastBranchCounts,
+) -> Charges {
+    let sampled = sampled(samples, answers, branches);
     let views: Vec<View<'_>> =
         sampled.par_iter().filter_map(|function| view(function, binaries, answers)).collect();
     let mut counts = PairCounts::default();
@@ -116,7 +125,7 @@ pub(super) fn attribute(samples: &mut Samples, binaries: &Binaries, answers: &Al
 }
 
 /// Groups samples of imprecise events by the function that they are in.
-fn sampled(samples: &Samples, answers: &All) -> Vec<Sampled> {
+fn sampled(samples: &Samples, answers: &All, branches: &LastBranchCounts) -> Vec<Sampled> {
     let mut by_place: Vec<u64> = vec![0; samples.places.len()];
     let mut of_counters: FxHashMap<(PlaceId, u32), u64> = FxHashMap::default();
     for group in samples.groups.iter().filter(|group| !samples.is_precise(group)) {
@@ -134,7 +143,13 @@ fn sampled(samples: &Samples, answers: &All) -> Vec<Sampled> {
     };
     for (place, samples) in (0..).map(PlaceId::of).zip(by_place).filter(|(_, samples)| *samples > 0) {
         let Some(((dso, entry), address)) = function(place) else { continue };
-        let new = || Sampled { dso, entry, counts: FxHashMap::default(), counters: FxHashMap::default() };
+        let new = || Sampled {
+            dso,
+            entry,
+            counts: FxHashMap::default(),
+            branches: FxHashMap::default(),
+            counters: FxHashMap::default(),
+        };
         let sampled = by_function.entry((dso, entry)).or_insert_with(new);
         *sampled.counts.entry(address).or_default() += samples;
     }
@@ -142,6 +157,12 @@ fn sampled(samples: &Samples, answers: &All) -> Vec<Sampled> {
         let Some((key, address)) = function(place) else { continue };
         if let Some(sampled) = by_function.get_mut(&key) {
             *sampled.counters.entry(event).or_default().entry(address).or_default() += samples;
+        }
+    }
+    for ((place, last), samples) in branches {
+        let Some((key, address)) = function(*place) else { continue };
+        if let Some(sampled) = by_function.get_mut(&key) {
+            sampled.branches.entry(address).or_default().push((*last, *samples));
         }
     }
     let mut all: Vec<Sampled> = by_function.into_values().collect();
@@ -160,7 +181,8 @@ fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &All) -> Option
     let answers = answers.get(&function.dso)?.as_ref().ok()?;
     let ranges = &answers.table().function_at(function.entry)?.ranges();
     let body = Body::decode(&program.image, ranges, function.entry);
-    let samples = FunctionSamples::new(&body, program.image.machine(), &function.counts);
+    let samples = FunctionSamples::new(&body, program.image.machine(), &function.counts)
+        .with_branches(&function.branches);
     let mut pairs = PairCounts::default();
     let mut candidates: Vec<Candidates> = Vec::with_capacity(function.counts.len());
     for address in function.counts.keys() {
@@ -271,7 +293,9 @@ fn charge(
                         continue;
                     }
                     given.extend(division.give(left));
-                    divided += if division.parts.len() > 1 { left } else { 0 };
+                    // what each sample says of itself is not left open
+                    let is_open = charges.rules.get(&group.place) != Some(&Rule::BranchStack);
+                    divided += if division.parts.len() > 1 && is_open { left } else { 0 };
                 }
                 None if given.is_empty() => continue,
                 None => given.push((group.place, left)),

@@ -1,6 +1,7 @@
 use super::Division;
 use super::candidates::{Candidates, FunctionSamples, Origin};
 use super::lines::Lines;
+use crate::last_branches::LastBranch;
 use crate::skid::Rule;
 use crate::skid::fusion::{FusionRules, PairCounts, RuleSource};
 use crate::skid::shift::{self, ShiftCounts};
@@ -249,9 +250,25 @@ impl Program {
         at: &str,
         cpu: &str,
     ) -> (Rule, Vec<(String, f64)>) {
+        self.decide_with(function, samples, &[], at, cpu)
+    }
+
+    /// Decides with the newest branches of the samples at the label: source, target, and how many have each.
+    fn decide_with(
+        &self,
+        function: &str,
+        samples: &[(&str, u64)],
+        branches: &[(u64, u64, u64)],
+        at: &str,
+        cpu: &str,
+    ) -> (Rule, Vec<(String, f64)>) {
         let body = self.body(function);
         let counts = samples.iter().map(|(label, samples)| (self.at(label), *samples)).collect();
-        let view = FunctionSamples::new(&body, Machine::X86_64, &counts);
+        let last = |(from, to, samples): &(u64, u64, u64)| {
+            LastBranch::relative(self.at(at), *from, *to).map(|last| (last, *samples))
+        };
+        let branches = FxHashMap::from_iter([(self.at(at), branches.iter().filter_map(last).collect())]);
+        let view = FunctionSamples::new(&body, Machine::X86_64, &counts).with_branches(&branches);
         let mut pairs = PairCounts::default();
         let all: Vec<Candidates> =
             counts.keys().filter_map(|address| view.candidates(*address, &mut pairs)).collect();
@@ -352,6 +369,36 @@ fn a_join_of_two_loads_is_divided_by_how_often_control_comes_from_each() {
     let share = |label: &str| shares.iter().find(|(name, _)| name == label).expect("a share").1;
     assert!((0.25..0.75).contains(&share("join_cmp")), "{shares:?}");
     assert!((share("join_cmp") + share("join_load") - 1.0).abs() < 1e-9, "{shares:?}");
+}
+
+#[test]
+fn at_a_join_the_branch_stack_says_which_way_each_sample_came() {
+    let Some(program) = Program::new("branches") else { return };
+    let samples = [("join_out", 1000), ("join", 40), ("join_cmp", 40), ("join_next", 20), ("join_load", 20)];
+    let jump = {
+        let body = program.body("join");
+        body.instructions()[body.position(program.at("join_next")).expect("it") - 1].address()
+    };
+    let (out, entry, next) = (program.at("join_out"), program.at("join"), program.at("join_next"));
+    let decide = |branches: &[(u64, u64, u64)], cpu| {
+        let (rule, mut shares) = program.decide_with("join", &samples, branches, "join_out", cpu);
+        shares.sort_by(|one, other| one.0.cmp(&other.0));
+        (rule, shares)
+    };
+    // some jumped, on a CPU that retires the compare with the jump as one; the others fell through from the entry
+    let both = [(jump, out, 700), (0x10, entry, 300)];
+    let expected = vec![("join_cmp".to_owned(), 0.7), ("join_load".to_owned(), 0.3)];
+    assert_eq!(decide(&both, INTEL), (Rule::BranchStack, expected));
+    // as two instructions it is the jump that retired last; more samples would have taught that it is one
+    let few = program.decide_with("join", &[("join_out", 9)], &[(jump, out, 9)], "join_out", AMD);
+    assert_eq!(few, (Rule::BranchStack, vec![(format!("{jump:#x}"), 1.0)]));
+    // all fell through
+    let expected = vec![("join_load".to_owned(), 1.0)];
+    assert_eq!(decide(&[(0x10, next, 1000)], INTEL), (Rule::BranchStack, expected));
+    // few have a stack, or it speaks of a way that the code has not
+    for branches in [(jump, out, 200), (entry, out, 1000), (0x10, out - 1, 1000)] {
+        assert_eq!(decide(&[branches], INTEL).0, Rule::Divided, "{branches:x?}");
+    }
 }
 
 #[test]

@@ -234,7 +234,7 @@ fn addresses_and_registers_decide_where_the_instruction_does_not() {
     }
     let Made { samples, places, .. } = made;
     let samples = Samples { places: places.finish(), ..samples };
-    let loaded = LoadedSamples { samples, returns: Vec::new() };
+    let loaded = LoadedSamples { samples, ..LoadedSamples::default() };
     let profile = loaded.resolve(&Unrecorded, &program, Needs { types: true, ..Needs::NONE }, true, None);
     for (group, (sample, expected)) in profile.groups()[1..].iter().zip(expected) {
         let found = profile.outcome(group).operand().map(|operand| profile.text(operand.text));

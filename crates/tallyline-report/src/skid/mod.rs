@@ -51,6 +51,8 @@ pub enum Rule {
     OnlyStall,
     /// Several instructions that control comes from and that can have stalled: samples are divided.
     Divided,
+    /// The instruction that control came from by the branch stack of each sample.
+    BranchStack,
     /// The string instruction at the place itself, which is interrupted between its turns.
     Repeated,
     /// The store that the one in front only waits for.
@@ -77,6 +79,7 @@ impl Rule {
             Rule::FusedPair => "the compare that this CPU retires together with the jump in front",
             Rule::OnlyStall => "the only instruction that leads here and can have stalled",
             Rule::Divided => "samples here are divided among the instructions that lead here",
+            Rule::BranchStack => "the instruction that control came from, by the branch stack of each sample",
             Rule::Repeated => "the string instruction itself, which is interrupted between its turns",
             Rule::StoreWaitedFor => {
                 "the only store before it that can miss: the one in front, to a line that was touched, waits for it"
