@@ -6,7 +6,8 @@
 //! within a window overlap and cost together as much as one. Behind it are sets of the least recently used lines
 //! in several levels, a stride prefetcher for each load, a TLB whose misses read a page table through the caches, and
 //! memory with a latency and a rate. A page that is touched for the first time was just cleared by the kernel, so
-//! that its lines are close.
+//! that its lines are close. A load takes over the data of a store that wrote all of its bytes, and waits for one that
+//! wrote some until that is in the cache.
 //!
 //! The trace has accesses only. The instructions between two of them are found in the program's code by their number
 //! (`path`); branches among them are predicted, and a wrong prediction empties the window when the branch is known.
@@ -17,6 +18,7 @@
 mod caches;
 mod calendar;
 mod core;
+mod forwarding;
 mod path;
 mod predictor;
 mod processor;
