@@ -94,6 +94,11 @@ impl Processor {
         }
     }
 
+    /// Returns a core of AMD's family 25 that is a Zen 4 by its documentation, with the default caches.
+    pub fn zen_4() -> Processor {
+        Processor { reorder_buffer: 320, tlb_entries: [72, 3072], ..Processor::zen_3() }
+    }
+
     /// Checks it, and returns the geometry of each level's caches for so many cores.
     ///
     /// # Errors

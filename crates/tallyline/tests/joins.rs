@@ -41,7 +41,7 @@ fn sample(ip: u64, time: u64, branches: &[(u64, u64)]) -> Vec<u8> {
 }
 
 /// Writes a recording by a counter without precision, of samples at the join with their branches, the newest first.
-fn record(folder: &Path, samples: &[&[(u64, u64)]]) -> String {
+fn record(folder: &Path, arch: &str, samples: &[&[(u64, u64)]]) -> String {
     let attr = Attr {
         kind: 0,
         sample_period: 1000,
@@ -71,7 +71,7 @@ fn record(folder: &Path, samples: &[&[(u64, u64)]]) -> String {
         writer.records(&sample(JOIN, 10 + index as u64, branches)).expect("memory");
     }
     let machine = MachineDescription {
-        arch: "x86_64".to_owned(),
+        arch: arch.to_owned(),
         // it retires compares with memory and jumps as one
         cpu_id: "GenuineIntel-6-207-2".to_owned(),
         ..MachineDescription::default()
@@ -102,7 +102,7 @@ fn samples_at_a_join_are_those_of_the_way_that_their_branch_stacks_name() {
     let jumped: &[(u64, u64)] = &[(JUMP, JOIN), (LOOP_END, LOOP)];
     let fell: &[(u64, u64)] = &[(LOOP_END, LOOP), (JUMP, JOIN)];
     let samples: Vec<_> = std::iter::repeat_n(jumped, 60).chain(std::iter::repeat_n(fell, 40)).collect();
-    let data = record(&folder, &samples);
+    let data = record(&folder, "x86_64", &samples);
     let (found, document) = fields(&data);
     assert_eq!(found, BTreeMap::from([(COLD.to_owned(), 60), (WARM.to_owned(), 40)]), "{document:#}");
     let explained = run(&["report", "-i", &data, "--explain", &format!("{JOIN:#x}")]);
@@ -113,7 +113,21 @@ fn samples_at_a_join_are_those_of_the_way_that_their_branch_stacks_name() {
 #[test]
 fn without_branches_a_join_is_what_can_have_stalled() {
     let folder = folder("joins-none");
-    let (found, document) = fields(&record(&folder, &[&[][..]; 50]));
+    let (found, document) = fields(&record(&folder, "x86_64", &[&[][..]; 50]));
     assert_eq!(found, BTreeMap::from([(COLD.to_owned(), 50)]), "{document:#}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+/// No machine of that architecture could be timed.
+#[test]
+fn on_aarch64_rules_are_said_to_follow_documents() {
+    let folder = folder("joins-aarch64");
+    let said = |arch| {
+        let data = record(&folder, arch, &[&[][..]; 50]);
+        let output = run(&["report", "--stdio", "-i", &data, "-s", "type"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output).contains("# Skid on aarch64: by the architecture's documents, not measured\n")
+    };
+    assert!(said("aarch64") && !said("x86_64"));
     std::fs::remove_dir_all(folder).expect("removed");
 }

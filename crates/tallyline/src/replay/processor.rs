@@ -60,6 +60,8 @@ pub(crate) struct ProcessorArgs {
 enum Core {
     /// AMD family 25, models up to 0x5f but 0x10 to 0x1f
     Zen3,
+    /// AMD family 25, models 0x10 to 0x1f and from 0x60
+    Zen4,
     /// AMD family 26
     Zen5,
 }
@@ -69,6 +71,7 @@ impl ProcessorArgs {
     pub(super) fn processor(&self, line: u32) -> Processor {
         let default = match self.core {
             Core::Zen3 => Processor::zen_3(),
+            Core::Zen4 => Processor::zen_4(),
             Core::Zen5 => Processor::default(),
         };
         let levels = match self.level.is_empty() {
