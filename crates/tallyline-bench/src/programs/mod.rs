@@ -28,6 +28,9 @@ const SAMPLES: u64 = 10_000;
 /// Samples a second: as many as kernels let through.
 const FREQUENCY: u64 = 10_000;
 
+/// The file beside kept recordings with the options of the model that were measured with them.
+const MODEL: &str = "model";
+
 /// The most runs of a program for its samples.
 const RUNS: u64 = 200;
 
@@ -103,7 +106,7 @@ pub(super) fn run(options: &Options, color: Color) -> Result<()> {
 }
 
 fn compare_all(options: &Options, folder: &Path) -> Result<Programs> {
-    let bench = Bench { ours: crate::tool()?, model: model(options)?, options, folder };
+    let bench = Bench { ours: crate::tool()?, model: model(options, folder)?, options, folder };
     let mut found = Programs {
         machine: Machine::describe(crate::sides::c::COMPILER),
         model: bench.model.join(" "),
@@ -125,9 +128,21 @@ fn compare_all(options: &Options, folder: &Path) -> Result<Programs> {
 }
 
 /// Returns the options of `replay --cost`.
-fn model(options: &Options) -> Result<Vec<String>> {
+fn model(options: &Options, folder: &Path) -> Result<Vec<String>> {
     let Some(level) = &options.level else {
-        return Ok(latencies::measure().context("--level names the caches instead")?.options());
+        let kept = folder.join(MODEL);
+        // recordings go with the machine as it was: what is left of a shared cache changes by the minute
+        if options.kept && kept.exists() {
+            let words =
+                fs::read_to_string(&kept).with_context(|| format!("cannot read {}", kept.display()))?;
+            return Ok(words.split_whitespace().map(str::to_owned).collect());
+        }
+        let measured = latencies::measure().context("--level names the caches instead")?.options();
+        if options.keep.is_some() {
+            fs::write(&kept, measured.join(" "))
+                .with_context(|| format!("cannot write {}", kept.display()))?;
+        }
+        return Ok(measured);
     };
     let memory = options.memory.map(|cycles| ["--memory".to_owned(), cycles.to_string()]);
     Ok(["--level".to_owned(), level.clone()].into_iter().chain(memory.into_iter().flatten()).collect())
