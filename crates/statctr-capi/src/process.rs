@@ -62,6 +62,7 @@ pub extern "C" fn statctr_fallback_reason() -> *const c_char {
     let text: &CStr = match statctr::fallback_reason() {
         None => return std::ptr::null(),
         Some(FallbackReason::NotRegistered) => c"threads are not registered for rseq",
+        Some(FallbackReason::RegisteredElsewhere) => c"another library registers threads for rseq",
         Some(FallbackReason::SectionsNotAborted) => c"the kernel does not abort preempted rseq sections",
         Some(FallbackReason::AbortsNotProven) => {
             c"the kernel could not be tested for aborts of rseq sections"

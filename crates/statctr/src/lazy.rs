@@ -22,10 +22,10 @@
 use crate::combine::Combine;
 use crate::cpu::CpuId;
 use crate::error::{Error, Result};
-use crate::memory::{IndexKind, LazyMemory, LazyOwner, LazySettings, Lock, Nodes, Object, Rank};
+use crate::memory::{IndexKind, LazyMemory, LazyOwner, LazySettings, Nodes, Object};
 use crate::placement::{Memory, Mode, Pool, VectorWidth, resident};
 use crate::rseq::{self, ITEMS};
-use crate::sys::cpu_bound;
+use crate::sys::{Lock, Rank, cpu_bound};
 use crate::topology::Topology;
 use std::collections::BTreeSet;
 use std::fmt;

@@ -93,10 +93,10 @@ pub use placement::{
     fallback_reason, thread_mode,
 };
 pub use registry::{Description, Registry, Sample, SampleItem, Source};
-pub use rseq::forget_section;
 #[cfg(feature = "inject")]
 #[doc(hidden)]
 pub use rseq::inject;
+pub use rseq::{Registration, forget_section, registration};
 #[doc(hidden)]
 pub use schema::slots_of;
 pub use schema::{Event, Item, ItemSpec, Schema, Unit};

@@ -15,6 +15,14 @@ pub fn request_kernel_test(armed: bool) {
     crate::rseq::request_test(armed);
 }
 
+/// Returns the offset of the threads' rseq areas from the thread pointer, for tests that take a
+/// registration away; `None` where there are none.
+#[must_use]
+pub fn rseq_area() -> Option<isize> {
+    crate::rseq::settle();
+    crate::rseq::offset()
+}
+
 /// The two words of a `statctr_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]

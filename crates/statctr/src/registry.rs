@@ -6,9 +6,9 @@
 use crate::counter::{Counter, CounterArray};
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::memory::{Lock, Rank};
 use crate::schema::Unit;
 use crate::sys::OnceBox;
+use crate::sys::{Lock, Rank};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

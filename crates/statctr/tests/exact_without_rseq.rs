@@ -40,7 +40,8 @@ fn a_program_without_rseq_counts_exactly() {
         return;
     }
     let this = os::this_test("a_program_without_rseq_counts_exactly");
-    let output = os::expect_child(&this, &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0")]);
+    let output =
+        os::expect_child(&this, &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0"), ("STATCTR_REGISTER", "0")]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("counted without rseq"));
 }
 
@@ -59,8 +60,10 @@ fn some_unregistered_threads_count_exactly() {
                 let (kit, turns) = (&kit, &turns);
                 scope.spawn(move || {
                     if thread % 2 == 0 {
+                        assert_eq!(thread_mode(), Mode::Rseq);
                         os::rseq::unregister().expect("was registered");
-                        assert_eq!(thread_mode(), Mode::AtomicFallback);
+                        let again = os::registers_by_itself();
+                        assert_eq!(thread_mode(), if again { Mode::Rseq } else { Mode::AtomicFallback });
                     }
                     let mut mine = 0;
                     while !deadline.is_over() {
@@ -91,6 +94,7 @@ fn threads_that_register_and_unregister_count_exactly() {
                 scope.spawn(|| {
                     let mut mine = 0;
                     while !deadline.is_over() {
+                        assert_eq!(thread_mode(), Mode::Rseq);
                         let size = os::rseq::unregister().expect("was registered");
                         kit.turn();
                         assert!(os::rseq::register(size));

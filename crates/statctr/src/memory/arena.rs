@@ -4,13 +4,13 @@ use super::depot::Depot;
 use super::handle::Handle;
 use super::latch::hold_lock;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout, Layout};
-use super::lock::{Guard, Lock, Rank};
 use super::reservation::Reservation;
 use super::slots::{AllocatedSlots, Slots};
 use super::supply::UnitSupply;
 use crate::cpu::{CpuId, CpuSet, NodeId};
 use crate::error::{Error, Result};
 use crate::rseq::HandleTag;
+use crate::sys::{Guard, Lock, Rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -7,12 +7,12 @@
 //! now; what is not in use is given back to the system all the same.
 
 use super::layout::Layout;
-use super::lock::{Lock, Rank};
 use super::mapping::{Mapping, PAGE, store_zeros, zero};
 use super::slabs::{Growth, RECORD_BYTES, Slabs};
 use crate::cpu::{CpuId, CpuSet, NodeId};
 use crate::error::{Error, Result};
 use crate::rseq::is_refused;
+use crate::sys::{Lock, Rank};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -12,10 +12,10 @@
 
 use super::handle::Handle;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout};
-use super::lock::{Lock, Rank};
 use super::units::Walk;
 use crate::rseq::{self, HandleTag, TAG_MASK};
 use crate::sys::OnceBox;
+use crate::sys::{Lock, Rank};
 use std::sync::atomic::{Ordering, fence};
 
 /// Number of optimistic reads before a reader holds writers off.

@@ -4,7 +4,7 @@
 //! thread of the parent held when the child was made counts as free in the child. What is done
 //! under it must therefore leave a whole state after each of its stores.
 
-use super::lock::forks;
+use crate::sys::forks;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 

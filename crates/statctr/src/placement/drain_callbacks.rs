@@ -1,7 +1,8 @@
 //! Callbacks for drains of a pool.
 
 use crate::cpu::CpuId;
-use crate::memory::{Drained, Lock, Rank};
+use crate::memory::Drained;
+use crate::sys::{Lock, Rank};
 use std::fmt;
 use std::sync::Arc;
 

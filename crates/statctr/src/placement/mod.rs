@@ -99,9 +99,11 @@ impl fmt::Display for Mode {
 /// Returns the mode of the calling thread's updates in a pool of the mode [`Mode::Rseq`]:
 /// [`Mode::Rseq`], or [`Mode::AtomicFallback`] where this thread is not registered with the kernel.
 ///
-/// Cost: a few nanoseconds. Async-signal-safe.
+/// Cost: a few nanoseconds. Async-signal-safe, once a pool was built. Registers the thread where that is
+/// the library's to do ([`registration`](crate::registration)).
 #[must_use]
 pub fn thread_mode() -> Mode {
+    rseq::settle();
     if rseq::current_cpu().is_some() { Mode::Rseq } else { Mode::AtomicFallback }
 }
 
@@ -109,10 +111,13 @@ pub fn thread_mode() -> Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FallbackReason {
-    /// Threads are not registered with the kernel: another C library than glibc 2.35 or later
-    /// (2.34-37 of RHEL 9), or a kernel, a sandbox, a tool or a setting without rseq; or an
-    /// architecture without sections here.
+    /// Threads are not registered with the kernel: a kernel, a sandbox, a tool or a setting
+    /// (`STATCTR_REGISTER=0` beside `GLIBC_TUNABLES=glibc.pthread.rseq=0`) without rseq; a library that
+    /// musl loaded late (`dlopen`), for which there is no area; or an architecture without sections here.
     NotRegistered,
+    /// Another library registers threads with an area that it does not show (`__rseq_abi`): a thread
+    /// has one area, and this library does not take it away.
+    RegisteredElsewhere,
     /// The kernel continued a section whose thread was preempted, instead of aborting it. On aarch64
     /// the first pool that is built tests that.
     SectionsNotAborted,
@@ -125,6 +130,7 @@ impl fmt::Display for FallbackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             FallbackReason::NotRegistered => "threads are not registered for rseq",
+            FallbackReason::RegisteredElsewhere => "another library registers threads for rseq",
             FallbackReason::SectionsNotAborted => "the kernel does not abort preempted rseq sections",
             FallbackReason::AbortsNotProven => "the kernel could not be tested for aborts of rseq sections",
         })
@@ -135,8 +141,10 @@ impl fmt::Display for FallbackReason {
 /// count by rseq, as far as is known: on aarch64 the kernel is tested when the first pool is built.
 #[must_use]
 pub fn fallback_reason() -> Option<FallbackReason> {
-    if !rseq::is_registered() {
-        return Some(FallbackReason::NotRegistered);
+    match rseq::settle() {
+        rseq::Outcome::Nobody => return Some(FallbackReason::NotRegistered),
+        rseq::Outcome::Foreign => return Some(FallbackReason::RegisteredElsewhere),
+        rseq::Outcome::Libc | rseq::Outcome::Own | rseq::Outcome::Adopted => {}
     }
     match rseq::verdict()? {
         rseq::Verdict::Aborts => None,

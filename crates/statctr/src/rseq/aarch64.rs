@@ -45,7 +45,7 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
 /// Returns the CPU number in the calling thread's area.
 pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     let cpu: i32;
-    // SAFETY: `offset` is glibc's, so the thread pointer + offset + 4 is the calling thread's
+    // SAFETY: `offset` is the areas', so the thread pointer + offset + 4 is the calling thread's
     // `cpu_id` field. It is volatile: the kernel writes it.
     unsafe {
         asm!(
@@ -63,7 +63,7 @@ pub(crate) fn area_cpu_id(offset: isize) -> i32 {
 
 /// Takes the section out of the calling thread's area.
 pub(crate) fn clear_section(offset: isize) {
-    // SAFETY: `offset` is glibc's, so the thread pointer + offset + 8 is the calling thread's
+    // SAFETY: `offset` is the areas', so the thread pointer + offset + 8 is the calling thread's
     // `rseq_cs` field, which a thread may set to 0 at any time outside a section.
     unsafe {
         asm!(
@@ -217,6 +217,8 @@ macro_rules! section_operands {
     };
 }
 
+mod area;
+pub(crate) use area::*;
 mod instance;
 pub(crate) use instance::*;
 

@@ -1,7 +1,7 @@
 //! Restartable sequences: how a thread adds to its CPU's word without a lock prefix.
 //!
-//! The kernel keeps, in an area that glibc (2.35 and later, 2.34 of RHEL 9) registers for each
-//! thread, the number of the CPU that the thread runs on. A *section* is a few instructions that
+//! The kernel keeps, in an area that is registered for each thread (by glibc 2.35 and later, 2.34 of
+//! RHEL 9; elsewhere by this library, see `registration`), the number of the CPU that the thread runs on. A *section* is a few instructions that
 //! end with one store, the *commit*; where the thread is preempted, migrated or signalled inside a
 //! section, the kernel continues it at the section's abort address, and nothing has been stored. A
 //! section therefore either commits on the CPU whose number it read, or has no effect.
@@ -44,7 +44,7 @@
 //! every instruction (a debugger's single step) gets on all the same.
 //!
 //! Source: Linux `kernel/rseq.c`, `include/uapi/linux/rseq.h`; glibc manual, *Restartable
-//! Sequences*. We use glibc's registration and never register ourselves.
+//! Sequences*.
 //!
 //! # What is left out
 //! Sections for other architectures than x86-64 and little-endian aarch64: there counters run in the
@@ -125,14 +125,16 @@ pub(crate) use is_refused;
 mod barrier;
 #[cfg(feature = "inject")]
 pub mod inject;
+mod registration;
 mod self_test;
 mod tag;
 
 pub(crate) use barrier::end_sections_on;
+pub(crate) use registration::{Outcome, registered_cpu, settle};
+pub use registration::{Registration, registration};
 pub(crate) use self_test::{Verdict, request as request_test, verdict};
 pub(crate) use tag::{HandleTag, TAG_MASK};
 
-use crate::sys::{OnceBox, cpu_bound};
 use std::sync::atomic::AtomicU64;
 
 /// Number of items of a lazy object: as many as one vector store commits.
@@ -165,39 +167,19 @@ const _: () = assert!(std::mem::offset_of!(JoinSettings, area) == 96);
 /// Preemption that often in a row within a few nanoseconds each means a debugger or an emulator.
 pub(crate) const TRIES: usize = 16;
 
-/// glibc's area holds at least the fields up to `cpu_id` and `rseq_cs` from this size on.
-const AREA_SIZE: u32 = 20;
-
-/// Returns the offset of the threads' rseq areas from the thread pointer; `None` where there are none.
-///
-/// There are none where glibc is absent or older than 2.35 (and has not its rseq symbols, as RHEL 9's
-/// 2.34 has), where the kernel or a sandbox refused the registration of the first thread, where
-/// `GLIBC_TUNABLES=glibc.pthread.rseq=0` turned it off, and under tools that run the program on CPUs
-/// of their own (valgrind).
-fn registration() -> Option<isize> {
-    static OFFSET: OnceBox<Option<isize>> = OnceBox::new();
-    *OFFSET.get_or_make(|| {
-        let (offset, size) = glibc_registration()?;
-        (size >= AREA_SIZE && offset != 0 && cpu_bound().is_some()).then_some(offset)
-    })
-}
-
 /// Returns the offset of the threads' rseq areas from the thread pointer; `None` where rseq cannot
-/// be used: there is no registration, or the kernel did not pass its test.
+/// be used: there is no registration, nobody looked for one yet, or the kernel did not pass its test.
 pub(crate) fn offset() -> Option<isize> {
-    registration().filter(|_| self_test::is_trusted())
+    registration::offset().filter(|_| self_test::is_trusted())
 }
 
-/// Returns the [`offset`], after testing the kernel where that is necessary. For whoever builds a pool,
-/// never in an update: it starts threads, and may take two seconds.
+/// Returns the [`offset`], after looking for a registration and testing the kernel where that is
+/// necessary. For whoever builds a pool, never in an update: it starts threads, and may take two
+/// seconds.
 pub(crate) fn tested_offset() -> Option<isize> {
-    self_test::test_once(registration()?);
+    registration::settle();
+    self_test::test_once(registration::offset()?);
     offset()
-}
-
-/// Returns `true` if threads are registered, whatever the kernel's test says.
-pub(crate) fn is_registered() -> bool {
-    registration().is_some()
 }
 
 /// Offset of `cpu_id` in a thread's area.
@@ -219,11 +201,11 @@ pub(crate) fn has_mm_cid() -> bool {
     offset().is_some() && filled_in >= (MM_CID + 4) as libc::c_ulong
 }
 
-/// Returns the CPU number that the kernel keeps for the calling thread; `None` where the thread is not
-/// registered. It may be out of date as soon as it is read.
+/// Returns the CPU number that the kernel keeps for the calling thread, which is registered where that is
+/// this library's to do; `None` where the thread is not registered. It may be out of date as soon as
+/// it is read. Async-signal-safe.
 pub(crate) fn current_cpu() -> Option<u32> {
-    let cpu = area_cpu_id(offset()?);
-    u32::try_from(cpu).ok()
+    registered_cpu(offset()?)
 }
 
 /// Clears the calling thread's pointer to its last critical section.

@@ -39,7 +39,7 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
 /// Returns the CPU number in the calling thread's area.
 pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     let cpu: i32;
-    // SAFETY: `offset` is glibc's, so fs:[offset + 4] is the calling thread's `cpu_id` field. It
+    // SAFETY: `offset` is the areas', so fs:[offset + 4] is the calling thread's `cpu_id` field. It
     // is volatile: the kernel writes it.
     unsafe {
         asm!(
@@ -54,7 +54,7 @@ pub(crate) fn area_cpu_id(offset: isize) -> i32 {
 
 /// Takes the section out of the calling thread's area.
 pub(crate) fn clear_section(offset: isize) {
-    // SAFETY: `offset` is glibc's, so fs:[offset + 8] is the calling thread's `rseq_cs` field,
+    // SAFETY: `offset` is the areas', so fs:[offset + 8] is the calling thread's `rseq_cs` field,
     // which a thread may set to 0 at any time outside a section.
     unsafe {
         asm!(
@@ -207,6 +207,8 @@ macro_rules! section_operands {
     };
 }
 
+mod area;
+pub(crate) use area::*;
 mod instance;
 pub(crate) use instance::*;
 

@@ -72,7 +72,9 @@ pub(crate) fn on_threads(places: &[usize], work: &(dyn Fn(usize) + Sync)) {
     let threads: Vec<libc::pthread_t> = starts
         .iter()
         .map(|argument| {
-            let mut thread = 0;
+            // a number in glibc, a pointer in musl
+            // SAFETY: zeros are a value of both.
+            let mut thread: libc::pthread_t = unsafe { std::mem::zeroed() };
             let argument = std::ptr::from_ref(argument).cast_mut().cast();
             // SAFETY: `start` only reads the argument, which is joined with before it goes.
             let error = unsafe { libc::pthread_create(&raw mut thread, std::ptr::null(), start, argument) };
@@ -84,6 +86,11 @@ pub(crate) fn on_threads(places: &[usize], work: &(dyn Fn(usize) + Sync)) {
         // SAFETY: a thread made above, joined once.
         assert_eq!(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) }, 0);
     }
+}
+
+/// Runs `work` on a thread that nobody waits for.
+pub(crate) fn detached(work: impl FnOnce() + Send + 'static) {
+    drop(std::thread::spawn(work));
 }
 
 /// Runs `child` in a forked child, which must end within half a minute; `parent` meanwhile.
@@ -165,19 +172,9 @@ pub(crate) mod rseq {
     const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
     const UNREGISTER: u32 = 1;
 
-    /// Returns glibc's area of the calling thread, where glibc has registered one.
+    /// Returns the calling thread's area, where there are any.
     fn area() -> Option<usize> {
-        // SAFETY: looks up two constants that glibc may have.
-        let (offset, size) = unsafe {
-            (
-                libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>(),
-                libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>(),
-            )
-        };
-        // SAFETY: glibc's types of these.
-        if offset.is_null() || size.is_null() || unsafe { *size } == 0 {
-            return None;
-        }
+        let offset = statctr::raw::rseq_area()?;
         let thread: usize;
         #[cfg(target_arch = "aarch64")]
         // SAFETY: reads the thread pointer.
@@ -189,13 +186,27 @@ pub(crate) mod rseq {
         unsafe {
             std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly))
         };
-        // SAFETY: as above.
-        Some(thread.wrapping_add_signed(unsafe { *offset }))
+        Some(thread.wrapping_add_signed(offset))
+    }
+
+    /// Returns the number of the calling thread's CPU, as its area says: below 0 where the thread is
+    /// not registered.
+    pub(crate) fn cpu() -> Option<i32> {
+        // SAFETY: a field of the area.
+        area().map(|area| unsafe { std::ptr::with_exposed_provenance::<i32>(area + 4).read_volatile() })
+    }
+
+    /// Returns the size of libc's areas, where libc registers threads.
+    pub(crate) fn libc_area_bytes() -> Option<u32> {
+        // SAFETY: looks up a constant that glibc may have.
+        let size = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()) }.cast::<u32>();
+        // SAFETY: glibc's type of it.
+        unsafe { size.as_ref() }.copied().filter(|size| *size > 0)
     }
 
     fn call(size: u32, flags: u32) -> bool {
         let Some(area) = area() else { return false };
-        // SAFETY: (un)registers glibc's own area for the calling thread.
+        // SAFETY: (un)registers the calling thread's area.
         unsafe { libc::syscall(libc::SYS_rseq, area, size, flags, SIGNATURE) == 0 }
     }
 
@@ -206,10 +217,15 @@ pub(crate) mod rseq {
         (20..=256).find(|&size| call(size, UNREGISTER))
     }
 
-    /// Registers the calling thread again.
+    /// Registers the calling thread again. Also good where the library did so meanwhile.
     pub(crate) fn register(size: u32) -> bool {
-        call(size, 0)
+        call(size, 0) || super::registers_by_itself()
     }
+}
+
+/// Returns `true` if the library registers threads that are not, when they count.
+pub(crate) fn registers_by_itself() -> bool {
+    matches!(statctr::registration(), Some(statctr::Registration::Own | statctr::Registration::Adopted))
 }
 
 /// The calling thread's rseq registration: there is none here.
@@ -217,6 +233,16 @@ pub(crate) mod rseq {
 pub(crate) mod rseq {
     /// Takes the calling thread's registration away; `None` where there was none.
     pub(crate) fn unregister() -> Option<u32> {
+        None
+    }
+
+    /// Returns the number of the calling thread's CPU: there is no area.
+    pub(crate) fn cpu() -> Option<i32> {
+        None
+    }
+
+    /// Returns the size of libc's areas: there are none.
+    pub(crate) fn libc_area_bytes() -> Option<u32> {
         None
     }
 

@@ -89,7 +89,7 @@ impl LazyMemory {
     #[inline]
     pub(super) fn cpu(&self) -> Option<u32> {
         if self.settings.rseq {
-            return u32::try_from(rseq::area_cpu_id(self.join.area)).ok();
+            return rseq::registered_cpu(self.join.area);
         }
         // SAFETY: has no arguments.
         u32::try_from(unsafe { libc::sched_getcpu() }).ok()
@@ -99,7 +99,8 @@ impl LazyMemory {
     #[inline(always)]
     pub(super) fn index(&self) -> Option<u32> {
         match self.settings.index {
-            IndexKind::Cpu => self.section_index(),
+            // a thread that was not registered is now
+            IndexKind::Cpu => self.section_index().or_else(|| self.cpu().and_then(|_| self.section_index())),
             IndexKind::Node => self.cpu().map(|cpu| self.settings.nodes.index_of(cpu as usize) as u32),
             // a thread that is not registered has no id, but a field
             IndexKind::Concurrency => self.cpu().and_then(|_| self.section_index()),

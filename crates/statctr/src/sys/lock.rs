@@ -22,6 +22,8 @@ pub(crate) enum Rank {
     Depot,
     /// Readers that hold writers off for a moment: nothing is taken under it.
     Reader,
+    /// The search for a registration: nothing is taken under it.
+    Registration,
 }
 
 type RawMutex = UnsafeCell<libc::pthread_mutex_t>;
