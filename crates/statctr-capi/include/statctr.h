@@ -13,9 +13,9 @@
  *
  * # Cost of an update
  * On x86-64 and aarch64 with GCC or clang an update is inline: a dozen plain instructions on memory that no
- * other CPU writes, made safe against preemption and migration by a restartable sequence (rseq(2),
- * glibc 2.35 and later, or 2.34-37 and later of RHEL 9). It never takes a lock, never allocates, never makes a system call on
- * that path. Elsewhere it is a library call. A counter takes 8 bytes for each CPU that counted,
+ * other CPU writes, made safe against preemption and migration by a restartable sequence (rseq(2)).
+ * It never takes a lock, never allocates, never makes a system call on that path; a thread's first
+ * update does, where the C library registers no threads (musl, glibc before 2.35). Elsewhere it is a library call. A counter takes 8 bytes for each CPU that counted,
  * and 16 bytes for its handle.
  *
  * In a hot loop with clang, copy the handle to a local variable. Clang takes every update for one
@@ -50,8 +50,8 @@
  *            run no fork handlers: such a child may update and read; every other function may find
  *            a lock held for ever, where the parent had more threads.
  * Threads past libc: one that clone() made with an area of its own (CLONE_SETTLS) is not
- *            registered for rseq. It may count where the area's cpu_id is -1, as libc makes it; in
- *            an area of zeros it says CPU 0, and counts are lost.
+ *            registered for rseq by libc. It may count where the area's cpu_id is -1, as libc makes it; in
+ *            an area of zeros it says CPU 0, and counts are lost. With musl it must not count.
  * CRIU:      counts go on after a restore (CRIU 3.17 and later restores the registration). On a
  *            machine with more CPUs those that are new count on the shared word, exactly, up to
  *            CPU 8191. Not with STATCTR_UP on a machine with more than one CPU.
@@ -126,6 +126,14 @@ enum statctr_mode_value {
     STATCTR_MODE_SHORT = 5         /* as RSEQ, but a CPU found no memory for words of its own yet */
 };
 
+/** Party that registers threads with the kernel for rseq. */
+enum statctr_registration_value {
+    STATCTR_REGISTRATION_NONE = 0,   /* nobody: see statctr_fallback_reason() */
+    STATCTR_REGISTRATION_LIBC = 1,   /* the C library: glibc 2.35 and later, 2.34-37 of RHEL 9 */
+    STATCTR_REGISTRATION_OWN = 2,    /* this library, when a thread first counts */
+    STATCTR_REGISTRATION_ADOPTED = 3 /* as OWN, in the area that another library shows (tcmalloc) */
+};
+
 /** Costs of counters (in bytes, and numbers of units). */
 typedef struct statctr_cost {
     uint64_t bytes_per_counter_per_cpu;
@@ -185,6 +193,14 @@ int statctr_thread_mode(void);
  * Cost: a call. Signals: safe.
  */
 const char *statctr_fallback_reason(void);
+
+/**
+ * Returns the party that registers this process's threads for rseq, an enum
+ * statctr_registration_value. Where the C library does not, this library does, unless the
+ * environment has STATCTR_REGISTER=0: a thread's first update makes one system call more.
+ * Cost: a call; the first one in a process may start a thread. Errors: none. Signals: not safe.
+ */
+int statctr_registration(void);
 
 /**
  * Touches the memory of these CPUs' counters, so that later updates there have no page fault.

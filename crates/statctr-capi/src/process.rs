@@ -8,7 +8,7 @@
 
 use crate::guard::{errno, guard};
 use statctr::topology::{CpuSet, Topology};
-use statctr::{FallbackReason, Mode, Placement, Pool};
+use statctr::{FallbackReason, Mode, Placement, Pool, Registration};
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -70,6 +70,17 @@ pub extern "C" fn statctr_fallback_reason() -> *const c_char {
         Some(_) => c"rseq is not used here",
     };
     text.as_ptr()
+}
+
+/// Implements `statctr_registration()` of `statctr.h`, which documents it.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_registration() -> c_int {
+    match statctr::registration() {
+        Some(Registration::Libc) => 1,
+        Some(Registration::Own) => 2,
+        Some(Registration::Adopted) => 3,
+        Some(_) | None => 0,
+    }
 }
 
 /// Implements `statctr_version()` of `statctr.h`, which documents it.

@@ -261,10 +261,38 @@ fn processes_without_rseq() {
     let program = build.link();
     let output = program.command(&[]).arg("1").output().expect("the program starts");
     if output.status.success() {
-        passes(program.command(&[]).arg("2").env("GLIBC_TUNABLES", "glibc.pthread.rseq=0"));
+        let without = |mode| {
+            let mut command = program.command(&[]);
+            command.arg(mode).env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+            command
+        };
+        // then the library registers threads, and needs not
+        passes(&mut without("1"));
+        passes(without("2").env("STATCTR_REGISTER", "0"));
     } else {
         println!("this machine has no rseq to begin with");
         program.run(&["2"]);
+    }
+}
+
+#[test]
+fn copies_of_the_library_share_one_registration() {
+    if sanitized() {
+        println!("skipped: sanitizers and valgrind do not go together with libraries without them");
+        return;
+    }
+    let Some(build) = Build::c("copies") else { return };
+    let program = build.link();
+    let folder = program.0.parent().expect("a folder");
+    let library = libraries().join("libstatctr_capi.so");
+    let copies = ["one.so", "two.so"].map(|name| folder.join(name));
+    for copy in &copies {
+        std::fs::copy(&library, copy).expect("a copy of the library");
+    }
+    for order in ["p12", "1p2", "12p", "21p", "12"] {
+        let mut command = program.command(&[]);
+        command.arg(order).args(&copies).env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+        passes(&mut command);
     }
 }
 

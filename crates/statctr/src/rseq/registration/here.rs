@@ -4,7 +4,7 @@ use super::super::{own_area_offset, refcount_offset, system_call, thread_pointer
 use super::Outcome;
 use crate::sys::run_on_helper_thread;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicIsize, AtomicU32, Ordering};
 
 /// Bytes of an area that every kernel accepts.
 const AREA_BYTES: u32 = 32;
@@ -35,12 +35,21 @@ pub(super) fn choose() -> (Outcome, isize) {
     AREA.store(offset, Ordering::Release);
     let was_registered = cpu_id(offset).load(Ordering::Relaxed) >= 0;
     match register(offset) {
-        Ok(()) if shown.is_some() || was_registered => (Outcome::Adopted, offset),
-        Ok(()) => (Outcome::Own, offset),
+        // a copy that asks later finds a thread that this one registered for another
+        Ok(()) if shown.is_some() || (was_registered && !IS_OWN.load(Ordering::Relaxed)) => {
+            (Outcome::Adopted, offset)
+        }
+        Ok(()) => {
+            IS_OWN.store(true, Ordering::Relaxed);
+            (Outcome::Own, offset)
+        }
         Err(libc::EINVAL) => (Outcome::Foreign, 0),
         Err(_) => (Outcome::Nobody, 0),
     }
 }
+
+/// Set once a thread was registered first by this library.
+static IS_OWN: AtomicBool = AtomicBool::new(false);
 
 /// Returns the offset of a thread-local symbol that the program shows, if two threads agree on it: it may
 /// be in a library that was loaded late, whose variables lie elsewhere for each thread.
