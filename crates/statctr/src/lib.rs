@@ -56,7 +56,7 @@
 //!
 //! # Limitations
 //! There are no histograms, and no maxima other than in a [`LazyGroup`]. Sections exist for x86-64
-//! and aarch64 with glibc 2.35 or later, or 2.34 of RHEL 9; elsewhere counters are atomic, and
+//! and aarch64 with glibc or musl ([`registration`]); elsewhere counters are atomic, and
 //! [`Pool::mode`] says so. Children of vfork must not count (see [`Counter`]).
 //!
 //! # Features

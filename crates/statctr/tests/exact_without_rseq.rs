@@ -23,8 +23,8 @@ fn count_in_threads(turns: u64) {
     }
 }
 
-/// Returns `true` if this program has rseq: glibc 2.35 (2.34-37 of RHEL 9) on x86-64, and a kernel
-/// and a sandbox that let it.
+/// Returns `true` if this program has rseq: a processor with sections, and a kernel and a sandbox that
+/// let it.
 fn has_rseq() -> bool {
     thread_mode() == Mode::Rseq
 }

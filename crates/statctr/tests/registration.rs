@@ -1,4 +1,4 @@
-//! Who registers threads for rseq, and that counts are exact whoever it is. `ci/registration` runs the
+//! Registration of threads for rseq, by every party, with exact counts. `ci/registration` runs the
 //! other tests of exactness in each of these ways.
 #![cfg(not(feature = "uniprocessor"))]
 #![allow(unsafe_code)] // symbols of a library that is preloaded, signals

@@ -1,17 +1,22 @@
-//! Kernels and sandboxes that refuse rseq: the program starts, and counts atomically.
+//! Kernels and sandboxes that refuse rseq: the program starts, and counts atomically. Where only libc
+//! registers no threads, the library does.
 
 use super::Settings;
 use super::load::Load;
 use crate::os::seccomp;
 use crate::report::{ScenarioResult, say};
-use statctr::{Mode, Placement, Pool, thread_mode};
+use statctr::{Mode, Placement, Pool, Registration, registration, thread_mode};
 use std::process::Command;
 
 /// Set in the programs that this scenario starts, to what has been done to them.
 const VARIABLE: &str = "STATCTR_VM_REFUSED";
 
+/// Value of it where nothing but libc's registration was turned off.
+const BY_US: &str = "not by libc";
+
 pub(super) fn run(settings: &Settings) -> ScenarioResult {
     match std::env::var(VARIABLE) {
+        Ok(how) if how == BY_US => by_us(settings).into(),
         Ok(how) => without(&how, settings).into(),
         Err(_) => all(settings).into(),
     }
@@ -21,8 +26,11 @@ fn all(settings: &Settings) -> Result<(), String> {
     if thread_mode() != Mode::Rseq {
         return without("this machine has none", settings);
     }
-    again("by GLIBC_TUNABLES", settings, |command| {
+    again(BY_US, settings, |command| {
         command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+    })?;
+    again("by settings", settings, |command| {
+        command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0").env("STATCTR_REGISTER", "0");
     })?;
     // glibc ends a program whose first thread had rseq and a later one has not, so: a new program
     seccomp::refuse(&[libc::SYS_rseq], libc::ENOSYS).map_err(|error| format!("seccomp: {error}"))?;
@@ -36,6 +44,20 @@ fn again(how: &str, settings: &Settings, change: impl FnOnce(&mut Command)) -> R
     change(&mut command);
     let status = command.status().map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err(format!("{how}: {status}")) }
+}
+
+/// Counts in threads that the library registers.
+fn by_us(settings: &Settings) -> Result<(), String> {
+    if registration() != Some(Registration::Own) {
+        return Err(format!("{BY_US}: threads are registered by {:?}", registration()));
+    }
+    let pool = Pool::builder().placement(Placement::Fixed).build().map_err(|error| error.to_string())?;
+    if pool.mode() != Mode::Rseq {
+        return Err(format!("{BY_US}: the pool's mode is {}", pool.mode()));
+    }
+    let account = Load { pool: &pool, writers: 4, readers: 1 }.run(|_| std::thread::sleep(settings.time / 2));
+    say!("refused", "{BY_US}: {}, {account}", pool.mode());
+    account.verdict()
 }
 
 /// Runs the program as it is without rseq: every count is in the fallback cell.

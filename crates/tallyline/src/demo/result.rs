@@ -232,8 +232,8 @@ pub(crate) fn note_about(mode: Mode) -> Option<String> {
         Mode::Rseq => return None,
         Mode::AtomicFallback => {
             "statctr uses its atomic fallback here, which shares words as the atomics do: restartable \
-             sequences (rseq) are not registered. They need Linux on x86-64 or aarch64 and glibc 2.35 or later (RHEL 9: 2.34-37), \
-             GLIBC_TUNABLES without glibc.pthread.rseq=0, and no valgrind or sandbox that refuses them."
+             sequences (rseq) are not registered. They need Linux on x86-64 or aarch64, no STATCTR_REGISTER=0 where libc registers no threads, and no \
+             valgrind or sandbox that refuses them."
         }
         Mode::Uniprocessor => {
             "This machine has one possible CPU: statctr counts with one unlocked instruction, and there \

@@ -101,8 +101,8 @@ impl Host {
                 "rseq",
                 Status::Limited,
                 format!("counters are exact, and atomic: {reason}"),
-                "glibc 2.35 or later registers threads, unless GLIBC_TUNABLES has glibc.pthread.rseq=0 or another \
-                 allocator registers its own area",
+                "glibc 2.35 or later registers threads, and elsewhere statctr does, unless STATCTR_REGISTER is 0, a \
+                 sandbox refuses, or an allocator has registered an area that it does not show",
             ),
         }
     }

@@ -15,7 +15,7 @@ pub(crate) const SIGNATURE: u32 = 0xd428_bc00;
 /// the descriptor in: a function that returns the second word is for a constant offset, any other has
 /// a pointer there, which is no offset.
 macro_rules! thread_local_offset {
-    ($(#[$doc:meta])* $name:ident = $symbol:expr; $($definition:expr),* $(; $($operands:tt)*)?) => {
+    ($(#[$doc:meta])* $name:ident = $symbol:expr; $($definition:expr),*) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() -> isize {
@@ -36,8 +36,7 @@ macro_rules! thread_local_offset {
                 "cmp x0, x2",
                 "csel x0, x0, xzr, eq",
                 "2: ldp x29, x30, [sp], #16",
-                "ret",
-                $($($operands)*)?
+                "ret"
             )
         }
     };
@@ -49,7 +48,7 @@ thread_local_offset! {
     /// It is the symbol `__rseq_abi`, weak and visible, as in tcmalloc and in librseq before it relied on
     /// glibc: whoever is linked with one of them has one area for both. CPU number −1 says that it is not
     /// registered. The 32 bytes in front are nobody's: tcmalloc keeps a pointer there that ends in the
-    /// area's first word. The note is how copies of this library find each other (`rendezvous`).
+    /// area's first word.
     own_area_offset = "__rseq_abi";
     ".ifndef __rseq_abi",
     ".pushsection .tdata, \"awT\", @progbits",
@@ -61,15 +60,7 @@ thread_local_offset! {
     "__rseq_abi: .long 0, -1",
     ".zero 24",
     ".popsection",
-    ".endif",
-    ".pushsection .note.statctr, \"a\", @note",
-    ".balign 4",
-    ".long 8, 4, {note_type}",
-    ".asciz \"statctr\"",
-    "3: .long {beacon} - 3b",
-    ".popsection";
-    note_type = const crate::rseq::registration::NOTE_TYPE,
-    beacon = sym crate::rseq::registration::BEACON
+    ".endif"
 }
 
 thread_local_offset! {

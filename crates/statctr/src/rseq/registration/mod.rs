@@ -41,12 +41,6 @@ mod here;
     not(miri)
 ))]
 mod rendezvous;
-#[cfg(all(
-    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
-    target_os = "linux",
-    not(miri)
-))]
-pub(crate) use rendezvous::{BEACON, NOTE_TYPE};
 
 use super::{area_cpu_id, glibc_registration};
 use crate::sys::{Lock, OnceBox, Rank, cpu_bound};
@@ -97,7 +91,7 @@ impl Outcome {
     }
 }
 
-/// What registers the calling thread, in the copy of this library that does it for the process.
+/// The function that registers the calling thread, in the copy of this library that does it for all.
 /// Async-signal-safe.
 type Register = extern "C" fn();
 

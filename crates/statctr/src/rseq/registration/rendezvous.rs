@@ -1,4 +1,4 @@
-//! How the copies of this library in one process come to share one area.
+//! One area for all copies of this library in a process.
 //!
 //! A program and the libraries that it loads may each have a copy, of which none sees another's
 //! symbols. Each object that has one carries a note (`PT_NOTE`) that leads to its [`Beacon`]. A copy
@@ -11,27 +11,42 @@ use super::{Found, Outcome, Register};
 use std::ffi::{CStr, CString, c_int, c_void};
 
 /// Type of the note: the version of [`Beacon`].
-pub(crate) const NOTE_TYPE: u32 = 1;
+const NOTE_TYPE: u32 = 1;
 const NOTE_NAME: &[u8] = b"statctr\0";
 const MAGIC: u64 = u64::from_le_bytes(*b"statctr1");
 
-/// What a copy of this library does for all. Its layout is shared by all versions of the library.
+/// Services of one copy of this library to all. Its layout is shared by all versions of the library.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Beacon {
+struct Beacon {
     magic: u64,
     /// Chooses an area and registers the calling thread; the [`Outcome`].
     choose: extern "C" fn(offset: &mut isize) -> u8,
     register: Register,
 }
 
-pub(crate) static BEACON: Beacon =
-    Beacon { magic: MAGIC, choose: choose_here, register: here::register_thread };
+static BEACON: Beacon = Beacon { magic: MAGIC, choose: choose_here, register: here::register_thread };
 
 extern "C" fn choose_here(offset: &mut isize) -> u8 {
     let outcome;
     (outcome, *offset) = here::choose();
     outcome as u8
+}
+
+/// Does nothing. The note comes with this function, into every object that has it.
+#[unsafe(naked)]
+extern "C" fn carry_note() {
+    std::arch::naked_asm!(
+        ".pushsection .note.statctr, \"a\", @note",
+        ".balign 4",
+        ".long 8, 4, {note_type}",
+        ".asciz \"statctr\"",
+        "3: .long {beacon} - 3b",
+        ".popsection",
+        "ret",
+        note_type = const NOTE_TYPE,
+        beacon = sym BEACON,
+    )
 }
 
 /// An object of the process that has a copy.
@@ -43,6 +58,7 @@ struct Copy {
 
 /// Finds the area that all copies use.
 pub(super) fn find() -> Option<Found> {
+    carry_note();
     let mut foreign = None;
     let mut copies = copies();
     if copies.is_empty() {
@@ -99,11 +115,8 @@ fn copies() -> Vec<Copy> {
         if let Some(beacon) = beacon {
             let named = !*is_program && !object.dlpi_name.is_null();
             // SAFETY: a string of the loader's.
-            let file = if named {
-                unsafe { CStr::from_ptr(object.dlpi_name) }.to_owned()
-            } else {
-                CString::default()
-            };
+            let name = || unsafe { CStr::from_ptr(object.dlpi_name) }.to_owned();
+            let file = if named { name() } else { CString::default() };
             copies.push(Copy { beacon, file });
         }
         *is_program = false;
