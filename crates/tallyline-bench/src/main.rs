@@ -18,6 +18,7 @@ mod read;
 mod record;
 mod report;
 mod runner;
+mod sharing;
 mod sides;
 mod update;
 
@@ -107,6 +108,9 @@ pub(crate) enum Bench {
     /// Samples of whole programs by field, against a model's prediction from a trace of the same run
     #[command(after_help = PROGRAMS_EXAMPLES)]
     Programs(programs::Options),
+    /// Speed-up of small programs whose false sharing is fixed, against the model's prediction
+    #[command(after_help = sharing::EXAMPLES)]
+    Sharing(sharing::Options),
 }
 
 const UPDATE_EXAMPLES: &str = "\
@@ -318,6 +322,7 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Bench::Programs(options) => return programs::run(options, color).map(|()| ExitCode::SUCCESS),
+        Bench::Sharing(options) => return sharing::run(options, color).map(|()| ExitCode::SUCCESS),
         Bench::Lifecycle(options) => ("lifecycle", options, lifecycle::run),
         Bench::Nodes(options) => ("nodes", options, nodes::run),
     };

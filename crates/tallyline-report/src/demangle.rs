@@ -6,7 +6,7 @@ use std::borrow::Cow;
 const LEN_LIMIT: usize = 1 << 14;
 
 /// Returns the name that a linker's name stands for, without the hash that Rust adds.
-pub(super) fn demangle(name: &str) -> Cow<'_, str> {
+pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.len() > LEN_LIMIT || !name.starts_with("_R") && !name.starts_with("_Z") {
         return name.into();
     }

@@ -46,6 +46,7 @@ mod vtables;
 
 pub use aggregate::{Row, Table, Weighing, aggregate};
 pub use counts::Counts;
+pub use demangle::demangle;
 pub use filter::Filter;
 pub use hierarchy::{Node, hierarchy};
 pub use index::{JoinedId, PlaceId, SymbolId};

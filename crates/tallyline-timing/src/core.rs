@@ -3,13 +3,16 @@
 use super::caches::Caches;
 use super::calendar::{CYCLE, Time};
 use super::forwarding::{BufferedStores, LoadSource};
+use super::ownership::{Ownership, SharingCosts};
 use super::path::{Code, DecodedInstruction, PathFinder, PathStart};
 use super::predictor::Predictor;
 use super::processor::{LEVELS_LIMIT, Processor};
+use super::store_buffer::{LeftStore, PendingStore, StoreBuffer};
+use rustc_hash::FxHashMap;
 use tallyline_inference::code::Flow;
 use tallyline_trace::Instructions;
 use tallyline_trace::Result;
-use tallyline_trace::coherence::CoreModel;
+use tallyline_trace::coherence::{CoreModel, TimedModel};
 use tallyline_trace::format::Access;
 
 /// Registers of an operation.
@@ -24,6 +27,18 @@ const FAILED_FORWARD: Time = 17 * CYCLE;
 
 /// The most accesses of one instruction that are run as one.
 const ACCESSES_LIMIT: usize = 64;
+
+/// Stores whose data loads take over where lines pass between cores, by address.
+const FORWARDED: usize = 1 << 12;
+
+/// Bytes that are forwarded as one.
+const WORD: u64 = 8;
+
+/// Cycles of an atomic read-modify-write on a line that the core owns.
+const ATOMIC: Time = 18 * CYCLE;
+
+/// The most different accesses whose waits for other cores are told apart.
+const LOSSES_LIMIT: usize = 1 << 20;
 
 /// The latest time: what a damaged file adds up to stays below.
 const END: Time = 1 << 56;
@@ -44,6 +59,8 @@ pub struct InstructionCost {
     pub(crate) mispredictions: u64,
     /// Parts of a cycle between its predecessor's retirement and its own, see [`TraceCosts::PARTS`].
     pub(crate) time: u64,
+    /// The part of the time for which lines came from other cores.
+    pub(crate) shared: u64,
     /// The lowest address that it accessed; [`u64::MAX`] if it accessed none.
     pub(crate) lowest: u64,
     /// The highest first byte of its accesses.
@@ -86,6 +103,12 @@ impl InstructionCost {
         self.time
     }
 
+    /// Returns the part of the time for which lines came from other cores.
+    #[inline]
+    pub fn shared(&self) -> u64 {
+        self.shared
+    }
+
     /// Returns the lowest address that it accessed; [`u64::MAX`] if it accessed none.
     #[inline]
     pub fn lowest(&self) -> u64 {
@@ -107,6 +130,7 @@ impl Default for InstructionCost {
             walks: 0,
             mispredictions: 0,
             time: 0,
+            shared: 0,
             lowest: u64::MAX,
             highest: 0,
         }
@@ -120,8 +144,40 @@ impl std::ops::AddAssign for InstructionCost {
         self.walks += other.walks;
         self.mispredictions += other.mispredictions;
         self.time += other.time;
+        self.shared += other.shared;
         self.lowest = self.lowest.min(other.lowest);
         self.highest = self.highest.max(other.highest);
+    }
+}
+
+/// Waits of an instruction for lines of other cores, at one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharingLoss {
+    address: u64,
+    instruction: u32,
+    transfers: u64,
+    time: u64,
+}
+
+impl SharingLoss {
+    /// Returns the address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the instruction, by the trace's index.
+    pub fn instruction(&self) -> u32 {
+        self.instruction
+    }
+
+    /// Returns the number of lines that came from another core.
+    pub fn transfers(&self) -> u64 {
+        self.transfers
+    }
+
+    /// Returns the time for which nothing else retired, in parts of a cycle.
+    pub fn time(&self) -> u64 {
+        self.time
     }
 }
 
@@ -136,6 +192,10 @@ pub struct TraceCosts {
     pub(crate) unexplained: u64,
     /// Time of unexplained instructions.
     pub(crate) unexplained_time: u64,
+    /// Waits for lines of other cores, by address and instruction.
+    pub(crate) losses: FxHashMap<(u64, u32), SharingLoss>,
+    /// The time at which the last thread ended.
+    pub(crate) end: u64,
 }
 
 impl TraceCosts {
@@ -155,6 +215,18 @@ impl TraceCosts {
     #[inline]
     pub fn unexplained(&self) -> u64 {
         self.unexplained
+    }
+
+    /// Returns the waits for lines of other cores, in the order of addresses and instructions.
+    pub fn losses(&self) -> Vec<SharingLoss> {
+        let mut all: Vec<SharingLoss> = self.losses.values().copied().collect();
+        all.sort_unstable_by_key(|loss| (loss.address, loss.instruction));
+        all
+    }
+
+    /// Returns the time at which the last thread ended, in parts of a cycle.
+    pub fn end(&self) -> u64 {
+        self.end
     }
 
     /// Parts of a cycle in a time.
@@ -187,6 +259,8 @@ pub struct TimedCores {
     cores: Vec<(usize, Time)>,
     costs: TraceCosts,
     path: Vec<u32>,
+    // none where lines pass between cores for nothing
+    ownership: Option<Ownership>,
 }
 
 impl TimedCores {
@@ -211,7 +285,19 @@ impl TimedCores {
                 ..TraceCosts::default()
             },
             path: Vec::new(),
+            ownership: None,
         })
+    }
+
+    /// Makes lines that pass between cores cost time.
+    pub fn with_sharing(mut self, costs: SharingCosts) -> Self {
+        self.ownership = Some(Ownership::new(costs));
+        self
+    }
+
+    /// Takes an instruction for one that is not atomic.
+    pub fn make_plain(&mut self, instruction: u32) {
+        self.paths.make_plain(instruction);
     }
 
     /// Runs the instructions that are left, and returns the costs.
@@ -221,6 +307,7 @@ impl TimedCores {
                 self.run(place, &last, None);
             }
         }
+        self.costs.end = self.threads.iter().map(|thread| thread.retired).max().unwrap_or(0);
         self.costs
     }
 
@@ -228,20 +315,22 @@ impl TimedCores {
     fn run(&mut self, place: usize, pending: &PendingInstruction, next: Option<u64>) {
         let thread = &mut self.threads[place];
         let cost = &mut self.costs.instructions[pending.index as usize];
-        let known = self.paths.known(pending.index);
-        let caches = &mut self.caches;
-        let fill = |access: &Access, now: Time, cost: &mut InstructionCost| {
-            let answer =
-                caches.access(pending.core, access.instruction(), access.address(), access.store(), now);
-            cost.sources[usize::from(answer.source).min(LEVELS_LIMIT)] += 1;
-            cost.walks += u64::from(answer.walked);
-            cost.lowest = cost.lowest.min(access.address());
-            cost.highest = cost.highest.max(access.address());
-            answer.at
-        };
         cost.executions += 1;
-        let charged = thread.execute(&self.processor, known, &pending.accesses, next, fill, cost);
+        let memory = &mut MemorySide {
+            caches: &mut self.caches,
+            ownership: self.ownership.as_mut(),
+            losses: &mut self.costs.losses,
+            core: pending.core,
+            line_size: u64::from(self.processor.line_size),
+            cost,
+        };
+        let known = self.paths.known(pending.index);
+        let charged = thread.execute(&self.processor, known, &pending.accesses, next, memory);
         cost.time += charged.own;
+        cost.shared += charged.shared;
+        if let Some((instruction, time)) = charged.of_store {
+            self.costs.instructions[instruction as usize].shared += time;
+        }
         if let Some((branch, time)) = charged.branch {
             self.costs.instructions[branch as usize].time += time;
         }
@@ -327,6 +416,82 @@ impl CoreModel for TimedCores {
     }
 }
 
+impl TimedModel for TimedCores {
+    fn time(&self, place: usize) -> u64 {
+        self.threads.get(place).map_or(0, |thread| thread.retired)
+    }
+
+    fn wait_until(&mut self, place: usize, time: u64) {
+        while self.threads.len() <= place {
+            self.threads.push(Thread::new(&self.processor));
+        }
+        self.threads[place].wait(time.min(END));
+    }
+}
+
+/// The memory as an instruction sees it.
+struct MemorySide<'a> {
+    caches: &'a mut Caches,
+    ownership: Option<&'a mut Ownership>,
+    losses: &'a mut FxHashMap<(u64, u32), SharingLoss>,
+    core: usize,
+    line_size: u64,
+    cost: &'a mut InstructionCost,
+}
+
+impl MemorySide<'_> {
+    /// Returns when the core's own caches have an access's line.
+    fn fill(&mut self, access: &Access, now: Time) -> Time {
+        let answer =
+            self.caches.access(self.core, access.instruction(), access.address(), access.store(), now);
+        let cost = &mut *self.cost;
+        cost.sources[usize::from(answer.source).min(LEVELS_LIMIT)] += 1;
+        cost.walks += u64::from(answer.walked);
+        cost.lowest = cost.lowest.min(access.address());
+        cost.highest = cost.highest.max(access.address());
+        answer.at
+    }
+
+    /// Returns when other cores have given up the lines of an access, and whether they had to.
+    fn request(&mut self, access: &Access, store: bool, now: Time) -> (Time, bool) {
+        let Some(ownership) = self.ownership.as_deref_mut() else { return (now, false) };
+        let last = access.address().saturating_add(u64::from(access.size().max(1)) - 1);
+        let (mut at, mut transferred) = (now, false);
+        for line in access.address() / self.line_size..=last / self.line_size {
+            let grant = ownership.request(self.core as u16, line, store, now);
+            at = at.max(grant.at);
+            transferred |= grant.transferred;
+        }
+        (at, transferred)
+    }
+
+    /// Notes a line that came from another core, and the time that this took.
+    fn note(&mut self, address: u64, instruction: u32, transferred: bool, time: Time) {
+        if !transferred && time == 0 {
+            return;
+        }
+        let key = (address, instruction);
+        if self.losses.len() >= LOSSES_LIMIT && !self.losses.contains_key(&key) {
+            return;
+        }
+        let new = SharingLoss { address, instruction, transfers: 0, time: 0 };
+        let loss = self.losses.entry(key).or_insert(new);
+        loss.transfers += u64::from(transferred);
+        loss.time = loss.time.saturating_add(time);
+    }
+
+    /// Lets stores leave that can until a time.
+    fn drain(&mut self, stores: &mut StoreBuffer, until: Time) {
+        while let Some(left) = self.pop(stores, until) {
+            self.note(left.store.address, left.store.instruction, left.transferred, 0);
+        }
+    }
+
+    fn pop(&mut self, stores: &mut StoreBuffer, until: Time) -> Option<LeftStore> {
+        stores.pop(until, self.core as u16, self.ownership.as_deref_mut())
+    }
+}
+
 /// An instruction whose accesses are being collected.
 #[derive(Clone, Debug)]
 struct PendingInstruction {
@@ -343,6 +508,10 @@ struct TimeCharge {
     // a mispredicted branch in front of it
     branch: Option<(u32, Time)>,
     mispredicted: bool,
+    // of its own time: for lines of other cores
+    shared: Time,
+    // the same, of a store in front of it
+    of_store: Option<(u32, Time)>,
 }
 
 /// A thread on its core.
@@ -358,11 +527,12 @@ struct Thread {
     // when the last instructions retired, as many as the window has
     window: Vec<Time>,
     window_at: usize,
-    // when the last stores left the buffer
-    stores: Vec<Time>,
-    stores_at: usize,
+    stores: StoreBuffer,
+    // when the last store leaves if no other core has its line
     stored: Time,
     buffered: BufferedStores,
+    // where lines pass between cores, by word: its address, when its data was there, the store's number
+    forwarded: Vec<(u64, Time, u64)>,
     predictor: Predictor,
     calls: Vec<u64>,
 }
@@ -378,10 +548,10 @@ impl Thread {
             mispredicted: None,
             window: vec![0; processor.reorder_buffer as usize],
             window_at: 0,
-            stores: vec![0; processor.store_buffer as usize],
-            stores_at: 0,
+            stores: StoreBuffer::new(processor.store_buffer),
             stored: 0,
             buffered: BufferedStores::new(processor.store_buffer),
+            forwarded: vec![(u64::MAX, 0, 0); FORWARDED],
             predictor: Predictor::new(processor.indirect_by_history),
             calls: Vec::new(),
         }
@@ -436,6 +606,19 @@ impl Thread {
         at
     }
 
+    /// Makes room for the stores of an instruction: the time from which it can enter, and whom the wait is due to.
+    fn make_room(&mut self, entered: Time, memory: &mut MemorySide<'_>) -> (Time, Option<LeftStore>) {
+        memory.drain(&mut self.stores, entered);
+        let (mut at, mut due) = (entered, None);
+        while self.stores.is_full() {
+            let Some(left) = memory.pop(&mut self.stores, Time::MAX) else { break };
+            memory.note(left.store.address, left.store.instruction, left.transferred, 0);
+            at = at.max(left.at);
+            due = left.transferred.then_some(left).or(due);
+        }
+        (at, due)
+    }
+
     /// Runs an instruction with its accesses.
     fn execute(
         &mut self,
@@ -443,13 +626,15 @@ impl Thread {
         known: Option<&DecodedInstruction>,
         accesses: &[Access],
         next: Option<u64>,
-        mut fill: impl FnMut(&Access, Time, &mut InstructionCost) -> Time,
-        cost: &mut InstructionCost,
+        memory: &mut MemorySide<'_>,
     ) -> TimeCharge {
         let step = CYCLE / Time::from(processor.width).min(CYCLE);
         let mut entered = (self.entered + step).max(self.redirected).max(self.window[self.window_at]);
+        let mut blocked = (0, None);
         if accesses.iter().any(|access| access.store()) {
-            entered = entered.max(self.stores[self.stores_at]);
+            let (at, due) = self.make_room(entered, memory);
+            blocked = (at - entered, due);
+            entered = at;
         }
         self.entered = entered;
         let (of_address, reads, writes, latency) = known.map_or((0, 0, 0, 1), |known| {
@@ -457,28 +642,68 @@ impl Thread {
             (operation.address, operation.reads, operation.writes, operation.latency)
         });
         let mut addressed = self.ready(of_address).max(entered + CYCLE);
-        if known.is_some_and(|known| known.atomic) {
+        let is_atomic = known.is_some_and(|known| known.atomic);
+        if is_atomic {
             // it waits for all stores in front of it, and is alone
-            addressed = addressed.max(self.stored).max(self.retired);
+            memory.drain(&mut self.stores, Time::MAX);
+            addressed = addressed.max(self.stores.left()).max(self.retired);
         }
+        let is_update = is_atomic && accesses.iter().any(|access| access.store());
         let mut done = self.ready(reads).max(addressed);
+        // the wait for other cores, and the first access that did
+        let (mut waited, mut waiting) = (0, None);
         for access in accesses.iter().filter(|access| !access.store()) {
-            let arrives = fill(access, addressed, cost);
-            done = done.max(match self.buffered.source(access.address(), access.size(), addressed) {
-                LoadSource::Caches => arrives,
-                LoadSource::Store(data) => data.max(addressed) + FORWARD,
-                LoadSource::CachesAfter(left) => arrives.max(left + FAILED_FORWARD),
-            });
+            let arrives = memory.fill(access, addressed);
+            if memory.ownership.is_none() {
+                done = done.max(match self.buffered.source(access.address(), access.size(), addressed) {
+                    LoadSource::Caches => arrives,
+                    LoadSource::Store(data) => data.max(addressed) + FORWARD,
+                    LoadSource::CachesAfter(left) => arrives.max(left + FAILED_FORWARD),
+                });
+                continue;
+            }
+            let (word, data, number) = self.forwarded[slot(access.address())];
+            if word == access.address() / WORD && self.stores.holds(number) {
+                done = done.max(data.max(addressed) + FORWARD);
+                continue;
+            }
+            let (granted, transferred) = memory.request(access, is_update, addressed);
+            waited = waited.max(granted.saturating_sub(arrives));
+            waiting = waiting.or((transferred || granted > arrives).then_some((*access, transferred)));
+            done = done.max(arrives).max(granted);
+        }
+        if is_update && memory.ownership.is_some() {
+            // emulators report the store alone: the line has to be there for the load in it
+            for access in accesses.iter().filter(|access| access.store()) {
+                let arrives = memory.fill(access, addressed);
+                let (granted, transferred) = memory.request(access, true, addressed);
+                waited = waited.max(granted.saturating_sub(arrives));
+                waiting = waiting.or(transferred.then_some((*access, transferred)));
+                done = done.max(arrives).max(granted);
+            }
+            done += ATOMIC;
         }
         done += Time::from(latency) * CYCLE;
         let retires = (self.retired + step).max(done);
+        // an atomic update's store is in the line when it is done
+        let is_buffered = !(is_update && memory.ownership.is_some());
         for access in accesses.iter().filter(|access| access.store()) {
+            if !is_buffered {
+                self.stores.pass(done);
+                continue;
+            }
             // the line is asked for when the address is known, and written behind older stores
-            let arrives = fill(access, addressed, cost);
+            let arrives = memory.fill(access, addressed);
             self.stored = (self.stored + CYCLE).max(arrives).max(retires);
-            self.stores[self.stores_at] = self.stored;
-            self.stores_at = (self.stores_at + 1) % self.stores.len();
             self.buffered.add(access.address(), access.size(), done, self.stored);
+            let number = self.stores.push(PendingStore {
+                instruction: access.instruction(),
+                address: access.address(),
+                line: access.address() / memory.line_size,
+                retires,
+                arrives,
+            });
+            self.forwarded[slot(access.address())] = (access.address() / WORD, done, number);
         }
         let mut left = writes;
         while left != 0 {
@@ -495,7 +720,18 @@ impl Thread {
         let branch = self.mispredicted.take().map(|branch| (branch, empty));
         self.retired = retires;
         self.leave_window();
-        TimeCharge { own: time - branch.map_or(0, |(_, empty)| empty), branch, mispredicted }
+        memory.drain(&mut self.stores, self.entered);
+        let own = time - branch.map_or(0, |(_, empty)| empty);
+        let shared = waited.min(own);
+        if let Some((access, transferred)) = waiting {
+            memory.note(access.address(), access.instruction(), transferred, shared);
+        }
+        let of_store = blocked.1.map(|left| {
+            let time = blocked.0.min(own - shared);
+            memory.note(left.store.address, left.store.instruction, false, time);
+            (left.store.instruction, time)
+        });
+        TimeCharge { own, branch, mispredicted, shared, of_store }
     }
 
     fn predicts(&mut self, known: &DecodedInstruction, next: u64) -> bool {
@@ -508,6 +744,10 @@ impl Thread {
             _ => true,
         }
     }
+}
+
+fn slot(address: u64) -> usize {
+    (address / WORD) as usize % FORWARDED
 }
 
 #[cfg(test)]

@@ -19,10 +19,13 @@ mod caches;
 mod calendar;
 mod core;
 mod forwarding;
+mod ownership;
 mod path;
 mod predictor;
 mod processor;
+mod store_buffer;
 
-pub use core::{InstructionCost, TimedCores, TraceCosts};
+pub use core::{InstructionCost, SharingLoss, TimedCores, TraceCosts};
+pub use ownership::SharingCosts;
 pub use path::Code;
 pub use processor::{Level, Processor};

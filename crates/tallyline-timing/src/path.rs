@@ -78,6 +78,12 @@ impl PathFinder {
         self.known.get(index as usize)?.as_ref()
     }
 
+    pub(super) fn make_plain(&mut self, index: u32) {
+        if let Some(Some(known)) = self.known.get_mut(index as usize) {
+            known.atomic = false;
+        }
+    }
+
     /// Finds `count` instructions without accesses between a start and the instruction `to`; none where the code
     /// has no such way. Of several ways it is one.
     pub(super) fn between(&mut self, start: PathStart, to: u32, count: u64, into: &mut Vec<u32>) -> bool {

@@ -11,11 +11,25 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginOptions {
     /// The trace; it is there and empty.
-    pub output: PathBuf,
+    output: PathBuf,
     /// One access of so many, on average; 1 for all.
-    pub every: u64,
+    every: u64,
     /// The file's size in bytes at which recording ends; a block may go beyond.
-    pub limit: u64,
+    limit: u64,
+    /// The file that names the functions of which accesses are recorded; none for all.
+    window: Option<PathBuf>,
+}
+
+impl PluginOptions {
+    /// Records one access of `every` on average into an empty file, until that has `limit` bytes.
+    pub fn new(output: PathBuf, every: u64, limit: u64) -> Self {
+        Self { output, every, limit, window: None }
+    }
+
+    /// Records accesses of the functions alone that a file names; none for all.
+    pub fn with_window(self, window: Option<PathBuf>) -> Self {
+        Self { window, ..self }
+    }
 }
 
 /// A command to run under an emulator.
@@ -91,6 +105,10 @@ fn plugin_argument(plugin: &Path, options: &PluginOptions) -> OsString {
     word.extend(b",out=");
     word.extend(doubled(&options.output));
     word.extend(format!(",every={},limit={}", options.every, options.limit).bytes());
+    if let Some(window) = &options.window {
+        word.extend(b",window=");
+        word.extend(doubled(window));
+    }
     OsString::from_vec(word)
 }
 
@@ -139,13 +157,16 @@ mod tests {
     use super::*;
 
     fn options() -> PluginOptions {
-        PluginOptions { output: "a,b/out".into(), every: 3, limit: 1000 }
+        PluginOptions { output: "a,b/out".into(), every: 3, limit: 1000, window: None }
     }
 
     #[test]
     fn commas_in_paths_are_doubled() {
         let argument = plugin_argument(Path::new("p,lugin.so"), &options());
         assert_eq!(argument, "file=p,,lugin.so,out=a,,b/out,every=3,limit=1000");
+        let windowed = PluginOptions { window: Some("w,x".into()), ..options() };
+        let argument = plugin_argument(Path::new("p"), &windowed);
+        assert_eq!(argument, "file=p,out=a,,b/out,every=3,limit=1000,window=w,,x");
     }
 
     #[test]

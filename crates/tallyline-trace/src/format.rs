@@ -7,10 +7,11 @@
 //!
 //! | block | holds |
 //! |---|---|
-//! | `TLT1` | first: 1 for a whole machine (32), version of QEMU's interface (32), one of how many accesses (64), process (32), nanoseconds (64), length (16) and name of the machine |
+//! | `TLT1` | first: 1 for a whole machine, plus 2 for chosen functions only (32), version of QEMU's interface (32), one of how many accesses (64), process (32), nanoseconds (64), length (16) and name of the machine |
 //! | `MAPS` | process (32), 1 read 2 write 4 execute (32), address (64), length (64), offset in the file (64), length (16) and path of the file |
 //! | `INSN` | number of the first instruction (64), count (32), then each: varint of twice the zigzag of the distance from the end of the one before, plus 1 if it is atomic; its length (8) |
 //! | `ACCS` | process (32), thread (32), accesses (32), points (32), then where the distances start from: instructions run (64), instruction (64), address (64); nanoseconds of the first and the last (64 each), events |
+//! | `NAME` | process (32), thread (32), length (16) and name of the thread |
 //! | `EXEC` | process (32), length (16) and path of the program that it is about to become, which is not traced |
 //! | `BACK` | process (32): it could not become that program, and goes on |
 //! | `DONE` | process (32), 1 if the file got too large, 2 if it could not be written (32), instructions run (64; in a sample 0), accesses written (64) |
@@ -36,6 +37,8 @@ pub(crate) const BLOCK_LIMIT: u32 = 1 << 20;
 pub struct TraceHeader {
     /// A whole emulated machine, with its kernel; threads are CPUs then.
     pub(crate) whole_machine: bool,
+    /// Only the accesses of chosen functions are in the file.
+    pub(crate) windowed: bool,
     /// The version of the interface between QEMU and the plugin.
     pub(crate) interface: u32,
     /// One access of so many is in the file, on average.
@@ -53,6 +56,12 @@ impl TraceHeader {
     #[inline]
     pub fn whole_machine(&self) -> bool {
         self.whole_machine
+    }
+
+    /// Returns whether only the accesses of chosen functions are in the file.
+    #[inline]
+    pub fn windowed(&self) -> bool {
+        self.windowed
     }
 
     /// Returns the first process.

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 9] = [
     ("file.c", include_str!("qemu/file.c")),
     ("file.h", include_str!("qemu/file.h")),
     ("machine.h", include_str!("qemu/machine.h")),
@@ -16,6 +16,8 @@ const SOURCES: [(&str, &str); 7] = [
     ("mappings.h", include_str!("qemu/mappings.h")),
     ("plugin.c", include_str!("qemu/plugin.c")),
     ("qemu.h", include_str!("qemu/qemu.h")),
+    ("window.c", include_str!("qemu/window.c")),
+    ("window.h", include_str!("qemu/window.h")),
 ];
 
 const FLAGS: [&str; 6] = ["-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w"];

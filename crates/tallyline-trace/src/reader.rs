@@ -91,6 +91,12 @@ impl Thread {
         self.process
     }
 
+    /// Returns the number of the thread.
+    #[inline]
+    pub fn thread(&self) -> u32 {
+        self.thread
+    }
+
     /// Returns the blocks of its events, in the order of its time.
     #[inline]
     pub fn blocks(&self) -> &[EventBlock] {
@@ -113,6 +119,7 @@ pub struct Trace<'s, S: ReadAt + ?Sized> {
     threads: Vec<Thread>,
     ends: Vec<ProcessEnd>,
     executions: Vec<ProcessExec>,
+    names: BTreeMap<(u32, u32), String>,
     cut: u64,
 }
 
@@ -135,6 +142,7 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
             threads: Vec::new(),
             ends: Vec::new(),
             executions: Vec::new(),
+            names: BTreeMap::new(),
             cut: 0,
         };
         let mut places = BTreeMap::new();
@@ -169,6 +177,10 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
             b"EXEC" => {
                 let process = cursor.u32("process")?;
                 self.executions.push(ProcessExec { process, path: read_text(&mut cursor, "path")? });
+            }
+            b"NAME" => {
+                let thread = (cursor.u32("process")?, cursor.u32("thread")?);
+                self.names.insert(thread, read_text(&mut cursor, "name")?);
             }
             b"BACK" => {
                 let process = cursor.u32("process")?;
@@ -221,6 +233,11 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
     /// Returns the threads, in the order of their first blocks.
     pub fn threads(&self) -> &[Thread] {
         &self.threads
+    }
+
+    /// Returns the name that a thread had at its end, if it is known.
+    pub fn thread_name(&self, process: u32, thread: u32) -> Option<&str> {
+        self.names.get(&(process, thread)).map(String::as_str)
     }
 
     /// Returns the ends of processes; that of one that was killed is missing.
@@ -286,8 +303,10 @@ fn read_header<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<TraceHeader>
     source.read_at(8, &mut body)?;
     let mut cursor = Cursor::new(&body, ByteOrder::Little, 8);
     let mut read = || -> Result<TraceHeader> {
+        let flags = cursor.u32("flags")?;
         Ok(TraceHeader {
-            whole_machine: cursor.u32("flags")? & 1 != 0,
+            whole_machine: flags & 1 != 0,
+            windowed: flags & 2 != 0,
             interface: cursor.u32("interface")?,
             every: cursor.u64("every")?,
             process: cursor.u32("process")?,

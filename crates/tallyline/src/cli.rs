@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::advise;
 use crate::annotate;
 use crate::beside;
 use crate::check;
@@ -25,6 +26,7 @@ use crate::settings::{
     CACHE, DEBUG_FOLDERS, HYPERLINK_FORMAT, HYPERLINKS, PAGER, PATH_PREFIX_MAP, Settings, paths,
 };
 use crate::sharing;
+use crate::sharing_check;
 use anyhow::Result;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -109,6 +111,9 @@ enum Command {
     /// Replay a trace on a model of coherent caches: who takes lines from whom, by type and field
     Replay(replay::ReplayArgs),
 
+    /// Advise on a program's data: contended counters, false sharing, layouts of hot paths
+    Advise(Box<advise::AdviseArgs>),
+
     /// List the events of a recording
     Evlist(evlist::EvlistArgs),
 
@@ -127,6 +132,9 @@ enum Command {
 
     /// Serve layouts to an editor: hovers, inlay hints, reordering, findings of the policy
     Lsp(lsp::LspArgs),
+
+    /// Compare two builds by the cache lines that their threads take from each other
+    SharingCheck(Box<sharing_check::SharingCheckArgs>),
 
     /// Answer pahole's command line: its options, abbreviations and exit codes
     #[command(disable_help_flag = true, disable_version_flag = true)]
@@ -248,10 +256,12 @@ pub(crate) fn run(invocation: Invocation) -> Result<ExitCode> {
         Command::Reorganize(args) => reorganize::run(args, cli.color),
         Command::Record(args) => return record::run(args),
         Command::Replay(args) => replay::run(args, cli.color),
+        Command::Advise(args) => advise::run(args, cli.color),
         Command::Evlist(args) => evlist::run(args, cli.color),
         Command::Report(args) => report::run(args, cli.color),
         Command::Annotate(args) => annotate::run(args, cli.color),
         Command::Mem(args) => mem::run(args, cli.color),
+        Command::SharingCheck(args) => return sharing_check::run(args, cli.color),
         Command::Sharing(args) => sharing::run(args, cli.color),
         Command::Doctor(args) => return doctor::run(args, cli.color),
         Command::Lsp(args) => return lsp::run(args, prefix_maps(&settings)),

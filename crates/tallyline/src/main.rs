@@ -3,6 +3,7 @@
 //! This is the program; the counters are the crate `statctr`. One folder or file per sub-command;
 //! results go to standard output, progress and complaints to standard error.
 
+mod advise;
 mod allocator;
 mod annotate;
 mod apply;
@@ -36,6 +37,7 @@ mod replay;
 mod report;
 mod settings;
 mod sharing;
+mod sharing_check;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -8,7 +8,8 @@ use common::{stdout, tallyline};
 use std::path::Path;
 
 /// The commands; the book's reference includes their files.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
+    "advise",
     "annotate",
     "check",
     "config",
@@ -25,6 +26,7 @@ const COMMANDS: [&str; 16] = [
     "replay",
     "report",
     "sharing",
+    "sharing-check",
 ];
 
 #[test]

@@ -18,6 +18,7 @@ mod region;
 mod symbols;
 mod tables;
 mod text;
+mod update;
 mod vector;
 mod x86;
 
@@ -33,4 +34,5 @@ pub use instruction::{
 };
 pub use operation::{Operation, RegisterSet, operation_at};
 pub use symbols::Symbol;
+pub use update::{MemoryUpdate, memory_update_at};
 pub(crate) use vector::{LaneQuery, Lanes, lanes_written, vector_index};

@@ -70,7 +70,7 @@ fn run(source: &str, compiler: &str, flags: &[&str]) -> Option<Run> {
     }
     let plugin = plugin::build(&folder).expect("the plugin is built");
     File::create(&trace).expect("a file");
-    let options = PluginOptions { output: trace.clone(), every: 1, limit: u64::MAX };
+    let options = PluginOptions::new(trace.clone(), 1, u64::MAX);
     let run = emulation(&[program.clone().into_os_string()], None, &plugin, &options).expect("an emulator");
     let mut command = Command::new(run.emulator());
     // a collector that has nothing to do takes no part

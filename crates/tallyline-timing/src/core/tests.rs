@@ -184,3 +184,48 @@ fn numbers_of_a_damaged_trace_stay_bounded() {
     let costs = cores.finish();
     assert!(costs.time() < 1 << 60, "{}", costs.time());
 }
+
+/// Runs threads that each do one operation on an address of their own, in the order of time, on as many cores.
+fn shared(addresses: &[u64], operation: Operation, atomic: bool, store: bool) -> TraceCosts {
+    let mut instructions = Instructions::default();
+    instructions.add(0, Instruction::new(BASE, 4, atomic));
+    instructions.add(1, Instruction::new(BASE + 4, 4, false));
+    instructions.sort();
+    let code = FakeCode(vec![operation, plain(1, Flow::Jump(Some(BASE)))]);
+    let processor = Processor { prefetch_distance: 0, ..Processor::default() };
+    let mut cores = TimedCores::new(&processor, addresses.len() as u16, &instructions, &code)
+        .expect("a processor")
+        .with_sharing(SharingCosts::new(100, 10));
+    let mut nows = vec![0; addresses.len()];
+    for _ in 0..1000 * addresses.len() {
+        let place =
+            (0..addresses.len()).min_by_key(|place| (cores.time(*place), nows[*place])).expect("a core");
+        nows[place] += 2;
+        let access = Access::new(0, addresses[place], 8, store, nows[place]);
+        cores.access(place as u16, place, &access).expect("room");
+    }
+    cores.finish()
+}
+
+#[test]
+fn atomic_additions_of_two_cores_to_one_line_wait_for_each_other() {
+    let addition = Operation { latency: 1, ..load(0, 1, 0) };
+    let apart = shared(&[0x8000, 0x9000], addition, true, true);
+    let together = shared(&[0x8000, 0x8008], addition, true, true);
+    assert!(apart.losses().is_empty(), "{:?}", apart.losses());
+    let ratio = together.end() as f64 / apart.end() as f64;
+    assert!(ratio > 3.0, "{ratio}");
+    let lost: u64 = together.losses().iter().map(|loss| loss.time()).sum();
+    assert!(lost * 2 > together.time(), "{lost} of {}", together.time());
+}
+
+#[test]
+fn stores_alone_stall_only_when_the_buffer_is_full() {
+    let store = Operation { latency: 1, ..load(0, 1, 0) };
+    let apart = shared(&[0x8000, 0x9000], store, false, true);
+    let together = shared(&[0x8000, 0x8008], store, false, true);
+    let ratio = together.end() as f64 / apart.end() as f64;
+    assert!(ratio > 1.5, "{ratio}");
+    let first_hundred = together.losses().iter().map(|loss| loss.transfers()).sum::<u64>();
+    assert!(first_hundred > 100, "{first_hundred}");
+}

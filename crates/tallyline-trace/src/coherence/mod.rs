@@ -16,4 +16,7 @@ mod replay;
 pub use geometry::Geometry;
 pub use lines::LineCounts;
 pub use machine::{AccessCounts, CoherenceSummary, Conflict, InstructionCounts, Machine};
-pub use replay::{AtomicOrder, CoreModel, ReplayOptions, ReplayStats, replay, replay_on};
+pub use replay::{
+    AtomicOrder, CoreModel, ReplayOptions, ReplayStats, TimedModel, TimedOptions, replay, replay_by_time,
+    replay_on,
+};

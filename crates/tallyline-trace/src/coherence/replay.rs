@@ -9,6 +9,10 @@
 //! are free unless the plan says that their order holds too, which brings the accident back for threads
 //! that count with them.
 
+mod by_time;
+
+pub use by_time::{TimedModel, TimedOptions, replay_by_time};
+
 use super::{CoherenceSummary, Machine};
 use crate::format::{Access, Event, SyncPoint};
 use crate::{Error, Result};
@@ -122,19 +126,7 @@ pub fn replay_on<S: ReadAt + ?Sized, M: CoreModel>(
     machine: &mut M,
     plan: ReplayOptions,
 ) -> Result<ReplayStats> {
-    let every = trace.header().every;
-    if every != 1 {
-        return Err(Error::Sampled(every));
-    }
-    let of_process = trace.threads().iter().filter(|thread| thread.process == plan.process);
-    let mut streams =
-        of_process.map(|thread| EventStream::new(trace, thread, plan.atomics)).collect::<Result<Vec<_>>>()?;
-    streams.sort_by_key(|stream| stream.first_point);
-    if streams.iter().flat_map(|stream| &stream.points).map(|class| class.len() as u64).sum::<u64>()
-        > POINTS_LIMIT
-    {
-        return Err(Error::Limit { what: "ordered points of synchronisation", limit: POINTS_LIMIT });
-    }
+    let mut streams = open_streams(trace, plan.process, plan.atomics)?;
     let cores = machine.cores();
     let core_of = |place: usize| (place % usize::from(cores)) as u16;
     let mut course = ReplayStats {
@@ -159,6 +151,28 @@ pub fn replay_on<S: ReadAt + ?Sized, M: CoreModel>(
         }
     }
     Ok(course)
+}
+
+/// Opens the threads of a process, in the order in which they began.
+fn open_streams<'t, S: ReadAt + ?Sized>(
+    trace: &'t Trace<'_, S>,
+    process: u32,
+    atomics: AtomicOrder,
+) -> Result<Vec<EventStream<'t, S>>> {
+    let every = trace.header().every;
+    if every != 1 {
+        return Err(Error::Sampled(every));
+    }
+    let of_process = trace.threads().iter().filter(|thread| thread.process == process);
+    let mut streams =
+        of_process.map(|thread| EventStream::new(trace, thread, atomics)).collect::<Result<Vec<_>>>()?;
+    streams.sort_by_key(|stream| stream.first_point);
+    if streams.iter().flat_map(|stream| &stream.points).map(|class| class.len() as u64).sum::<u64>()
+        > POINTS_LIMIT
+    {
+        return Err(Error::Limit { what: "ordered points of synchronisation", limit: POINTS_LIMIT });
+    }
+    Ok(streams)
 }
 
 /// Advances all streams to the earliest next event after a round without one; returns false if there is none.
@@ -309,6 +323,8 @@ struct EventStream<'t, S: ReadAt + ?Sized> {
     points: [Vec<u64>; 3],
     passed: [usize; 3],
     atomics: AtomicOrder,
+    /// It asked for a point and had to wait.
+    waits: bool,
 }
 
 impl<'t, S: ReadAt + ?Sized> EventStream<'t, S> {
@@ -324,6 +340,7 @@ impl<'t, S: ReadAt + ?Sized> EventStream<'t, S> {
             points: Default::default(),
             passed: [0; 3],
             atomics,
+            waits: false,
         };
         let mut buffer = Vec::new();
         for block in thread.blocks.iter().filter(|block| block.points > 0) {

@@ -1,5 +1,6 @@
 #include "mappings.h"
 #include "file.h"
+#include "window.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,7 @@ static void write_one(const struct mapping *mapping, uint64_t base)
 	at = put_u16(at, length);
 	memcpy(at, mapping->path, length);
 	file_append("MAPS", block, at + length - block);
+	window_mapped(mapping->path, mapping->start - base, mapping->end - mapping->start, mapping->offset);
 }
 
 /* All mappings of files, news among them handed on. */

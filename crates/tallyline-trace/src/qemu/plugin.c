@@ -3,12 +3,14 @@
  *   out=FILE   the file, which is there and empty
  *   every=N    one access of N on average; 1 for all
  *   limit=N    the file's size in bytes at which recording ends
+ *   window=FILE  the functions of which accesses are written down; else all
  */
 #define _GNU_SOURCE
 #include "file.h"
 #include "machine.h"
 #include "mappings.h"
 #include "qemu.h"
+#include "window.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -70,6 +72,7 @@ struct thread {
 
 static enum machine machine;
 static bool whole_machine;
+static bool windowed;
 static int interface;
 static uint64_t every = 1;
 
@@ -200,6 +203,31 @@ static void put_point(struct thread *thread, enum point kind, uint64_t now)
 	thread->points++;
 }
 
+/* The thread's name, as the program has set it. */
+static void name_write(const struct thread *thread)
+{
+	enum { LONGEST = 64 };
+	uint8_t block[BLOCK_HEAD + 10 + LONGEST], *at = block + BLOCK_HEAD;
+	char path[64], *name = (char *)at + 10;
+	FILE *file;
+	size_t length = 0;
+
+	if (whole_machine)
+		return;
+	snprintf(path, sizeof path, "/proc/self/task/%u/comm", thread->tid);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	length = fread(name, 1, LONGEST, file);
+	fclose(file);
+	if (length && name[length - 1] == '\n')
+		length--;
+	at = put_u32(at, thread->pid);
+	at = put_u32(at, thread->tid);
+	at = put_u16(at, length);
+	file_append("NAME", block, at + length - block);
+}
+
 /* Instructions that the thread began, when it is between blocks. */
 static uint64_t now_of(const struct thread *thread)
 {
@@ -249,6 +277,7 @@ static void thread_end(void)
 		return;
 	put_point(thread, POINT_EXIT, now_of(thread));
 	block_flush(thread);
+	name_write(thread);
 	pthread_mutex_lock(&threads_lock);
 	for (at = &threads; *at; at = &(*at)->next)
 		if (*at == thread) {
@@ -272,6 +301,15 @@ static void on_block(unsigned int cpu, void *data)
 	thread->before += thread->block_count;
 	thread->block = block >> 10;
 	thread->block_count = block & 0x3ff;
+}
+
+/* A block outside of the window: its instructions are counted, for the time between those inside. */
+static void on_other_block(unsigned int cpu, void *data)
+{
+	struct thread *thread = current(cpu);
+
+	thread->before += thread->block_count;
+	thread->block_count = (uintptr_t)data;
 }
 
 static inline void put_access(struct thread *thread, qemu_plugin_meminfo_t info, uint64_t address, uint64_t id)
@@ -364,6 +402,14 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 	pthread_mutex_lock(&table_lock);
 	if (!whole_machine)
 		look_for_mappings(tb);
+	/* a function's blocks lie in it as a whole: jumps end them */
+	if (windowed && window_excludes(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)))) {
+		pthread_mutex_unlock(&table_lock);
+		if (every == 1)
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, on_other_block, CALLBACK_WITHOUT_REGISTERS,
+							     (void *)(uintptr_t)count);
+		return;
+	}
 	first = atomic_fetch_add(&shared->instructions, count);
 	for (at = 0; at < count; at++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, at);
@@ -477,6 +523,7 @@ static void on_end(qemu_plugin_id_t plugin, void *data)
 	pthread_mutex_lock(&threads_lock);
 	for (thread = threads; thread; thread = thread->next) {
 		block_flush(thread);
+		name_write(thread);
 		instructions += now_of(thread);
 		recorded += thread->recorded;
 	}
@@ -545,7 +592,7 @@ static void header_write(const char *target)
 	uint8_t block[BLOCK_HEAD + 64 + 256], *at = block + BLOCK_HEAD;
 	size_t length = strnlen(target, 255);
 
-	at = put_u32(at, whole_machine);
+	at = put_u32(at, whole_machine | windowed << 1);
 	at = put_u32(at, interface);
 	at = put_u64(at, every);
 	at = put_u32(at, getpid());
@@ -568,7 +615,13 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct host *host, int argc, 
 			continue;
 		else if (!strncmp(argv[at], "limit=", 6) && number_of(argv[at] + 6, &limit))
 			continue;
-		else {
+		else if (!strncmp(argv[at], "window=", 7)) {
+			windowed = true;
+			if (!window_read(argv[at] + 7)) {
+				fprintf(stderr, "tallyline: the plugin cannot read the window %s\n", argv[at] + 7);
+				return 1;
+			}
+		} else {
 			fprintf(stderr, "tallyline: the plugin does not know %s\n", argv[at]);
 			return 1;
 		}

@@ -5,6 +5,7 @@ mod trace;
 mod trace_args;
 
 pub(crate) use args::RecordArgs;
+pub(crate) use trace::{TracedCommand, trace_command};
 
 use crate::interrupt;
 use crate::profile::builds_folder;

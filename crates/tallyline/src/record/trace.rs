@@ -4,12 +4,13 @@ use super::RecordArgs;
 use crate::interrupt;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
-use std::time::Duration;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 use tallyline_perf_data::recorder::{ask_to_end, build_id_of_file};
 use tallyline_support::replacement::Replacement;
 use tallyline_trace::emulator::{self, EmulatorCommand, PluginOptions};
@@ -33,6 +34,45 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
     traced
 }
 
+/// A command to trace into a file, for other sub-commands.
+pub(crate) struct TracedCommand<'c> {
+    /// The command.
+    pub(crate) command: &'c [OsString],
+    /// The file.
+    pub(crate) output: &'c Path,
+    /// The file's size at which tracing ends.
+    pub(crate) max_size: u64,
+    /// The file that names the functions to trace; none for all.
+    pub(crate) window: Option<&'c Path>,
+    /// The time after which the command is asked to end.
+    pub(crate) seconds: Option<u64>,
+    /// The command's own output goes nowhere.
+    pub(crate) is_quiet: bool,
+}
+
+impl<'c> TracedCommand<'c> {
+    /// A command that is traced as a whole.
+    pub(crate) fn new(command: &'c [OsString], output: &'c Path) -> Self {
+        Self { command, output, max_size: u64::MAX, window: None, seconds: None, is_quiet: false }
+    }
+}
+
+/// Traces a command to its end. Its exit status is the caller's to judge: a server that was asked to end may fail.
+pub(crate) fn trace_command(traced: &TracedCommand<'_>) -> Result<ExitStatus> {
+    let plugin = plugin::build(&plugin::cache_folder())?;
+    let path = traced.output;
+    File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let options = PluginOptions::new(path.to_path_buf(), 1, traced.max_size)
+        .with_window(traced.window.map(Path::to_path_buf));
+    let emulation = emulator::emulation(traced.command, None, &plugin, &options)?;
+    interrupt::listen()?;
+    let status = run_emulator(&emulation, traced.seconds.map(Duration::from_secs), traced.is_quiet)
+        .with_context(|| format!("cannot run {}", emulation.emulator().display()))?;
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Trace::open(&file).map_err(|error| not_traced(error, &emulation, status))?;
+    Ok(status)
+}
+
 /// Returns a file of our own beside the output: it may be as large.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_os_string();
@@ -41,15 +81,11 @@ fn beside(output: &Path) -> PathBuf {
 }
 
 fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
-    let options = PluginOptions {
-        output: path.to_path_buf(),
-        every: args.trace.every,
-        limit: args.max_size.unwrap_or(u64::MAX),
-    };
+    let options = PluginOptions::new(path.to_path_buf(), args.trace.every, args.max_size.unwrap_or(u64::MAX));
     let emulation = emulator::emulation(&args.command, args.trace.emulator.as_deref(), plugin, &options)?;
     interrupt::listen()?;
-    let status =
-        run_emulator(&emulation).with_context(|| format!("cannot run {}", emulation.emulator().display()))?;
+    let status = run_emulator(&emulation, None, false)
+        .with_context(|| format!("cannot run {}", emulation.emulator().display()))?;
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let trace = Trace::open(&file).map_err(|error| not_traced(error, &emulation, status))?;
     if !args.trace.is_whole() {
@@ -71,15 +107,25 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
 }
 
 /// Runs until it ends by itself, or because we were asked to end: a terminal's Ctrl-C reaches it
-/// without us, but nothing else does.
-fn run_emulator(emulation: &EmulatorCommand) -> std::io::Result<ExitStatus> {
-    let mut child = Command::new(emulation.emulator()).args(emulation.words()).spawn()?;
+/// without us, but nothing else does. After a time, if there is one, it is asked to end, too.
+fn run_emulator(
+    emulation: &EmulatorCommand,
+    time: Option<Duration>,
+    is_quiet: bool,
+) -> std::io::Result<ExitStatus> {
+    let started = Instant::now();
+    let mut command = Command::new(emulation.emulator());
+    if is_quiet {
+        command.stdout(Stdio::null());
+    }
+    let mut child = command.args(emulation.words()).spawn()?;
     let mut is_told = false;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if interrupt::asked() && !is_told {
+        let is_over = time.is_some_and(|time| started.elapsed() >= time);
+        if (interrupt::asked() || is_over) && !is_told {
             ask_to_end(&child);
             is_told = true;
         }

@@ -4,11 +4,12 @@ mod args;
 mod cost;
 mod findings;
 mod json;
-mod places;
-mod processor;
+pub(crate) mod places;
+pub(crate) mod processor;
 mod text;
 
 pub(crate) use args::ReplayArgs;
+pub(crate) use cost::ProcessCode;
 
 use crate::columns::Fit;
 use crate::profile::Cache;

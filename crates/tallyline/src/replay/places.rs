@@ -79,7 +79,7 @@ impl TraceSymbols {
 const RUNTIME: [&str; 9] =
     ["ld-linux", "ld-musl", "ld.so", "libc.", "libc-", "libgcc_s", "libpthread", "libstdc++", "[vdso]"];
 
-fn is_runtime(file: &str) -> bool {
+pub(crate) fn is_runtime(file: &str) -> bool {
     RUNTIME.iter().any(|start| file.starts_with(start))
 }
 
@@ -136,7 +136,7 @@ pub(super) fn places<S: ReadAt + ?Sized>(
 }
 
 /// Returns a program's path under another root, with its folders or, in an archive, without.
-pub(super) fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
+pub(crate) fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
     let path = Path::new(path);
     let Some(root) = symfs else { return path.to_path_buf() };
     let with = root.join(path.strip_prefix("/").unwrap_or(path));
@@ -220,7 +220,7 @@ const NO_DEBUG_INFORMATION: &str = "(no debug information)";
 const DEPTH_LIMIT: usize = 8;
 
 /// Describes the part of a variable at a byte: indexes of elements, then the field.
-fn part(types: &Types, ty: TypeId, offset: u64) -> String {
+pub(crate) fn part(types: &Types, ty: TypeId, offset: u64) -> String {
     let (mut text, mut ty, mut offset) = (String::new(), ty, offset);
     for _ in 0..DEPTH_LIMIT {
         let Type::Array(array) = types.get(types.strip(ty)) else { break };

@@ -93,6 +93,20 @@ impl ProcessorArgs {
     }
 }
 
+/// Returns the model of this machine: its caches, and the core that is the closest to its own.
+pub(crate) fn of_host(line: u32) -> Processor {
+    let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let family = about
+        .lines()
+        .find_map(|text| text.strip_prefix("cpu family")?.split(':').nth(1)?.trim().parse().ok());
+    let default = match family {
+        Some(25_u32) => Processor::zen_3(),
+        _ => Processor::default(),
+    };
+    let levels = of_machine(Path::new("/sys/devices/system/cpu/cpu0/cache"), &default.levels);
+    Processor { line_size: line, levels: levels.unwrap_or(default.levels.clone()), ..default }
+}
+
 /// Parses one level.
 fn level(text: &str) -> Result<Level, String> {
     let expected = || format!("invalid level `{text}` (expected SIZE:WAYS:CYCLES, as 48K:12:4)");

@@ -9,7 +9,7 @@ use tallyline_timing::Code;
 use tallyline_trace::Trace;
 
 /// The files that a process mapped code from.
-pub(super) struct ProcessCode<'t> {
+pub(crate) struct ProcessCode<'t> {
     trace: &'t Trace<'t, File>,
     process: u32,
     images: BTreeMap<String, Image>,
@@ -17,7 +17,7 @@ pub(super) struct ProcessCode<'t> {
 
 impl<'t> ProcessCode<'t> {
     /// Opens the files; those that cannot be read go to `warnings`.
-    pub(super) fn open(
+    pub(crate) fn open(
         trace: &'t Trace<'t, File>,
         process: u32,
         symfs: Option<&Path>,

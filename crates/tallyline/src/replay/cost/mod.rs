@@ -9,7 +9,7 @@ use super::args::ReplayArgs;
 use super::places::Programs;
 use crate::columns::Fit;
 use anyhow::{Context, Result, anyhow, bail};
-use code::ProcessCode;
+pub(crate) use code::ProcessCode;
 use findings::CostFindings;
 use std::fs::File;
 use tallyline_support::output::Output;

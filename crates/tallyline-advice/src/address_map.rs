@@ -1,0 +1,187 @@
+//! A change of where data lies: addresses of a trace as they would be after a proposal was carried out.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The first address of memory that no program has.
+const FRESH: u64 = 1 << 56;
+
+/// Addresses of data before and after a change.
+#[derive(Clone, Debug)]
+pub struct AddressMap {
+    line_size: u64,
+    next: u64,
+    // by line: the first bytes of the ranges in it, each with what is added to its addresses
+    ranges: FxHashMap<u64, Vec<(u64, u64, u64)>>,
+    // ranges that each thread has its own copy of: start, end, first copy
+    per_thread: FxHashMap<u64, Vec<(u64, u64, u64)>>,
+    // by instruction: base of objects, sizes before and after, what is added to the offset
+    objects: FxHashMap<u32, ObjectMove>,
+    plain: FxHashSet<u32>,
+}
+
+/// The move of a field in all objects of a type, as seen by one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectMove {
+    /// The offset before and after.
+    pub(crate) offsets: (u64, u64),
+    /// The first object, the distance between two before and after; none where objects stay.
+    pub(crate) grid: Option<(u64, u64, u64)>,
+}
+
+/// Threads that have copies of their own; a later one shares the copy of its number modulo this.
+const COPIES: u64 = 256;
+
+impl AddressMap {
+    /// Makes a map that changes nothing, for lines of a size.
+    pub fn new(line_size: u64) -> Self {
+        Self {
+            line_size: line_size.max(1),
+            next: FRESH,
+            ranges: FxHashMap::default(),
+            per_thread: FxHashMap::default(),
+            objects: FxHashMap::default(),
+            plain: FxHashSet::default(),
+        }
+    }
+
+    /// Returns the start of so many lines that nothing else is on, with a distance that adjacent-line prefetchers
+    /// do not bridge.
+    pub fn fresh_lines(&mut self, count: u64) -> u64 {
+        let start = self.next;
+        self.next = start.saturating_add(count.saturating_add(2).saturating_mul(self.line_size));
+        start
+    }
+
+    /// Moves a range of bytes that lies in one line to the same place of the line at `to`.
+    pub fn move_range(&mut self, start: u64, size: u64, to: u64) {
+        let line = start / self.line_size;
+        let target = to.wrapping_add(start % self.line_size);
+        let ranges = self.ranges.entry(line).or_default();
+        ranges.push((start, start.saturating_add(size), target.wrapping_sub(start)));
+    }
+
+    /// Gives each thread a copy of a range of bytes on a line of its own.
+    pub fn split_by_thread(&mut self, start: u64, size: u64) {
+        let to = self.fresh_lines(COPIES);
+        let ranges = self.per_thread.entry(start / self.line_size).or_default();
+        ranges.push((start, start.saturating_add(size), to));
+    }
+
+    /// Adds another map's changes; where both change a place, this one's stays.
+    pub fn merge(&mut self, other: &AddressMap) {
+        let shift = self.next - FRESH;
+        let moved = |to: u64| if to >= FRESH { to + shift } else { to };
+        for (line, ranges) in &other.ranges {
+            let of = self.ranges.entry(*line).or_default();
+            of.extend(ranges.iter().map(|(start, end, distance)| {
+                (*start, *end, moved(start.wrapping_add(*distance)).wrapping_sub(*start))
+            }));
+        }
+        for (line, ranges) in &other.per_thread {
+            let of = self.per_thread.entry(*line).or_default();
+            of.extend(ranges.iter().map(|(start, end, to)| (*start, *end, moved(*to))));
+        }
+        for (instruction, object) in &other.objects {
+            self.objects.entry(*instruction).or_insert(*object);
+        }
+        self.plain.extend(&other.plain);
+        self.next = other.next + shift;
+    }
+
+    /// Makes an atomic instruction a plain one.
+    pub fn make_plain(&mut self, instruction: u32) {
+        self.plain.insert(instruction);
+    }
+
+    /// Returns the instructions that are atomic no longer, in their order.
+    pub fn plain(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = self.plain.iter().copied().collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Moves a field of all objects that an instruction accesses.
+    pub(crate) fn move_field(&mut self, instruction: u32, moved: ObjectMove) {
+        self.objects.insert(instruction, moved);
+    }
+
+    /// Returns where an access of a thread is after the change.
+    #[inline]
+    pub fn map(&self, thread: usize, instruction: u32, address: u64) -> u64 {
+        if let Some(moved) = self.objects.get(&instruction) {
+            return moved.apply(address);
+        }
+        let line = address / self.line_size;
+        let holds = |(start, end, _): &&(u64, u64, u64)| (*start..*end).contains(&address);
+        if let Some((start, _, to)) = self.per_thread.get(&line).and_then(|ranges| ranges.iter().find(holds))
+        {
+            return to + (thread as u64 % COPIES) * self.line_size + (address - start);
+        }
+        match self.ranges.get(&line).and_then(|ranges| ranges.iter().find(holds)) {
+            Some((_, _, distance)) => address.wrapping_add(*distance),
+            None => address,
+        }
+    }
+}
+
+impl ObjectMove {
+    fn apply(self, address: u64) -> u64 {
+        let base = address.wrapping_sub(self.offsets.0);
+        let base = match self.grid {
+            Some((first, before, after)) if before > 0 && base >= first => {
+                first + (base - first) / before * after + (base - first) % before
+            }
+            _ => base,
+        };
+        base.wrapping_add(self.offsets.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_a_line_go_to_lines_of_their_own() {
+        let mut map = AddressMap::new(64);
+        let (one, other) = (map.fresh_lines(1), map.fresh_lines(1));
+        map.move_range(0x1000, 8, one);
+        map.move_range(0x1008, 8, other);
+        assert_eq!(map.map(0, 0, 0x1004), one + 4);
+        assert_eq!(map.map(0, 0, 0x1008), other + 8);
+        assert_eq!(map.map(0, 0, 0x1010), 0x1010, "the rest stays");
+        assert!(one.abs_diff(other) >= 128);
+    }
+
+    #[test]
+    fn each_thread_has_a_copy() {
+        let mut map = AddressMap::new(64);
+        map.split_by_thread(0x1008, 8);
+        let copies: Vec<u64> = (0..4).map(|thread| map.map(thread, 0, 0x1008) / 64).collect();
+        assert!(copies.windows(2).all(|pair| pair[0] != pair[1]), "{copies:?}");
+        assert_eq!(map.map(1, 0, 0x1000), 0x1000);
+    }
+
+    #[test]
+    fn merged_maps_keep_their_lines_apart() {
+        let (mut one, mut other) = (AddressMap::new(64), AddressMap::new(64));
+        let (first, second) = (one.fresh_lines(1), other.fresh_lines(1));
+        one.move_range(0x1000, 8, first);
+        other.move_range(0x1008, 8, second);
+        other.split_by_thread(0x2000, 8);
+        one.merge(&other);
+        let lines =
+            [one.map(0, 0, 0x1000), one.map(0, 0, 0x1008), one.map(0, 0, 0x2000), one.map(1, 0, 0x2000)];
+        let distinct: std::collections::BTreeSet<u64> = lines.iter().map(|address| address / 64).collect();
+        assert_eq!(distinct.len(), 4, "{lines:x?}");
+    }
+
+    #[test]
+    fn a_field_moves_in_every_object_and_objects_move_with_their_size() {
+        let mut map = AddressMap::new(64);
+        map.move_field(3, ObjectMove { offsets: (40, 8), grid: Some((0x1000, 96, 64)) });
+        assert_eq!(map.map(0, 3, 0x1000 + 40), 0x1000 + 8);
+        assert_eq!(map.map(0, 3, 0x1000 + 96 * 5 + 40), 0x1000 + 64 * 5 + 8);
+        assert_eq!(map.map(0, 4, 0x1028), 0x1028, "another instruction");
+    }
+}

@@ -1,0 +1,414 @@
+//! Evidence from a trace: two passes over its accesses, with names in between.
+
+use super::evidence::{
+    Evidence, FieldUse, SharedLine, Site, Slot, SlotUse, Subject, SubjectKind, ThreadInfo, TypeUse,
+};
+use super::objects::ObjectMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use tallyline_timing::TraceCosts;
+use tallyline_trace::format::{Access, Event};
+use tallyline_trace::{ReadAt, Trace};
+
+/// The most different accesses to shared lines that are told apart.
+const USES_LIMIT: usize = 1 << 21;
+
+/// The most objects of a type that are told apart.
+const OBJECTS_LIMIT: usize = 1 << 20;
+
+/// Instructions that are counted for each object.
+const VOTES_LIMIT: usize = 8;
+
+/// Objects larger than so many lines are not looked for on each of their lines.
+const SPAN: u64 = 64;
+
+/// The field that an instruction accesses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operand {
+    /// The type, as an index of [`Resolved::subjects`].
+    pub subject: usize,
+    /// The first byte in the object.
+    pub offset: u64,
+    /// The path of the field.
+    pub field: String,
+}
+
+/// The variable at an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VariablePart {
+    /// The type of its elements, or the variable itself, as an index of [`Resolved::subjects`].
+    pub subject: usize,
+    /// The address of the element.
+    pub base: u64,
+    /// The path of the field in the element.
+    pub field: String,
+    /// The variable's name.
+    pub variable: String,
+}
+
+/// The names of instructions and addresses.
+#[derive(Clone, Debug, Default)]
+pub struct Resolved {
+    /// Types and variables.
+    pub subjects: Vec<Subject>,
+    /// By instruction.
+    pub sites: FxHashMap<u32, Site>,
+    /// By instruction.
+    pub operands: FxHashMap<u32, Operand>,
+    /// By address.
+    pub variables: FxHashMap<u64, VariablePart>,
+}
+
+/// Knows a program's names.
+pub trait Resolver {
+    /// Names some instructions, by the trace's indices, and some addresses of data.
+    fn resolve(&mut self, instructions: &[u32], addresses: &[u64]) -> Resolved;
+
+    /// Names the field at an offset of a subject; empty where there is none.
+    fn field(&self, subject: usize, offset: u64) -> String;
+}
+
+/// Limits of what is collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectLimits {
+    /// The most shared lines.
+    pub lines: usize,
+    /// Instructions with less than one of so many parts of the time are not named.
+    pub rare: u64,
+}
+
+impl Default for CollectLimits {
+    fn default() -> Self {
+        Self { lines: 4096, rare: 5_000 }
+    }
+}
+
+/// An access to a shared line: address, size, instruction, thread.
+type UseKey = (u64, u8, u32, u32);
+
+/// Collects the evidence of a process, given what the model says that its accesses cost.
+///
+/// # Errors
+/// What the trace's source says, and damage.
+pub fn collect<S: ReadAt + ?Sized>(
+    trace: &Trace<'_, S>,
+    process: u32,
+    line_size: u64,
+    costs: &TraceCosts,
+    limits: CollectLimits,
+    resolver: &mut dyn Resolver,
+) -> tallyline_trace::Result<Evidence> {
+    let lines = shared_lines(costs, line_size, limits);
+    let mut uses: BTreeMap<UseKey, (u64, u64)> = BTreeMap::new();
+    let mut threads = Vec::new();
+    each_access(trace, process, |thread, access| {
+        if threads.last() != Some(&thread) && !threads.contains(&thread) {
+            threads.push(thread);
+        }
+        if !lines.contains(&(access.address() / line_size)) {
+            return;
+        }
+        let key = (access.address(), access.size(), access.instruction(), thread);
+        if uses.len() >= USES_LIMIT && !uses.contains_key(&key) {
+            return;
+        }
+        let counts = uses.entry(key).or_default();
+        counts.0 += u64::from(!access.store());
+        counts.1 += u64::from(access.store());
+    })?;
+    let mut instructions: Vec<u32> = uses.keys().map(|(_, _, instruction, _)| *instruction).collect();
+    let least = costs.time() / limits.rare.max(1);
+    let all = costs.instructions().iter().enumerate();
+    let worth = all.filter(|(_, cost)| cost.executions() > 0 && cost.time() > least);
+    instructions.extend(worth.map(|(index, _)| index as u32));
+    instructions.sort_unstable();
+    instructions.dedup();
+    let mut addresses: Vec<u64> = uses.keys().map(|(address, ..)| *address).collect();
+    addresses.dedup();
+    let resolved = resolver.resolve(&instructions, &addresses);
+    let objects = find_objects(trace, process, line_size, &lines, &resolved)?;
+    let parts = TraceCosts::PARTS;
+    let mut evidence = Evidence {
+        line_size,
+        threads: threads.into_iter().map(|thread| ThreadInfo { thread, name: String::new() }).collect(),
+        cycles: costs.time() / parts,
+        cycles_shared: costs.losses().iter().map(|loss| loss.time()).sum::<u64>() / parts,
+        ..Evidence::default()
+    };
+    let mut builder = Builder { resolved, resolver, objects: &objects.map, site_index: FxHashMap::default() };
+    builder.lines(&uses, costs, &mut evidence);
+    builder.types(&instructions, costs, &objects, &mut evidence);
+    evidence.subjects = builder.resolved.subjects;
+    Ok(evidence)
+}
+
+/// Calls a function with each access of a process, thread by thread.
+fn each_access<S: ReadAt + ?Sized>(
+    trace: &Trace<'_, S>,
+    process: u32,
+    mut with: impl FnMut(u32, &Access),
+) -> tallyline_trace::Result<()> {
+    for thread in trace.threads().iter().filter(|thread| thread.process() == process) {
+        for block in thread.blocks() {
+            for event in trace.events(block, Vec::new())? {
+                if let Event::Access(access) = event? {
+                    with(thread.thread(), &access);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The lines that cores took from each other, the most costly ones.
+fn shared_lines(costs: &TraceCosts, line_size: u64, limits: CollectLimits) -> FxHashSet<u64> {
+    let mut by_line: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for loss in costs.losses() {
+        let sum = by_line.entry(loss.address() / line_size).or_default();
+        sum.0 = sum.0.saturating_add(loss.time());
+        sum.1 = sum.1.saturating_add(loss.transfers());
+    }
+    let mut all: Vec<(u64, (u64, u64))> = by_line.into_iter().collect();
+    all.sort_by_key(|(line, cost)| (std::cmp::Reverse(*cost), *line));
+    all.truncate(limits.lines);
+    all.into_iter().map(|(line, _)| line).collect()
+}
+
+/// Objects of the types that instructions access.
+struct Found {
+    map: ObjectMap,
+    // by subject: the starts
+    starts: FxHashMap<usize, Vec<u64>>,
+}
+
+/// Finds the objects that instructions access. An instruction whose address is one of several fields' seems to access
+/// objects that overlap: those stay that the most instructions agree on.
+fn find_objects<S: ReadAt + ?Sized>(
+    trace: &Trace<'_, S>,
+    process: u32,
+    line_size: u64,
+    lines: &FxHashSet<u64>,
+    resolved: &Resolved,
+) -> tallyline_trace::Result<Found> {
+    let mut votes: FxHashMap<usize, FxHashMap<u64, FxHashSet<u32>>> = FxHashMap::default();
+    each_access(trace, process, |_, access| {
+        let Some(operand) = resolved.operands.get(&access.instruction()) else { return };
+        let start = access.address().wrapping_sub(operand.offset);
+        let starts = votes.entry(operand.subject).or_default();
+        if starts.len() < OBJECTS_LIMIT || starts.contains_key(&start) {
+            let of_start = starts.entry(start).or_default();
+            if of_start.len() < VOTES_LIMIT {
+                of_start.insert(access.instruction());
+            }
+        }
+    })?;
+    let mut found = Found { map: ObjectMap::default(), starts: FxHashMap::default() };
+    for (subject, starts) in votes {
+        let size = resolved.subjects.get(subject).map_or(0, |subject| subject.size);
+        let counted = starts.into_iter().map(|(start, instructions)| (start, instructions.len())).collect();
+        let kept = disjoint(counted, size);
+        for start in &kept {
+            let (first, last) = (start / line_size, start.saturating_add(size.max(1) - 1) / line_size);
+            if last - first <= SPAN && (first..=last).any(|line| lines.contains(&line)) {
+                found.map.add(*start, size, subject);
+            }
+        }
+        found.starts.insert(subject, kept);
+    }
+    Ok(found)
+}
+
+/// Returns those of some objects that do not overlap, by their starts; of two that do, the one with more votes.
+fn disjoint(mut counted: Vec<(u64, usize)>, size: u64) -> Vec<u64> {
+    counted.sort_unstable();
+    let mut kept: Vec<(u64, usize)> = Vec::with_capacity(counted.len());
+    for (start, votes) in counted {
+        match kept.last_mut() {
+            Some(last) if start - last.0 < size => {
+                if votes > last.1 {
+                    *last = (start, votes);
+                }
+            }
+            _ => kept.push((start, votes)),
+        }
+    }
+    kept.into_iter().map(|(start, _)| start).collect()
+}
+
+struct Builder<'a> {
+    resolved: Resolved,
+    resolver: &'a dyn Resolver,
+    objects: &'a ObjectMap,
+    site_index: FxHashMap<u32, usize>,
+}
+
+impl Builder<'_> {
+    fn site(&mut self, instruction: u32, evidence: &mut Evidence) -> usize {
+        if let Some(index) = self.site_index.get(&instruction) {
+            return *index;
+        }
+        let site = self.resolved.sites.get(&instruction).cloned().unwrap_or_default();
+        evidence.sites.push(Site { instruction, ..site });
+        self.site_index.insert(instruction, evidence.sites.len() - 1);
+        evidence.sites.len() - 1
+    }
+
+    /// Returns whose part an access is: subject, start of the object, field, variable.
+    fn owner(&mut self, address: u64, instruction: u32) -> (usize, u64, String, String) {
+        let variable = self.resolved.variables.get(&address).cloned();
+        let name = variable.as_ref().map_or_else(String::new, |variable| variable.variable.clone());
+        let around = self.objects.around(address);
+        if let Some(operand) = self.resolved.operands.get(&instruction) {
+            let base = address.wrapping_sub(operand.offset);
+            // a part of a larger object is that object's; one that overlaps a better known one was another field
+            return match around {
+                Some((start, subject)) if subject != operand.subject || start != base => {
+                    (subject, start, self.member(subject, address.wrapping_sub(start)), name)
+                }
+                _ => (operand.subject, base, operand.field.clone(), name),
+            };
+        }
+        match (around, variable) {
+            (Some((start, subject)), _) => {
+                (subject, start, self.member(subject, address.wrapping_sub(start)), name)
+            }
+            (None, Some(part)) => (part.subject, part.base, part.field, name),
+            (None, None) => {
+                let unknown = |subject: &Subject| subject.kind == SubjectKind::Unknown;
+                let index = self.resolved.subjects.iter().position(unknown).unwrap_or_else(|| {
+                    let subject = Subject { kind: SubjectKind::Unknown, ..Subject::default() };
+                    self.resolved.subjects.push(subject);
+                    self.resolved.subjects.len() - 1
+                });
+                (index, address, String::new(), name)
+            }
+        }
+    }
+
+    /// Returns the name of the member at an offset.
+    fn member(&self, subject: usize, offset: u64) -> String {
+        let path = self.resolver.field(subject, offset);
+        if !path.is_empty() {
+            return path;
+        }
+        let members = self.resolved.subjects.get(subject).map_or(&[][..], |subject| &subject.members);
+        let holds = |member: &&super::evidence::MemberInfo| {
+            (member.offset..member.offset + member.size.max(1)).contains(&offset)
+        };
+        members.iter().find(holds).map_or_else(String::new, |member| member.name.clone())
+    }
+
+    fn lines(&mut self, uses: &BTreeMap<UseKey, (u64, u64)>, costs: &TraceCosts, evidence: &mut Evidence) {
+        let mut losses: FxHashMap<(u64, u32), (u64, u64)> = FxHashMap::default();
+        for loss in costs.losses() {
+            losses.insert((loss.address(), loss.instruction()), (loss.time(), loss.transfers()));
+        }
+        let mut by_line: BTreeMap<u64, BTreeMap<(u64, usize), Slot>> = BTreeMap::new();
+        for (key, (reads, writes)) in uses {
+            let (address, size, instruction, thread) = *key;
+            let (subject, base, field, variable) = self.owner(address, instruction);
+            let site = self.site(instruction, evidence);
+            let line = by_line.entry(address / evidence.line_size).or_default();
+            let slot = line.entry((address, subject)).or_insert_with(|| Slot {
+                subject,
+                base,
+                offset: address.wrapping_sub(base),
+                field,
+                variable,
+                ..Slot::default()
+            });
+            slot.size = slot.size.max(u64::from(size));
+            slot.uses.push(SlotUse { thread, site, reads: *reads, writes: *writes });
+            if let Some((time, transfers)) = losses.remove(&(address, instruction)) {
+                slot.lost += time / TraceCosts::PARTS;
+                slot.transfers += transfers;
+            }
+        }
+        evidence.lines = by_line
+            .into_iter()
+            .map(|(line, slots)| SharedLine {
+                address: line * evidence.line_size,
+                slots: slots.into_values().collect(),
+            })
+            .collect();
+    }
+
+    fn types(&mut self, instructions: &[u32], costs: &TraceCosts, objects: &Found, evidence: &mut Evidence) {
+        let mut by_type: BTreeMap<usize, TypeUse> = BTreeMap::new();
+        let mut hottest: BTreeMap<(usize, u64), Vec<(usize, u64)>> = BTreeMap::new();
+        for instruction in instructions {
+            let Some(operand) = self.resolved.operands.get(instruction).cloned() else { continue };
+            let Some(cost) = costs.instructions().get(*instruction as usize) else { continue };
+            let site = self.site(*instruction, evidence);
+            let used = by_type.entry(operand.subject).or_insert_with(|| {
+                let starts = objects.starts.get(&operand.subject);
+                let (first_object, stride) = starts.map_or((0, 0), |starts| grid(starts));
+                TypeUse {
+                    subject: operand.subject,
+                    objects: starts.map_or(0, |starts| starts.len() as u64),
+                    first_object,
+                    stride,
+                    ..TypeUse::default()
+                }
+            });
+            used.instructions.push((*instruction, operand.offset));
+            let at = match used.fields.binary_search_by_key(&operand.offset, |field| field.offset) {
+                Ok(at) => at,
+                Err(at) => {
+                    used.fields.insert(
+                        at,
+                        FieldUse {
+                            offset: operand.offset,
+                            field: operand.field.clone(),
+                            ..FieldUse::default()
+                        },
+                    );
+                    at
+                }
+            };
+            let field = &mut used.fields[at];
+            let accesses: u64 = cost.sources().iter().sum();
+            field.accesses += accesses;
+            field.misses += accesses - cost.sources()[0];
+            field.cycles += cost.time() / TraceCosts::PARTS;
+            hottest.entry((operand.subject, operand.offset)).or_default().push((site, cost.executions()));
+        }
+        for ((subject, offset), mut sites) in hottest {
+            sites.sort_by_key(|(site, count)| (std::cmp::Reverse(*count), *site));
+            let Some(used) = by_type.get_mut(&subject) else { continue };
+            if let Ok(at) = used.fields.binary_search_by_key(&offset, |field| field.offset) {
+                sites.truncate(16);
+                used.fields[at].sites = sites;
+            }
+        }
+        evidence.types = by_type.into_values().collect();
+    }
+}
+
+/// Returns the first of some objects, by their starts in order, and the distance between neighbours, if all lie on a
+/// grid; else 0.
+fn grid(all: &[u64]) -> (u64, u64) {
+    let Some(first) = all.first().copied() else { return (0, 0) };
+    let distances = all.windows(2).map(|pair| pair[1] - pair[0]);
+    let Some(step) = distances.clone().min() else { return (first, 0) };
+    let fits = distances.filter(|distance| distance.is_multiple_of(step)).count();
+    (first, if fits + 1 == all.len() { step } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_an_array_lie_on_a_grid() {
+        assert_eq!(grid(&[0x1000, 0x1060, 0x10c0, 0x1180]), (0x1000, 0x60));
+        assert_eq!(grid(&[0x1000, 0x1060, 0x10c1]), (0x1000, 0));
+        assert_eq!(grid(&[0x1000]), (0x1000, 0));
+    }
+
+    #[test]
+    fn of_objects_that_overlap_the_better_known_one_stays() {
+        let counted = vec![(0x1008, 1), (0x1000, 3), (0x1040, 1), (0x1048, 2)];
+        assert_eq!(disjoint(counted, 64), [0x1000, 0x1048]);
+    }
+}

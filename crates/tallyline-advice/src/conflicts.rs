@@ -1,0 +1,147 @@
+//! Conflicts on shared lines: whose accesses take a line from whom, and what that costs.
+
+use super::evidence::{Evidence, SharedLine, Slot};
+use std::collections::BTreeMap;
+
+/// The relation of two slots of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Relation {
+    /// They are one slot.
+    Same,
+    /// Fields of one object.
+    Fields,
+    /// Two objects of a type, or elements of an array.
+    Neighbours,
+    /// Parts of different types or variables.
+    Strangers,
+}
+
+/// The victim and the culprit of a conflict, by place: subject, and offset in the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ConflictKey {
+    pub(crate) relation: Relation,
+    pub(crate) victim: (usize, u64),
+    pub(crate) culprit: (usize, u64),
+}
+
+/// A conflict on all lines together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ConflictSum {
+    /// Cycles that the victim waited.
+    pub(crate) lost: f64,
+    /// Lines that the victim got from other cores.
+    pub(crate) transfers: f64,
+    /// The lines, as indices of the evidence.
+    pub(crate) lines: Vec<usize>,
+}
+
+/// Returns how two slots are related.
+pub(crate) fn relation(victim: &Slot, culprit: &Slot) -> Relation {
+    if victim.subject != culprit.subject {
+        Relation::Strangers
+    } else if victim.base != culprit.base {
+        Relation::Neighbours
+    } else if victim.offset == culprit.offset {
+        Relation::Same
+    } else {
+        Relation::Fields
+    }
+}
+
+/// Returns how often the accesses of one slot can meet writes of another by other threads: of each two threads the
+/// smaller number.
+pub(crate) fn meetings(victim: &Slot, culprit: &Slot) -> u64 {
+    let (victims, culprits) = (victim.by_thread(), culprit.by_thread());
+    let mut sum = 0_u64;
+    for (thread, reads, writes) in &victims {
+        for (other, _, taken) in culprits.iter().filter(|(other, ..)| other != thread) {
+            debug_assert_ne!(thread, other);
+            sum = sum.saturating_add((reads + writes).min(*taken));
+        }
+    }
+    sum
+}
+
+/// Divides the losses of a line's slots among the slots that cause them, by how often they can meet.
+fn of_line(line: &SharedLine) -> Vec<(usize, usize, f64)> {
+    let mut all = Vec::new();
+    for (at, victim) in line.slots.iter().enumerate() {
+        if victim.lost == 0 && victim.transfers == 0 {
+            continue;
+        }
+        let weights: Vec<u64> = line.slots.iter().map(|culprit| meetings(victim, culprit)).collect();
+        let total: u64 = weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight));
+        let shares = weights.iter().enumerate().filter(|(_, weight)| **weight > 0);
+        all.extend(shares.map(|(other, weight)| (at, other, *weight as f64 / total.max(1) as f64)));
+    }
+    all
+}
+
+/// Sums the conflicts of all lines.
+pub(crate) fn conflicts(evidence: &Evidence) -> BTreeMap<ConflictKey, ConflictSum> {
+    let mut sums: BTreeMap<ConflictKey, ConflictSum> = BTreeMap::new();
+    for (index, line) in evidence.lines.iter().enumerate() {
+        for (victim, culprit, share) in of_line(line) {
+            let (victim, culprit) = (&line.slots[victim], &line.slots[culprit]);
+            let key = ConflictKey {
+                relation: relation(victim, culprit),
+                victim: (victim.subject, victim.offset),
+                culprit: (culprit.subject, culprit.offset),
+            };
+            let sum = sums.entry(key).or_default();
+            sum.lost += victim.lost as f64 * share;
+            sum.transfers += victim.transfers as f64 * share;
+            if sum.lines.last() != Some(&index) {
+                sum.lines.push(index);
+            }
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::SlotUse;
+
+    pub(crate) fn slot(subject: usize, base: u64, offset: u64, uses: &[(u32, u64, u64)]) -> Slot {
+        let uses = uses.iter().map(|(thread, reads, writes)| SlotUse {
+            thread: *thread,
+            site: 0,
+            reads: *reads,
+            writes: *writes,
+        });
+        Slot { subject, base, offset, size: 8, uses: uses.collect(), lost: 1000, ..Slot::default() }
+    }
+
+    #[test]
+    fn readers_of_one_thread_do_not_meet_its_own_writes() {
+        let own = slot(0, 0, 0, &[(1, 10, 10)]);
+        assert_eq!(meetings(&own, &own), 0);
+        let other = slot(0, 0, 8, &[(2, 0, 7)]);
+        assert_eq!((meetings(&own, &other), meetings(&other, &own)), (7, 7));
+        let reader = slot(0, 0, 16, &[(3, 100, 0)]);
+        assert_eq!((meetings(&reader, &other), meetings(&other, &reader)), (7, 0), "reads take nothing away");
+    }
+
+    #[test]
+    fn losses_go_to_those_that_cause_them() {
+        let slots = vec![
+            slot(0, 0, 0, &[(1, 100, 0), (2, 100, 0)]),
+            slot(0, 0, 8, &[(1, 0, 100)]),
+            slot(0, 32, 0, &[(3, 0, 100)]),
+            slot(1, 48, 0, &[(4, 1, 0)]),
+        ];
+        let evidence =
+            Evidence { lines: vec![SharedLine { address: 0, slots }], line_size: 64, ..Evidence::default() };
+        let sums = conflicts(&evidence);
+        let lost = |relation| {
+            let of = sums.iter().filter(|(key, _)| key.relation == relation && key.victim == (0, 0));
+            of.map(|(_, sum)| sum.lost).sum::<f64>().round()
+        };
+        assert_eq!((lost(Relation::Same), lost(Relation::Strangers)), (0.0, 0.0));
+        // slot 0 of object 0 meets thread 1's writes once (by thread 2), and thread 3's twice
+        let fields = sums.iter().find(|(key, _)| key.relation == Relation::Fields).expect("a conflict").1;
+        assert!(fields.lost > 300.0 && fields.lost < 400.0, "{}", fields.lost);
+    }
+}

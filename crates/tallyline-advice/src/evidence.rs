@@ -1,0 +1,219 @@
+//! Evidence of a run: shared lines, the fields on them, the threads and instructions that access them.
+
+/// The kind of a read-modify-write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Update {
+    /// No read-modify-write, or not known.
+    #[default]
+    None,
+    /// An addition whose result is not used.
+    Add,
+    /// An addition whose old value goes into a register.
+    AddReturning,
+    /// An addition whose result is tested: a reference count.
+    AddTested,
+    /// An exchange or a compare-and-exchange: a lock, a flag, a pointer.
+    Exchange,
+    /// Another read-modify-write.
+    Other,
+}
+
+/// An instruction of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The instruction, by the trace's index.
+    pub instruction: u32,
+    /// The function that contains it.
+    pub function: String,
+    /// The source file; empty where it is not known.
+    pub file: String,
+    /// The source line; 0 where it is not known.
+    pub line: u64,
+    /// The kind of read-modify-write.
+    pub update: Update,
+    /// `true` if it is atomic.
+    pub atomic: bool,
+    /// `true` if it is code of the C library or of another part of every program.
+    pub is_runtime: bool,
+}
+
+/// A member of a type at its top level.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberInfo {
+    /// The name; empty where it has none.
+    pub name: String,
+    /// The first byte.
+    pub offset: u64,
+    /// The size in bytes.
+    pub size: u64,
+    /// The alignment in bytes.
+    pub align: u64,
+    /// `true` if nothing may move past it: a base, a bitfield, a flexible array.
+    pub is_fixed: bool,
+}
+
+/// The kind of memory that is shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SubjectKind {
+    /// Objects of a struct or class.
+    #[default]
+    Record,
+    /// A variable, or the elements of one that is an array.
+    Variable,
+    /// Memory of which neither a type nor a variable is known.
+    Unknown,
+}
+
+/// A type or variable whose memory is shared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The kind of memory.
+    pub kind: SubjectKind,
+    /// The name of the type or variable.
+    pub name: String,
+    /// The size of an object or element in bytes; 0 where it is not known.
+    pub size: u64,
+    /// The alignment in bytes.
+    pub align: u64,
+    /// The members of a struct or class.
+    pub members: Vec<MemberInfo>,
+    /// The file of its declaration; empty where it is not known.
+    pub file: String,
+    /// The line of its declaration.
+    pub line: u64,
+    /// The language of its declaration: `C`, `C++`, `Rust`; empty where it is not known.
+    pub language: String,
+}
+
+/// A thread's accesses to a slot by one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotUse {
+    /// The thread.
+    pub thread: u32,
+    /// The instruction, as an index of [`Evidence::sites`].
+    pub site: usize,
+    /// Loads.
+    pub reads: u64,
+    /// Stores.
+    pub writes: u64,
+}
+
+/// Bytes of a line that are accessed as one: a field, an element, a variable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// Whose part it is, as an index of [`Evidence::subjects`].
+    pub subject: usize,
+    /// The address of the object or element.
+    pub base: u64,
+    /// The first byte in the object or element.
+    pub offset: u64,
+    /// The size in bytes.
+    pub size: u64,
+    /// The path of the field; empty where there is none.
+    pub field: String,
+    /// The variable that it is in; empty where it is not known.
+    pub variable: String,
+    /// The accesses.
+    pub uses: Vec<SlotUse>,
+    /// Cycles that cores waited for the line to access it.
+    pub lost: u64,
+    /// The number of times that the line came from another core for it.
+    pub transfers: u64,
+}
+
+impl Slot {
+    /// Returns the address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.base.wrapping_add(self.offset)
+    }
+
+    /// Returns the reads and writes of each thread, in the order of their numbers.
+    pub fn by_thread(&self) -> Vec<(u32, u64, u64)> {
+        let mut all: Vec<(u32, u64, u64)> = Vec::new();
+        for used in &self.uses {
+            match all.binary_search_by_key(&used.thread, |(thread, ..)| *thread) {
+                Ok(at) => {
+                    all[at].1 += used.reads;
+                    all[at].2 += used.writes;
+                }
+                Err(at) => all.insert(at, (used.thread, used.reads, used.writes)),
+            }
+        }
+        all
+    }
+}
+
+/// A cache line that cores take from each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedLine {
+    /// The address of its first byte.
+    pub address: u64,
+    /// The accessed parts of it, by address.
+    pub slots: Vec<Slot>,
+}
+
+/// The accesses to a field of a type, in all objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldUse {
+    /// The first byte in the object.
+    pub offset: u64,
+    /// The size in bytes.
+    pub size: u64,
+    /// The path of the field.
+    pub field: String,
+    /// Accesses.
+    pub accesses: u64,
+    /// Cycles that the accesses took.
+    pub cycles: u64,
+    /// Accesses that the closest cache did not answer.
+    pub misses: u64,
+    /// The instructions, as indices of [`Evidence::sites`], each with its accesses, the most frequent first.
+    pub sites: Vec<(usize, u64)>,
+}
+
+/// The accesses to the objects of a type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypeUse {
+    /// The type, as an index of [`Evidence::subjects`].
+    pub subject: usize,
+    /// The fields, by offset.
+    pub fields: Vec<FieldUse>,
+    /// The instructions that access it: index in the trace, and offset in the object.
+    pub instructions: Vec<(u32, u64)>,
+    /// The number of different objects.
+    pub objects: u64,
+    /// The address of the first object.
+    pub first_object: u64,
+    /// The distance between neighbours, if all objects lie on one grid; 0 if not.
+    pub stride: u64,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadInfo {
+    /// Its number.
+    pub thread: u32,
+    /// Its name; empty where it is not known.
+    pub name: String,
+}
+
+/// The evidence of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Bytes of a cache line.
+    pub line_size: u64,
+    /// The threads.
+    pub threads: Vec<ThreadInfo>,
+    /// The instructions that are named.
+    pub sites: Vec<Site>,
+    /// The types and variables that are named.
+    pub subjects: Vec<Subject>,
+    /// The lines that cores take from each other, by address.
+    pub lines: Vec<SharedLine>,
+    /// The types whose objects are accessed.
+    pub types: Vec<TypeUse>,
+    /// Cycles of all cores together, by the model.
+    pub cycles: u64,
+    /// Cycles for which cores waited for lines of others.
+    pub cycles_shared: u64,
+}

@@ -1,0 +1,159 @@
+//! The effect of a change by the model: the trace replayed as it was and as it would be, on many schedules.
+
+use super::address_map::AddressMap;
+use tallyline_timing::{Code, Processor, SharingCosts, TimedCores, TraceCosts};
+use tallyline_trace::coherence::{CoreModel, TimedModel, TimedOptions, replay_by_time};
+use tallyline_trace::format::Access;
+use tallyline_trace::{ReadAt, Result, Trace};
+
+/// The machine and the schedules of a prediction.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The cores and their caches.
+    pub processor: Processor,
+    /// The number of cores.
+    pub cores: u16,
+    /// The least and the most that a line from another core costs.
+    pub costs: (SharingCosts, SharingCosts),
+    /// The number of schedules.
+    pub seeds: u64,
+    /// The most accesses of a thread that are replayed.
+    pub limit: u64,
+}
+
+/// Cycles of a thread's slice where threads share a core.
+const SLICE: u64 = 3_000_000;
+
+/// Cycles from a wake-up to the thread that runs.
+const WAKE: u64 = 4_000;
+
+/// The most cycles by which the start of a thread deviates.
+const SKEW: u64 = 20_000;
+
+impl Model {
+    /// Replays a process on the schedule of a seed, with addresses as a map has them.
+    ///
+    /// # Errors
+    /// In words: no such machine, or a damaged trace.
+    pub fn run<S: ReadAt + ?Sized>(
+        &self,
+        trace: &Trace<'_, S>,
+        process: u32,
+        code: &dyn Code,
+        map: Option<&AddressMap>,
+        seed: u64,
+    ) -> std::result::Result<TraceCosts, String> {
+        let costs = if seed.is_multiple_of(2) { self.costs.0 } else { self.costs.1 };
+        let mut cores = TimedCores::new(&self.processor, self.cores, trace.instructions(), code)?
+            .with_sharing(costs.with_seed(seed));
+        map.into_iter().flat_map(AddressMap::plain).for_each(|instruction| cores.make_plain(instruction));
+        let parts = TraceCosts::PARTS;
+        let options = TimedOptions::new(process, SLICE * parts, WAKE * parts)
+            .with_skew(SKEW * parts, seed)
+            .with_limit(self.limit);
+        let mut moved = Moved { cores, map };
+        replay_by_time(trace, &mut moved, options).map_err(|error| error.to_string())?;
+        Ok(moved.cores.finish())
+    }
+}
+
+/// Cores that see addresses as a map has them.
+struct Moved<'m> {
+    cores: TimedCores,
+    map: Option<&'m AddressMap>,
+}
+
+impl CoreModel for Moved<'_> {
+    fn cores(&self) -> u16 {
+        self.cores.cores()
+    }
+
+    fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<()> {
+        match self.map {
+            None => self.cores.access(core, place, access),
+            Some(map) => {
+                let address = map.map(place, access.instruction(), access.address());
+                let moved =
+                    Access::new(access.instruction(), address, access.size(), access.store(), access.now());
+                self.cores.access(core, place, &moved)
+            }
+        }
+    }
+}
+
+impl TimedModel for Moved<'_> {
+    fn time(&self, place: usize) -> u64 {
+        self.cores.time(place)
+    }
+
+    fn wait_until(&mut self, place: usize, time: u64) {
+        self.cores.wait_until(place, time);
+    }
+}
+
+/// The speed-up over several schedules: 1.5 is half as fast again.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Effect {
+    /// The least.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// The most.
+    pub high: f64,
+}
+
+impl Effect {
+    /// Summarises ratios.
+    pub fn of(mut ratios: Vec<f64>) -> Self {
+        ratios.sort_by(f64::total_cmp);
+        let (Some(low), Some(high)) = (ratios.first(), ratios.last()) else { return Self::default() };
+        let middle = ratios.len() / 2;
+        let median = match ratios.len() % 2 {
+            0 => (ratios[middle - 1] + ratios[middle]) / 2.0,
+            _ => ratios[middle],
+        };
+        Self { low: *low, median, high: *high }
+    }
+}
+
+/// The prediction for a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outlook {
+    /// The speed-up of the traced run, from its start to its end.
+    pub run: Effect,
+    /// The speed-up of the time of all cores together.
+    pub cores: Effect,
+}
+
+/// Predicts the effect of a change; `before` is the result of each seed without it, from seed 0 on.
+///
+/// # Errors
+/// In words: no such machine, or a damaged trace.
+pub fn predict<S: ReadAt + ?Sized>(
+    model: &Model,
+    trace: &Trace<'_, S>,
+    process: u32,
+    code: &dyn Code,
+    map: &AddressMap,
+    before: &[(u64, u64)],
+) -> std::result::Result<Outlook, String> {
+    let (mut run, mut cores) = (Vec::new(), Vec::new());
+    for (seed, (end, time)) in before.iter().enumerate() {
+        let after = model.run(trace, process, code, Some(map), seed as u64)?;
+        run.push(*end as f64 / after.end().max(1) as f64);
+        cores.push(*time as f64 / after.time().max(1) as f64);
+    }
+    Ok(Outlook { run: Effect::of(run), cores: Effect::of(cores) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effect_is_a_range_with_its_median() {
+        assert_eq!(Effect::of(vec![3.0, 1.0, 2.0]), Effect { low: 1.0, median: 2.0, high: 3.0 });
+        assert_eq!(Effect::of(vec![1.0, 2.0]).median, 1.5);
+        assert_eq!(Effect::of(Vec::new()), Effect::default());
+    }
+}

@@ -1,0 +1,251 @@
+//! False sharing within objects: fields that different threads use on one line.
+
+use super::{Confidence, Conflicts, FieldEvidence, Finding, FindingKind, Relation};
+use crate::address_map::AddressMap;
+use crate::evidence::{Evidence, MemberInfo, Subject};
+use crate::predict::Outlook;
+use crate::proposal::{LayoutProposal, Proposal, place};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Writes for each access up to which a field counts as only read.
+const READ_MOSTLY: f64 = 0.01;
+
+/// Accesses of a thread for each of all up to which it does not count: who initialises or prints.
+const MINOR: f64 = 0.01;
+
+/// Returns a finding for each type whose fields share lines that threads take from each other.
+pub(super) fn findings(
+    evidence: &Evidence,
+    sums: &Conflicts,
+    counters: &BTreeSet<(usize, u64)>,
+) -> Vec<Finding> {
+    let subjects = super::subjects_with(sums, Relation::Fields);
+    subjects.into_iter().filter_map(|subject| of_type(evidence, sums, counters, subject)).collect()
+}
+
+fn of_type(
+    evidence: &Evidence,
+    sums: &Conflicts,
+    counters: &BTreeSet<(usize, u64)>,
+    index: usize,
+) -> Option<Finding> {
+    let subject = evidence.subjects.get(index)?;
+    // what a counter's word costs goes with the counter
+    let (lost, transfers, lines) = super::sum(sums, |key| {
+        key.relation == Relation::Fields
+            && key.victim.0 == index
+            && !counters.contains(&key.culprit)
+            && !counters.contains(&key.victim)
+    });
+    if !super::is_worth(evidence, lost, transfers) || !super::is_named(Some(subject)) {
+        return None;
+    }
+    let fields = super::field_evidence(evidence, |slot| slot.subject == index);
+    if super::is_runtimes(evidence, &fields) || subject.members.is_empty() {
+        return None;
+    }
+    let roles = roles(subject, &fields, &by_object(evidence, index));
+    let groups = groups(subject, &roles);
+    if groups.len() < 2 {
+        return None;
+    }
+    let layout = layout(evidence, subject, &groups)?;
+    let map = map(evidence, index, &lines, subject, &groups);
+    Some(Finding {
+        kind: FindingKind::FalseSharing,
+        subject: index,
+        confidence: Confidence::High,
+        lines: lines.len() as u64,
+        lost: lost as u64,
+        transfers: transfers as u64,
+        reader_lines: layout.lines,
+        proposal: Proposal::Layout(layout),
+        outlook: Outlook::default(),
+        check: None,
+        map,
+        fields,
+    })
+}
+
+/// The use of a member, by which members are put together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Role {
+    /// Nobody used it.
+    Unused,
+    /// Read, and hardly written.
+    ReadMostly,
+    /// Written by one thread of an object; the number tells apart those of different threads.
+    OneWriter(usize),
+    /// Written by several threads of an object.
+    ManyWriters,
+}
+
+/// Of each member of each object: threads with their writes.
+type Writers = BTreeMap<(u64, usize), BTreeMap<u32, u64>>;
+
+fn member_at(subject: &Subject, offset: u64) -> Option<usize> {
+    let holds = |member: &MemberInfo| (member.offset..member.offset + member.size.max(1)).contains(&offset);
+    subject.members.iter().position(holds)
+}
+
+fn by_object(evidence: &Evidence, index: usize) -> Writers {
+    let mut writers = Writers::new();
+    let subject = &evidence.subjects[index];
+    for slot in evidence.lines.iter().flat_map(|line| &line.slots).filter(|slot| slot.subject == index) {
+        let Some(member) = member_at(subject, slot.offset) else { continue };
+        let of = writers.entry((slot.base, member)).or_default();
+        for (thread, _, writes) in slot.by_thread() {
+            *of.entry(thread).or_default() += writes;
+        }
+    }
+    for of in writers.values_mut() {
+        let total: u64 = of.values().sum();
+        of.retain(|_, writes| *writes as f64 > total as f64 * MINOR);
+    }
+    writers
+}
+
+/// Returns the role of each member.
+fn roles(subject: &Subject, fields: &[FieldEvidence], writers: &Writers) -> Vec<Role> {
+    let mut counts = vec![(0_u64, 0_u64); subject.members.len()];
+    for field in fields {
+        if let Some(member) = member_at(subject, field.offset) {
+            counts[member].0 += field.reads();
+            counts[member].1 += field.writes();
+        }
+    }
+    // by member: objects with one and with several writers
+    let mut many = vec![(0_u64, 0_u64); subject.members.len()];
+    for ((_, member), threads) in writers {
+        many[*member].0 += u64::from(threads.len() == 1);
+        many[*member].1 += u64::from(threads.len() > 1);
+    }
+    let mut roles: Vec<Role> = counts
+        .iter()
+        .zip(&many)
+        .map(|((reads, writes), (one, several))| match () {
+            () if reads + writes == 0 => Role::Unused,
+            () if (*writes as f64) <= READ_MOSTLY * (reads + writes) as f64 => Role::ReadMostly,
+            () if several >= one => Role::ManyWriters,
+            () => Role::OneWriter(usize::MAX),
+        })
+        .collect();
+    // members whose writers are the same in most objects have one role
+    let mut next = 0;
+    for member in 0..roles.len() {
+        if roles[member] != Role::OneWriter(usize::MAX) {
+            continue;
+        }
+        let before = (0..member).find_map(|other| match roles[other] {
+            Role::OneWriter(role) if is_together(writers, member, other) => Some(role),
+            _ => None,
+        });
+        roles[member] = Role::OneWriter(before.unwrap_or_else(|| {
+            next += 1;
+            next - 1
+        }));
+    }
+    roles
+}
+
+/// Returns whether two members have the same writer in most objects that have both.
+fn is_together(writers: &Writers, one: usize, other: usize) -> bool {
+    let (mut same, mut different) = (0, 0);
+    for ((object, member), threads) in writers.iter().filter(|((_, member), _)| *member == one) {
+        debug_assert_eq!(*member, one);
+        let Some(others) = writers.get(&(*object, other)) else { continue };
+        let main =
+            |of: &BTreeMap<u32, u64>| of.iter().max_by_key(|(_, writes)| **writes).map(|(thread, _)| *thread);
+        match main(threads) == main(others) {
+            true => same += 1,
+            false => different += 1,
+        }
+    }
+    same > different
+}
+
+/// A group of members, with its purpose.
+type Group = (String, Vec<usize>);
+
+/// Returns the groups: what is only read (and what nobody used), what several threads write, what one thread writes
+/// each.
+fn groups(subject: &Subject, roles: &[Role]) -> Vec<Group> {
+    let mut by_role: BTreeMap<&Role, Vec<usize>> = BTreeMap::new();
+    for (member, role) in roles.iter().enumerate() {
+        by_role.entry(role).or_default().push(member);
+    }
+    let unused = by_role.remove(&Role::Unused).unwrap_or_default();
+    let mut groups: Vec<Group> = by_role
+        .into_iter()
+        .map(|(role, members)| {
+            let purpose = match role {
+                Role::ReadMostly | Role::Unused => "read, and hardly written".to_owned(),
+                Role::ManyWriters => "written by several threads".to_owned(),
+                Role::OneWriter(_) => {
+                    let first = members.first().and_then(|at| subject.members.get(*at));
+                    format!("written by the thread of {}", first.map_or("", |member| &member.name))
+                }
+            };
+            (purpose, members)
+        })
+        .collect();
+    // what nobody used fills the first line
+    if let Some((_, members)) = groups.first_mut() {
+        members.extend(unused);
+        members.sort_unstable();
+    }
+    groups
+}
+
+fn layout(evidence: &Evidence, subject: &Subject, groups: &[Group]) -> Option<LayoutProposal> {
+    // what may not move stays in front
+    let fixed = subject.members.iter().take_while(|member| member.is_fixed).count();
+    if subject.members.iter().skip(fixed).any(|member| member.is_fixed) {
+        return None;
+    }
+    let mut ordered: Vec<Group> = groups.to_vec();
+    let has_fixed = ordered.iter().position(|(_, members)| members.iter().any(|member| *member < fixed));
+    if let Some(at) = has_fixed {
+        let group = ordered.remove(at);
+        ordered.insert(0, group);
+    }
+    let described = |group: &Group| {
+        let members = group.1.iter().filter_map(|at| subject.members.get(*at));
+        members.map(|member| (member.name.clone(), member.size, member.align)).collect()
+    };
+    let spelled: Vec<Vec<(String, u64, u64)>> = ordered.iter().map(described).collect();
+    let (members, size, align) = place(&spelled, true, evidence.line_size);
+    let lines = |size: u64| size.div_ceil(evidence.line_size);
+    Some(LayoutProposal {
+        ty: subject.name.clone(),
+        file: subject.file.clone(),
+        line: subject.line,
+        members,
+        align: (align > subject.align).then_some(align),
+        sizes: (subject.size, size),
+        lines: (lines(subject.size), lines(size)),
+        groups: ordered.into_iter().map(|(purpose, _)| purpose).collect(),
+    })
+}
+
+/// Moves the groups of each object to lines of their own.
+fn map(
+    evidence: &Evidence,
+    index: usize,
+    lines: &BTreeSet<usize>,
+    subject: &Subject,
+    groups: &[Group],
+) -> AddressMap {
+    let mut map = AddressMap::new(evidence.line_size);
+    let mut targets: BTreeMap<(usize, u64, usize), u64> = BTreeMap::new();
+    for at in lines {
+        for slot in evidence.lines[*at].slots.iter().filter(|slot| slot.subject == index) {
+            let member = member_at(subject, slot.offset);
+            let of = |(_, members): &Group| member.is_some_and(|member| members.contains(&member));
+            let Some(group) = groups.iter().position(of) else { continue };
+            let target = *targets.entry((*at, slot.base, group)).or_insert_with(|| map.fresh_lines(1));
+            map.move_range(slot.address(), slot.size, target);
+        }
+    }
+    map
+}

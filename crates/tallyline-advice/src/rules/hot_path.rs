@@ -1,0 +1,187 @@
+//! Hot paths that touch more lines of an object than their fields need, and holes in types with many objects.
+
+use super::{Confidence, FieldEvidence, Finding, FindingKind};
+use crate::address_map::{AddressMap, ObjectMove};
+use crate::evidence::{Evidence, FieldUse, Subject, TypeUse};
+use crate::predict::Outlook;
+use crate::proposal::{LayoutProposal, PlacedMember, Proposal, place};
+use std::collections::BTreeMap;
+
+/// Objects below which a type's layout does not matter: they stay in the cache.
+const LEAST_OBJECTS: u64 = 512;
+
+/// Parts of all cycles that the misses of a type have to cost: one of so many.
+const LEAST_SHARE: u64 = 50;
+
+/// Accesses of a field for each of its type's, from which it is hot.
+const HOT: f64 = 0.02;
+
+/// Returns a finding for each type whose order of members costs lines.
+pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
+    evidence.types.iter().filter_map(|used| of_type(evidence, used)).collect()
+}
+
+fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
+    let subject = evidence.subjects.get(used.subject)?;
+    let missing = used.fields.iter().filter(|field| field.misses > 0);
+    let cycles: u64 = missing.map(|field| field.cycles).sum();
+    let is_fixed = subject.members.iter().any(|member| member.is_fixed);
+    let is_small = used.objects < LEAST_OBJECTS || cycles < evidence.cycles / LEAST_SHARE;
+    if is_small || is_fixed || subject.members.len() < 2 || !super::is_named(Some(subject)) {
+        return None;
+    }
+    let hot = hot_members(subject, used);
+    let order = order(subject, &hot);
+    let (members, size, _) = place(&[order], false, evidence.line_size);
+    if size > subject.size {
+        return None;
+    }
+    let before = lines_of(evidence, used, subject, &hot, |member| subject.members[member].offset);
+    let offset_of = |member: usize| {
+        let name = &subject.members[member].name;
+        members.iter().find(|placed| placed.name == *name).map_or(0, |placed| placed.offset)
+    };
+    let after = lines_of(evidence, used, subject, &hot, offset_of);
+    // a smaller object is worth something where objects lie side by side
+    let packs = size < subject.size && used.stride == subject.size;
+    if after >= before && !packs {
+        return None;
+    }
+    let kind = if after < before { FindingKind::HotPathLines } else { FindingKind::Holes };
+    let lines = |size: u64| size.div_ceil(evidence.line_size);
+    Some(Finding {
+        kind,
+        subject: used.subject,
+        confidence: Confidence::Medium,
+        fields: used.fields.iter().map(|field| described(used, field)).collect(),
+        lines: used.objects.saturating_mul(before),
+        lost: cycles,
+        transfers: 0,
+        reader_lines: (before, after),
+        map: map(evidence, used, subject, &members, size),
+        proposal: Proposal::Layout(LayoutProposal {
+            ty: subject.name.clone(),
+            file: subject.file.clone(),
+            line: subject.line,
+            align: None,
+            sizes: (subject.size, size),
+            lines: (lines(subject.size), lines(size)),
+            groups: vec!["by use, the hottest first".to_owned()],
+            members,
+        }),
+        outlook: Outlook::default(),
+        check: None,
+    })
+}
+
+fn described(used: &TypeUse, field: &FieldUse) -> FieldEvidence {
+    FieldEvidence {
+        subject: used.subject,
+        field: field.field.clone(),
+        offset: field.offset,
+        size: field.size,
+        sites: field.sites.iter().map(|(site, count)| (*site, *count, 0)).collect(),
+        lost: field.cycles,
+        ..FieldEvidence::default()
+    }
+}
+
+/// A hot member: its index, its accesses, and those of each function.
+type HotMember = (usize, u64, BTreeMap<usize, u64>);
+
+/// Returns the members with more than a part of the accesses, the most frequent first.
+fn hot_members(subject: &Subject, used: &TypeUse) -> Vec<HotMember> {
+    let total: u64 = used.fields.iter().map(|field| field.accesses).sum();
+    let mut hot: Vec<HotMember> = Vec::new();
+    for (at, member) in subject.members.iter().enumerate() {
+        let range = member.offset..member.offset + member.size.max(1);
+        let of = used.fields.iter().filter(|field| range.contains(&field.offset));
+        let (mut accesses, mut sites) = (0, BTreeMap::new());
+        for field in of {
+            accesses += field.accesses;
+            field.sites.iter().for_each(|(site, count)| *sites.entry(*site).or_default() += count);
+        }
+        if accesses as f64 > total as f64 * HOT {
+            hot.push((at, accesses, sites));
+        }
+    }
+    hot.sort_by_key(|(at, accesses, _)| (std::cmp::Reverse(*accesses), *at));
+    hot
+}
+
+/// Returns the members in their new order: hot ones by use together, then the others; each part by falling alignment,
+/// so that there are no holes in it.
+fn order(subject: &Subject, hot: &[HotMember]) -> Vec<(String, u64, u64)> {
+    let mut parts: [Vec<usize>; 2] = [hot.iter().map(|(at, ..)| *at).collect(), Vec::new()];
+    parts[1] = (0..subject.members.len()).filter(|at| !parts[0].contains(at)).collect();
+    let align = |at: &usize| subject.members[*at].align.max(1);
+    parts[0].sort_by_key(|at| std::cmp::Reverse(align(at)));
+    // the cold part begins with what fits behind the hot one, and ends with the smallest
+    parts[1].sort_by_key(|at| std::cmp::Reverse(align(at)));
+    let end: u64 =
+        parts[0].iter().fold(0, |end: u64, at| end.next_multiple_of(align(at)) + subject.members[*at].size);
+    let (mut fill, mut gap) = (Vec::new(), end.next_multiple_of(subject.align.max(1)) - end);
+    parts[1].retain(|at| {
+        let member = &subject.members[*at];
+        let fits = member.size <= gap && align(at) < subject.align.max(1) && member.size > 0;
+        if fits {
+            gap -= member.size;
+            fill.push(*at);
+        }
+        !fits
+    });
+    // of what fills, the smallest alignments come first: the end of the hot part has any
+    fill.sort_by_key(align);
+    let all = parts[0].iter().chain(&fill).chain(&parts[1]);
+    all.map(|at| &subject.members[*at])
+        .map(|member| (member.name.clone(), member.size, member.align))
+        .collect()
+}
+
+/// Returns the number of lines of one object that its hot members are on, at the start that most objects have.
+fn lines_of(
+    evidence: &Evidence,
+    used: &TypeUse,
+    subject: &Subject,
+    hot: &[HotMember],
+    offset: impl Fn(usize) -> u64,
+) -> u64 {
+    let line = evidence.line_size;
+    let start = if used.stride.is_multiple_of(line) { used.first_object % line } else { 0 };
+    let mut lines: Vec<u64> = hot
+        .iter()
+        .flat_map(|(at, ..)| {
+            let first = start + offset(*at);
+            let last = first + subject.members[*at].size.max(1) - 1;
+            first / line..=last / line
+        })
+        .collect();
+    lines.sort_unstable();
+    lines.dedup();
+    lines.len() as u64
+}
+
+fn map(
+    evidence: &Evidence,
+    used: &TypeUse,
+    subject: &Subject,
+    members: &[PlacedMember],
+    size: u64,
+) -> AddressMap {
+    let mut map = AddressMap::new(evidence.line_size);
+    let grid = (used.stride == subject.size && size < subject.size).then_some((
+        used.first_object,
+        subject.size,
+        size,
+    ));
+    for (instruction, offset) in &used.instructions {
+        let holds = |member: &&crate::evidence::MemberInfo| {
+            (member.offset..member.offset + member.size.max(1)).contains(offset)
+        };
+        let Some(member) = subject.members.iter().find(holds) else { continue };
+        let Some(placed) = members.iter().find(|placed| placed.name == member.name) else { continue };
+        let after = placed.offset + (offset - member.offset);
+        map.move_field(*instruction, ObjectMove { offsets: (*offset, after), grid });
+    }
+    map
+}

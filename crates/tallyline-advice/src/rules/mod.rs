@@ -1,0 +1,277 @@
+//! The rules: evidence to findings.
+
+mod counter;
+mod fields;
+mod hot_path;
+mod neighbours;
+
+use super::address_map::AddressMap;
+use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts};
+use super::evidence::{Evidence, Slot, Subject, SubjectKind};
+use super::policy;
+use super::predict::Outlook;
+use super::proposal::Proposal;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The kind of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// Several cores add to one word.
+    ContendedCounter,
+    /// Fields of one object that different threads write, or write and read, are on one line.
+    FalseSharing,
+    /// Objects or elements of different threads are on one line.
+    SharedNeighbours,
+    /// Variables of different threads are on one line.
+    SharedStrangers,
+    /// The fields of a hot path are on more lines than they need.
+    HotPathLines,
+    /// Holes in a type with many objects.
+    Holes,
+}
+
+impl FindingKind {
+    /// Returns the name in documents.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::ContendedCounter => "contended-counter",
+            Self::FalseSharing => "false-sharing",
+            Self::SharedNeighbours => "shared-neighbours",
+            Self::SharedStrangers => "shared-variables",
+            Self::HotPathLines => "hot-path-lines",
+            Self::Holes => "holes",
+        }
+    }
+
+    /// Returns a description of one sentence.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::ContendedCounter => "several cores add to one word",
+            Self::FalseSharing => "fields of one object that different threads use are on one cache line",
+            Self::SharedNeighbours => "neighbours that different threads use are on one cache line",
+            Self::SharedStrangers => "variables that different threads use are on one cache line",
+            Self::HotPathLines => "the fields of a hot path are on more cache lines than they need",
+            Self::Holes => "holes in a type with many objects",
+        }
+    }
+}
+
+/// The confidence in a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// The model gains on some schedules only, or names are missing.
+    Low,
+    /// The model gains on most schedules.
+    Medium,
+    /// The model gains on each schedule.
+    High,
+}
+
+impl Confidence {
+    /// Returns the name in documents.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// A field, element or variable as a finding's evidence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldEvidence {
+    /// The type or variable, as an index of [`Evidence::subjects`].
+    pub subject: usize,
+    /// The path of the field; empty where there is none.
+    pub field: String,
+    /// The variable that it is in; empty where it is not always the same.
+    pub variable: String,
+    /// The first byte in the object.
+    pub offset: u64,
+    /// The size in bytes.
+    pub size: u64,
+    /// Each thread with its reads and writes.
+    pub threads: Vec<(u32, u64, u64)>,
+    /// Instructions, as indices of [`Evidence::sites`], with their reads and writes, the most frequent first.
+    pub sites: Vec<(usize, u64, u64)>,
+    /// Cycles that cores waited for the line.
+    pub lost: u64,
+}
+
+impl FieldEvidence {
+    /// Returns the number of reads.
+    pub fn reads(&self) -> u64 {
+        self.threads.iter().map(|(_, reads, _)| reads).sum()
+    }
+
+    /// Returns the number of writes.
+    pub fn writes(&self) -> u64 {
+        self.threads.iter().map(|(.., writes)| writes).sum()
+    }
+
+    /// Returns the number of threads that write.
+    pub fn writers(&self) -> usize {
+        self.threads.iter().filter(|(.., writes)| *writes > 0).count()
+    }
+}
+
+/// Something to change.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The kind of finding.
+    pub kind: FindingKind,
+    /// The type or variable, as an index of [`Evidence::subjects`].
+    pub subject: usize,
+    /// The confidence.
+    pub confidence: Confidence,
+    /// The fields that take part, by offset.
+    pub fields: Vec<FieldEvidence>,
+    /// The number of cache lines on which it was seen.
+    pub lines: u64,
+    /// Cycles that cores lost, by the model.
+    pub lost: u64,
+    /// Lines that came from other cores.
+    pub transfers: u64,
+    /// The change.
+    pub proposal: Proposal,
+    /// The effect by the model.
+    pub outlook: Outlook,
+    /// Lines that a thread touches that reads all of it, before and after.
+    pub reader_lines: (u64, u64),
+    /// The rules of a `layout.toml` that hold it.
+    pub check: Option<String>,
+    /// The change of addresses that is the proposal.
+    pub map: AddressMap,
+}
+
+/// The speed-up below which nothing is advised.
+pub const LEAST_EFFECT: f64 = 1.02;
+
+/// Parts of all cycles that a conflict has to cost to be looked at: one of so many.
+const LEAST_SHARE: f64 = 1.0 / 500.0;
+
+impl Finding {
+    /// Takes over the model's prediction, with what the evidence alone says of the confidence; `false` if the model
+    /// does not confirm it.
+    pub fn judge(&mut self, outlook: Outlook, evident: Confidence) -> bool {
+        self.outlook = outlook;
+        let best = outlook.run.median.max(outlook.cores.median);
+        let least =
+            if outlook.run.median >= outlook.cores.median { outlook.run.low } else { outlook.cores.low };
+        self.confidence = match least {
+            least if least >= LEAST_EFFECT => evident,
+            least if least >= 1.0 => evident.min(Confidence::Medium),
+            _ => Confidence::Low,
+        };
+        best >= LEAST_EFFECT && outlook.run.median >= 0.99
+    }
+}
+
+/// Returns the findings, those that cost the most first. Their effects are not predicted yet.
+pub fn findings(evidence: &Evidence) -> Vec<Finding> {
+    let sums = conflicts(evidence);
+    let mut all = counter::findings(evidence, &sums);
+    let counters: BTreeSet<(usize, u64)> =
+        all.iter().flat_map(|found| found.fields.iter().map(|field| (field.subject, field.offset))).collect();
+    all.extend(fields::findings(evidence, &sums, &counters));
+    all.extend(neighbours::findings(evidence, &sums, &counters));
+    all.extend(hot_path::findings(evidence));
+    for finding in &mut all {
+        let reason = format!("tallyline advise: {}", finding.kind.about());
+        finding.check = policy::rules(&finding.proposal, evidence.subjects.get(finding.subject), &reason);
+    }
+    all.sort_by_key(|finding| (std::cmp::Reverse(finding.lost), finding.kind, finding.subject));
+    all
+}
+
+type Conflicts = BTreeMap<ConflictKey, ConflictSum>;
+
+/// Returns whether a cost is worth a look.
+fn is_worth(evidence: &Evidence, lost: f64, transfers: f64) -> bool {
+    lost > evidence.cycles as f64 * LEAST_SHARE && transfers >= 16.0
+}
+
+/// Collects the evidence of all slots that a condition admits, by subject and offset.
+fn field_evidence(evidence: &Evidence, mut admits: impl FnMut(&Slot) -> bool) -> Vec<FieldEvidence> {
+    let mut by_place: BTreeMap<(usize, u64), FieldEvidence> = BTreeMap::new();
+    for slot in evidence.lines.iter().flat_map(|line| &line.slots) {
+        if !admits(slot) {
+            continue;
+        }
+        let is_new = !by_place.contains_key(&(slot.subject, slot.offset));
+        let field = by_place.entry((slot.subject, slot.offset)).or_insert_with(|| FieldEvidence {
+            subject: slot.subject,
+            offset: slot.offset,
+            field: slot.field.clone(),
+            variable: slot.variable.clone(),
+            ..FieldEvidence::default()
+        });
+        if !is_new && field.variable != slot.variable {
+            field.variable = common_variable(&field.variable, &slot.variable);
+        }
+        field.size = field.size.max(slot.size);
+        field.lost += slot.lost;
+        for (thread, reads, writes) in slot.by_thread() {
+            match field.threads.iter_mut().find(|known| known.0 == thread) {
+                Some(known) => {
+                    known.1 += reads;
+                    known.2 += writes;
+                }
+                None => field.threads.push((thread, reads, writes)),
+            }
+        }
+        for used in &slot.uses {
+            match field.sites.iter_mut().find(|known| known.0 == used.site) {
+                Some(known) => {
+                    known.1 += used.reads;
+                    known.2 += used.writes;
+                }
+                None => field.sites.push((used.site, used.reads, used.writes)),
+            }
+        }
+    }
+    let mut all: Vec<FieldEvidence> = by_place.into_values().collect();
+    for field in &mut all {
+        field.threads.sort_unstable();
+        field.sites.sort_by_key(|(site, reads, writes)| (std::cmp::Reverse(reads + writes), *site));
+    }
+    all
+}
+
+/// The part of two variables' names that is the same: the name without its index.
+fn common_variable(one: &str, other: &str) -> String {
+    let name = |text: &str| text.split(['[', '.', '+']).next().unwrap_or_default().to_owned();
+    if name(one) == name(other) { name(one) } else { String::new() }
+}
+
+/// Returns whether only the runtime's own code accesses some fields, and nothing of the program's is known of them.
+fn is_runtimes(evidence: &Evidence, fields: &[FieldEvidence]) -> bool {
+    let is_own = |site: &usize| evidence.sites.get(*site).is_some_and(|site| !site.is_runtime);
+    !fields.iter().flat_map(|field| &field.sites).any(|(site, ..)| is_own(site))
+}
+
+/// Returns whether a subject can be named to a user.
+fn is_named(subject: Option<&Subject>) -> bool {
+    subject.is_some_and(|subject| subject.kind != SubjectKind::Unknown && !subject.name.is_empty())
+}
+
+/// Sums of the conflicts that a condition admits: cycles lost, transfers, lines.
+fn sum(sums: &Conflicts, mut admits: impl FnMut(&ConflictKey) -> bool) -> (f64, f64, BTreeSet<usize>) {
+    let mut total = (0.0, 0.0, BTreeSet::new());
+    for (_, sum) in sums.iter().filter(|(key, _)| admits(key)) {
+        total.0 += sum.lost;
+        total.1 += sum.transfers;
+        total.2.extend(sum.lines.iter().copied());
+    }
+    total
+}
+
+/// The subjects that have a relation.
+fn subjects_with(sums: &Conflicts, relation: Relation) -> BTreeSet<usize> {
+    sums.keys().filter(|key| key.relation == relation).map(|key| key.victim.0).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+use super::*;
+use crate::evidence::{
+    FieldUse, MemberInfo, SharedLine, Site, SlotUse, Subject, SubjectKind, TypeUse, Update,
+};
+use crate::predict::Effect;
+
+fn member(name: &str, offset: u64, size: u64) -> MemberInfo {
+    MemberInfo { name: name.into(), offset, size, align: size.min(8), is_fixed: false }
+}
+
+fn record(name: &str, size: u64, members: Vec<MemberInfo>) -> Subject {
+    Subject { kind: SubjectKind::Record, name: name.into(), size, align: 8, members, ..Subject::default() }
+}
+
+fn site(update: Update) -> Site {
+    Site { function: "receive".into(), update, atomic: update != Update::None, ..Site::default() }
+}
+
+/// A slot at an offset in an object: thread, reads, writes, by the site of an index.
+fn slot(base: u64, offset: u64, uses: &[(u32, u64, u64)], site: usize) -> Slot {
+    let uses = uses.iter().map(|(thread, reads, writes)| SlotUse {
+        thread: *thread,
+        site,
+        reads: *reads,
+        writes: *writes,
+    });
+    Slot { base, offset, size: 8, uses: uses.collect(), lost: 10_000, transfers: 500, ..Slot::default() }
+}
+
+fn evidence(subjects: Vec<Subject>, slots: Vec<Slot>) -> Evidence {
+    Evidence {
+        line_size: 64,
+        sites: vec![
+            site(Update::None),
+            site(Update::Add),
+            site(Update::AddReturning),
+            site(Update::Exchange),
+        ],
+        subjects,
+        lines: vec![SharedLine { address: 0x1000, slots }],
+        cycles: 100_000,
+        ..Evidence::default()
+    }
+}
+
+fn kinds(evidence: &Evidence) -> Vec<FindingKind> {
+    findings(evidence).iter().map(|finding| finding.kind).collect()
+}
+
+fn flow() -> Subject {
+    record(
+        "flow",
+        32,
+        vec![member("limit", 0, 8), member("next", 8, 8), member("in", 16, 8), member("out", 24, 8)],
+    )
+}
+
+#[test]
+fn a_word_that_several_threads_add_to_is_a_counter() {
+    let found = findings(&evidence(
+        vec![flow()],
+        vec![Slot { field: "in".into(), ..slot(0x1000, 16, &[(1, 900, 900), (2, 900, 900)], 1) }],
+    ));
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].kind, found[0].confidence), (FindingKind::ContendedCounter, Confidence::High));
+    let Proposal::Counter { names, .. } = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    assert_eq!(names, &["flow.in"]);
+    assert_ne!(found[0].map.map(0, 9, 0x1010), found[0].map.map(1, 9, 0x1010));
+}
+
+#[test]
+fn tickets_locks_and_reference_counts_are_no_counters() {
+    for site in [2, 3] {
+        let shared = slot(0x1000, 16, &[(1, 900, 900), (2, 900, 900)], site);
+        assert_eq!(kinds(&evidence(vec![flow()], vec![shared])), [], "site {site}");
+    }
+}
+
+#[test]
+fn a_word_that_others_wait_for_is_no_counter() {
+    let mut shared = slot(0x1000, 16, &[(1, 0, 900), (2, 0, 900)], 1);
+    shared.uses.push(SlotUse { thread: 2, site: 0, reads: 700, writes: 0 });
+    assert_eq!(kinds(&evidence(vec![flow()], vec![shared])), []);
+}
+
+#[test]
+fn fields_of_different_writers_go_to_lines_of_their_own() {
+    let slots = vec![
+        slot(0x1000, 0, &[(1, 500, 0), (2, 500, 0)], 0),
+        slot(0x1000, 16, &[(1, 900, 900)], 0),
+        slot(0x1000, 24, &[(2, 900, 900)], 0),
+    ];
+    let found = findings(&evidence(vec![flow()], slots));
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::FalseSharing]);
+    let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    let placed: Vec<_> = layout.members.iter().map(|member| (member.name.as_str(), member.offset)).collect();
+    assert_eq!(placed, [("limit", 0), ("next", 8), ("in", 64), ("out", 128)]);
+    assert_eq!((layout.sizes, layout.lines), ((32, 192), (1, 3)));
+    assert!(
+        found[0]
+            .check
+            .as_ref()
+            .is_some_and(|check| check.contains("[\"limit\", \"next\"], [\"in\"], [\"out\"]"))
+    );
+    let lines: Vec<u64> = [0x1000, 0x1010, 0x1018].map(|at| found[0].map.map(0, 0, at) / 64).to_vec();
+    assert!(lines[0] != lines[1] && lines[1] != lines[2] && lines[0] != lines[2], "{lines:?}");
+}
+
+#[test]
+fn fields_of_one_thread_in_each_object_stay_together() {
+    // thread 1 has the first object, thread 2 the second, on another line
+    let mut evidence = evidence(
+        vec![flow()],
+        vec![slot(0x1000, 16, &[(1, 900, 900)], 0), slot(0x1000, 24, &[(1, 900, 900)], 0)],
+    );
+    evidence.lines.push(SharedLine {
+        address: 0x1040,
+        slots: vec![slot(0x1040, 16, &[(2, 900, 900)], 0), slot(0x1040, 24, &[(2, 900, 900)], 0)],
+    });
+    assert_eq!(kinds(&evidence), []);
+}
+
+#[test]
+fn elements_of_different_threads_are_neighbours() {
+    let elements = (0..4).map(|at| slot(0x1000 + 16 * at, 0, &[(at as u32, 900, 900)], 0)).collect();
+    let stats = record("stats", 16, vec![member("received", 0, 8), member("dropped", 8, 8)]);
+    let found = findings(&evidence(vec![stats], elements));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].kind, FindingKind::SharedNeighbours);
+    assert_eq!(found[0].reader_lines, (1, 4), "the reader's price");
+    assert!(found[0].check.as_ref().is_some_and(|check| check.contains("per-cpu = true")));
+}
+
+#[test]
+fn variables_of_different_threads_are_strangers() {
+    let variable = |name: &str| Subject {
+        kind: SubjectKind::Variable,
+        name: name.into(),
+        size: 8,
+        ..Subject::default()
+    };
+    let mut slots = vec![slot(0x1000, 0, &[(1, 900, 900)], 0), slot(0x1008, 0, &[(2, 900, 900)], 0)];
+    slots[1].subject = 1;
+    let found = findings(&evidence(vec![variable("head"), variable("tail")], slots));
+    assert_eq!(found.len(), 1);
+    let Proposal::Apart { names, .. } = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    assert_eq!(names, &["head", "tail"]);
+}
+
+#[test]
+fn the_runtimes_own_lines_and_cheap_ones_are_left_out() {
+    let slots = || vec![slot(0x1000, 16, &[(1, 900, 900)], 0), slot(0x1000, 24, &[(2, 900, 900)], 0)];
+    let mut of_runtime = evidence(vec![flow()], slots());
+    of_runtime.sites[0].is_runtime = true;
+    assert_eq!(kinds(&of_runtime), []);
+    let mut cheap = evidence(vec![flow()], slots());
+    cheap.cycles = 1 << 40;
+    assert_eq!(kinds(&cheap), []);
+    let unknown = evidence(vec![Subject { kind: SubjectKind::Unknown, ..Subject::default() }], slots());
+    assert_eq!(kinds(&unknown), []);
+}
+
+#[test]
+fn a_hot_path_over_several_lines_gets_its_fields_together() {
+    let members =
+        vec![member("key", 0, 8), member("name", 8, 56), member("value", 64, 8), member("note", 72, 56)];
+    let of_field = |offset, field: &str| FieldUse {
+        offset,
+        size: 8,
+        field: field.into(),
+        accesses: 10_000,
+        cycles: 20_000,
+        misses: 5_000,
+        sites: vec![(0, 10_000)],
+    };
+    let used = TypeUse {
+        subject: 0,
+        fields: vec![of_field(0, "key"), of_field(64, "value")],
+        instructions: vec![(5, 0), (6, 64)],
+        objects: 4096,
+        first_object: 0x1000,
+        stride: 128,
+    };
+    let found = findings(&Evidence {
+        line_size: 64,
+        sites: vec![site(Update::None)],
+        subjects: vec![record("entry", 128, members)],
+        types: vec![used],
+        cycles: 100_000,
+        ..Evidence::default()
+    });
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].kind, found[0].reader_lines), (FindingKind::HotPathLines, (2, 1)));
+    assert_eq!(found[0].map.map(0, 6, 0x1000 + 64), 0x1000 + 8);
+}
+
+#[test]
+fn holes_matter_where_objects_lie_side_by_side() {
+    let members =
+        vec![member("open", 0, 1), member("price", 8, 8), member("side", 16, 1), member("size", 24, 8)];
+    let of_field = |offset| FieldUse {
+        offset,
+        size: 8,
+        accesses: 10_000,
+        cycles: 20_000,
+        misses: 5_000,
+        ..FieldUse::default()
+    };
+    let evidence = |stride| Evidence {
+        line_size: 64,
+        subjects: vec![record("order", 32, members.clone())],
+        types: vec![TypeUse {
+            fields: vec![of_field(0), of_field(8), of_field(16), of_field(24)],
+            objects: 4096,
+            stride,
+            ..TypeUse::default()
+        }],
+        cycles: 100_000,
+        ..Evidence::default()
+    };
+    let found = findings(&evidence(32));
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::Holes]);
+    let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    assert_eq!(layout.sizes, (32, 24));
+    assert_eq!(kinds(&evidence(48)), [], "objects that the allocator rounds up");
+}
+
+#[test]
+fn what_the_model_does_not_confirm_is_dropped() {
+    let elements = (0..4).map(|at| slot(0x1000 + 16 * at, 0, &[(at as u32, 900, 900)], 0)).collect();
+    let found = findings(&evidence(vec![record("stats", 16, vec![member("a", 0, 8)])], elements));
+    let finding = found.into_iter().next().expect("a finding");
+    let outlook = |low, median, high| {
+        let run = Effect { low, median, high };
+        Outlook { run, cores: run }
+    };
+    assert!(!finding.clone().judge(outlook(0.9, 1.0, 1.3), Confidence::High));
+    let mut unsure = finding.clone();
+    assert!(unsure.judge(outlook(0.95, 1.2, 1.3), Confidence::High));
+    assert_eq!(unsure.confidence, Confidence::Low);
+    let mut sure = finding;
+    assert!(sure.judge(outlook(1.1, 1.2, 1.3), Confidence::High));
+    assert_eq!(sure.confidence, Confidence::High);
+}

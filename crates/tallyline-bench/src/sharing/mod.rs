@@ -1,0 +1,286 @@
+//! `tallyline-bench sharing`: the speed-up of small programs whose false sharing is fixed by hand, beside the one that
+//! the model predicts from traces of both builds.
+//!
+//! Both builds run in turn, each start of a process a pair with the other's; the prediction is `tallyline
+//! sharing-check`'s. What is measured moves from start to start as much as what is predicted does from schedule to
+//! schedule, so that both are ranges: a prediction is good if its range overlaps the measured 10 to 90 %, and its
+//! median is within half as much again of the measured one.
+
+use crate::positive;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use tallyline_support::Machine;
+use tallyline_support::output::{Color, Output};
+
+/// The program of all cases.
+const SOURCE: &str = include_str!("cases.c");
+
+/// The cases: a name, and the rounds of a measured run.
+const CASES: [(&str, u64); 12] = [
+    ("bare increments", 60_000_000),
+    ("increments, 12 multiplications", 20_000_000),
+    ("increments, 50 multiplications", 6_000_000),
+    ("atomic additions", 20_000_000),
+    ("atomic additions, 12 multiplications", 10_000_000),
+    ("a reader beside a writer", 40_000_000),
+    ("statistics of two words", 30_000_000),
+    ("a chain through the word", 20_000_000),
+    ("stores alone", 40_000_000),
+    ("nothing shared", 30_000_000),
+    ("readers alone", 40_000_000),
+    ("increments, 400 multiplications", 1_000_000),
+];
+
+/// Rounds of a traced run.
+const TRACED: &str = "20000";
+
+/// The factor within which a prediction's median is good.
+const CLOSE: f64 = 1.5;
+
+/// Starts, and the output.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Number of pairs of process starts
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = 10)]
+    pairs: usize,
+
+    /// Only see that it works: two pairs of short runs; the figures mean little
+    #[arg(long)]
+    quick: bool,
+
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write to this file and not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  tallyline-bench sharing
+  tallyline-bench sharing --pairs 20 --json | jq '.cases[] | {name, measured, predicted}'
+
+Needs QEMU's user emulation (qemu-user), a C compiler and two CPUs.";
+
+/// A range with its middle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Range {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+/// A case's results.
+struct Case {
+    name: &'static str,
+    measured: Range,
+    predicted: Range,
+}
+
+impl Case {
+    fn overlaps(&self) -> bool {
+        self.predicted.low <= self.measured.high && self.measured.low <= self.predicted.high
+    }
+
+    fn is_close(&self) -> bool {
+        let ratio = self.predicted.median / self.measured.median;
+        (1.0 / CLOSE..=CLOSE).contains(&ratio)
+    }
+}
+
+/// Runs the benchmark.
+pub(crate) fn run(options: &Options, color: Color) -> Result<()> {
+    let output = Output::open(options.output.as_deref(), color)?;
+    let folder = std::env::temp_dir().join(format!("tallyline-bench-sharing-{}", std::process::id()));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot write to {}", folder.display()))?;
+    let cases = all(options, &folder);
+    let _ = fs::remove_dir_all(&folder);
+    let cases = cases?;
+    let machine = Machine::describe(crate::sides::c::COMPILER);
+    output
+        .write(|out| if options.json { as_json(&machine, &cases, out) } else { text(&machine, &cases, out) })
+}
+
+fn all(options: &Options, folder: &Path) -> Result<Vec<Case>> {
+    let tool = crate::tool()?;
+    let source = folder.join("cases.c");
+    fs::write(&source, SOURCE).with_context(|| format!("cannot write {}", source.display()))?;
+    let progress = crate::progress("sharing");
+    let mut cases = Vec::new();
+    for (at, (name, rounds)) in CASES.into_iter().enumerate() {
+        progress.show(at as u64, CASES.len() as u64);
+        let build = |kind: &str, more: &[&str]| -> Result<PathBuf> {
+            let program = folder.join(format!("case{}-{kind}", at + 1));
+            let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+            let mut command = Command::new(compiler);
+            command.args(["-O2", "-g", "-pthread", &format!("-DCASE={}", at + 1)]).args(more);
+            let status =
+                command.arg("-o").arg(&program).arg(&source).status().context("cannot run the C compiler")?;
+            if !status.success() {
+                bail!("the C compiler cannot build case {}", at + 1);
+            }
+            Ok(program)
+        };
+        let (naive, fixed) = (build("naive", &[])?, build("fixed", &["-DFIXED"])?);
+        let predicted = predict(&tool, &naive, &fixed)?;
+        let pairs = if options.quick { 2 } else { options.pairs };
+        let rounds = if options.quick { rounds / 100 } else { rounds };
+        cases.push(Case { name, measured: measure(&naive, &fixed, rounds, pairs)?, predicted });
+    }
+    Ok(cases)
+}
+
+/// Measures both builds in pairs.
+fn measure(naive: &Path, fixed: &Path, rounds: u64, pairs: usize) -> Result<Range> {
+    let time = |program: &Path| -> Result<f64> {
+        let started = Instant::now();
+        let status = Command::new(program).arg(rounds.to_string()).status();
+        let status = status.with_context(|| format!("cannot run {}", program.display()))?;
+        if !status.success() {
+            bail!("{} ended with {status}", program.display());
+        }
+        Ok(started.elapsed().as_secs_f64())
+    };
+    let mut ratios = Vec::new();
+    for pair in 0..pairs {
+        let (before, after) = if pair % 2 == 0 {
+            let before = time(naive)?;
+            (before, time(fixed)?)
+        } else {
+            let after = time(fixed)?;
+            (time(naive)?, after)
+        };
+        ratios.push(before / after);
+    }
+    ratios.sort_by(f64::total_cmp);
+    let at = |part: f64| ratios[((ratios.len() - 1) as f64 * part).round() as usize];
+    Ok(Range { low: at(0.1), median: at(0.5), high: at(0.9) })
+}
+
+/// Returns the tool's prediction.
+fn predict(tool: &Path, naive: &Path, fixed: &Path) -> Result<Range> {
+    let output = Command::new(tool)
+        .args(["sharing-check", "--format", "json", "--cores", "2", "--base"])
+        .arg(naive)
+        .arg("--head")
+        .arg(fixed)
+        .args(["--", TRACED])
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run {}", tool.display()))?;
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("{} sharing-check printed no JSON", tool.display()))?;
+    let number =
+        |name: &str| document["speed"][name].as_f64().with_context(|| format!("there is no speed.{name}"));
+    Ok(Range { low: number("low")?, median: number("median")?, high: number("high")? })
+}
+
+/// Returns Spearman's rank correlation of the medians.
+fn rank_correlation(cases: &[Case]) -> f64 {
+    let ranks = |value: fn(&Case) -> f64| -> Vec<f64> {
+        let below = |one: f64| {
+            let less = cases.iter().filter(|other| value(other) < one).count();
+            let same = cases.iter().filter(|other| value(other) == one).count();
+            less as f64 + (same as f64 - 1.0) / 2.0
+        };
+        cases.iter().map(|case| below(value(case))).collect()
+    };
+    let (one, other) = (ranks(|case| case.measured.median), ranks(|case| case.predicted.median));
+    let mean = (cases.len() as f64 - 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
+    let scale = (product(&one, &one) * product(&other, &other)).sqrt();
+    if scale > 0.0 { product(&one, &other) / scale } else { 0.0 }
+}
+
+/// Returns the number of cases whose prediction is good.
+fn good(cases: &[Case]) -> usize {
+    cases.iter().filter(|case| case.overlaps() && case.is_close()).count()
+}
+
+fn text(machine: &Machine, cases: &[Case], out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "{machine}\n")?;
+    writeln!(
+        out,
+        "{:<38} {:>22} {:>24}",
+        "speed-up by the fix", "measured (10 to 90 %)", "predicted (range)"
+    )?;
+    for case in cases {
+        let range = |range: Range| format!("{:.2} ({:.2} to {:.2})", range.median, range.low, range.high);
+        let verdict = match (case.overlaps(), case.is_close()) {
+            (true, true) => "",
+            (true, false) => "  far",
+            (false, true) => "  apart",
+            (false, false) => "  far, apart",
+        };
+        writeln!(
+            out,
+            "{:<38} {:>22} {:>24}{verdict}",
+            case.name,
+            range(case.measured),
+            range(case.predicted)
+        )?;
+    }
+    writeln!(
+        out,
+        "\n{} of {} predictions overlap and are within {CLOSE}×; rank correlation {:.2}",
+        good(cases),
+        cases.len(),
+        rank_correlation(cases)
+    )?;
+    Ok(())
+}
+
+fn as_json(machine: &Machine, cases: &[Case], out: &mut dyn Write) -> Result<()> {
+    let range = |range: Range| json!({"low": range.low, "median": range.median, "high": range.high});
+    let rows: Vec<Value> = cases
+        .iter()
+        .map(|case| {
+            json!({
+                "name": case.name,
+                "measured": range(case.measured),
+                "predicted": range(case.predicted),
+                "overlaps": case.overlaps(),
+                "close": case.is_close(),
+            })
+        })
+        .collect();
+    let document = json!({
+        "schema": 1,
+        "bench": "sharing",
+        "machine": machine.to_string(),
+        "cases": rows,
+        "good": good(cases),
+        "rank_correlation": rank_correlation(cases),
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(measured: f64, predicted: f64) -> Case {
+        let range = |median: f64| Range { low: median * 0.9, median, high: median * 1.1 };
+        Case { name: "", measured: range(measured), predicted: range(predicted) }
+    }
+
+    #[test]
+    fn predictions_are_good_where_ranges_meet() {
+        assert_eq!(good(&[case(2.0, 2.1), case(2.0, 4.0), case(1.0, 1.0)]), 2);
+    }
+
+    #[test]
+    fn ranks_are_correlated_whatever_the_values() {
+        assert_eq!(rank_correlation(&[case(1.0, 1.0), case(2.0, 9.0), case(8.0, 10.0)]), 1.0);
+        assert_eq!(rank_correlation(&[case(1.0, 10.0), case(2.0, 9.0), case(8.0, 1.0)]), -1.0);
+    }
+}

@@ -1,0 +1,97 @@
+//! Read-modify-writes of memory: which of them count, and which exchange.
+
+use super::image::{Image, Machine};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpKind};
+
+/// The longest two instructions of x86-64.
+const LONGEST: usize = 30;
+
+/// A read-modify-write of memory by one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryUpdate {
+    /// An addition or subtraction whose result is not used.
+    Add,
+    /// An addition whose old value goes into a register.
+    AddReturning,
+    /// An addition whose result decides the jump behind it, as of reference counts.
+    AddTested,
+    /// An exchange, a compare-and-exchange.
+    Exchange,
+    /// Another one: of bits.
+    Other,
+}
+
+/// Describes what an instruction does to the memory that it reads and writes, by its address in the file's own terms.
+/// None for another kind of instruction, for code that is not there, and for machines other than x86-64.
+pub fn memory_update_at(image: &Image, address: u64) -> Option<MemoryUpdate> {
+    if image.machine() != Machine::X86_64 {
+        return None;
+    }
+    let (region, bytes) = image.bytes(address, LONGEST)?;
+    region.code.then(|| memory_update(&bytes, address)).flatten()
+}
+
+/// Describes the first of some bytes' instructions.
+fn memory_update(bytes: &[u8], address: u64) -> Option<MemoryUpdate> {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let native = decoder.decode();
+    if native.is_invalid() || native.op_count() == 0 || native.op0_kind() != OpKind::Memory {
+        return None;
+    }
+    Some(match native.mnemonic() {
+        Mnemonic::Add | Mnemonic::Sub | Mnemonic::Inc | Mnemonic::Dec => {
+            match native.has_lock_prefix() && tests_flags(&mut decoder) {
+                true => MemoryUpdate::AddTested,
+                false => MemoryUpdate::Add,
+            }
+        }
+        Mnemonic::Xadd => MemoryUpdate::AddReturning,
+        Mnemonic::Xchg | Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b => {
+            MemoryUpdate::Exchange
+        }
+        Mnemonic::And | Mnemonic::Or | Mnemonic::Xor | Mnemonic::Btr | Mnemonic::Bts | Mnemonic::Btc => {
+            MemoryUpdate::Other
+        }
+        _ => return None,
+    })
+}
+
+/// Returns whether the next instruction uses the flags.
+fn tests_flags(decoder: &mut Decoder<'_>) -> bool {
+    if !decoder.can_decode() {
+        return false;
+    }
+    let next = decoder.decode();
+    let mut factory = InstructionInfoFactory::new();
+    let is_conditional = next.flow_control() == FlowControl::ConditionalBranch
+        || next.condition_code() != iced_x86::ConditionCode::None;
+    !next.is_invalid() && is_conditional && factory.info(&next).used_registers().len() < 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn additions_are_told_by_the_use_of_their_result() {
+        // lock addq $1,(%rdi); ret
+        assert_eq!(memory_update(&[0xf0, 0x48, 0x83, 0x07, 0x01, 0xc3], 0), Some(MemoryUpdate::Add));
+        // lock decl (%rdi); je +2
+        assert_eq!(memory_update(&[0xf0, 0xff, 0x0f, 0x74, 0x02], 0), Some(MemoryUpdate::AddTested));
+        // lock xadd %rax,(%rdi)
+        assert_eq!(memory_update(&[0xf0, 0x48, 0x0f, 0xc1, 0x07], 0), Some(MemoryUpdate::AddReturning));
+        // addq $1,8(%rdi); jne: a loop's counter that is not atomic
+        assert_eq!(memory_update(&[0x48, 0x83, 0x47, 0x08, 0x01, 0x75, 0xfe], 0), Some(MemoryUpdate::Add));
+    }
+
+    #[test]
+    fn exchanges_are_no_additions() {
+        // lock cmpxchg %rcx,(%rdi); xchg %eax,(%rdi)
+        assert_eq!(memory_update(&[0xf0, 0x48, 0x0f, 0xb1, 0x0f], 0), Some(MemoryUpdate::Exchange));
+        assert_eq!(memory_update(&[0x87, 0x07], 0), Some(MemoryUpdate::Exchange));
+        // mov %rax,(%rdi); add (%rdi),%rax
+        assert_eq!(memory_update(&[0x48, 0x89, 0x07], 0), None);
+        assert_eq!(memory_update(&[0x48, 0x03, 0x07], 0), None);
+        assert_eq!(memory_update(&[], 0), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! A replay by modelled time: the core whose time is the earliest comes next.
+//!
+//! There is no quantum: how often threads meet follows from what their instructions and misses take. The recorded
+//! order holds where the kernel took part, as in a replay by turns; a thread that waited goes on when the one that
+//! it waited for has come so far. Threads beyond the number of cores take turns of a time slice.
+
+use super::super::CoreModel;
+use super::{AtomicOrder, EventStream, ReplayStats, ReplayStep, SyncClass, SyncOrder, open_streams};
+use crate::format::Event;
+use crate::{ReadAt, Result, Trace};
+
+/// A model that knows the time.
+pub trait TimedModel: CoreModel {
+    /// Returns the time of a thread, of which `place` is the number in the order in which threads began.
+    fn time(&self, place: usize) -> u64;
+
+    /// Lets a thread do nothing before a time.
+    fn wait_until(&mut self, place: usize, time: u64);
+}
+
+/// The parameters of a replay by time; times are in the model's unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedOptions {
+    process: u32,
+    slice: u64,
+    wake: u64,
+    skew: u64,
+    limit: u64,
+    seed: u64,
+}
+
+impl TimedOptions {
+    /// Makes options for a process: threads of one core run for a slice each, a thread that is woken runs after
+    /// `wake`.
+    pub fn new(process: u32, slice: u64, wake: u64) -> Self {
+        Self { process, slice: slice.max(1), wake, skew: 0, limit: u64::MAX, seed: 0 }
+    }
+
+    /// Lets each thread begin up to a time later, as a seed has it.
+    pub fn with_skew(self, skew: u64, seed: u64) -> Self {
+        Self { skew, seed, ..self }
+    }
+
+    /// Ends each thread after so many accesses.
+    pub fn with_limit(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+/// The state of a core.
+struct Core {
+    threads: Vec<usize>,
+    current: usize,
+    // when the current thread's slice ends
+    slice_end: u64,
+    // all of its threads wait
+    idle: bool,
+    time: u64,
+}
+
+/// The result of one step of a thread.
+enum Step {
+    Ran,
+    Waits,
+    Ended,
+}
+
+/// Replays a process of a trace by the model's time.
+///
+/// # Errors
+/// [`Error::Sampled`](crate::Error::Sampled) where accesses are missing on purpose; damage; limits.
+pub fn replay_by_time<S: ReadAt + ?Sized, M: TimedModel>(
+    trace: &Trace<'_, S>,
+    machine: &mut M,
+    options: TimedOptions,
+) -> Result<ReplayStats> {
+    let mut streams = open_streams(trace, options.process, AtomicOrder::Free)?;
+    let cores = usize::from(machine.cores());
+    let core_of = |place: usize| (place % cores) as u16;
+    let mut course = ReplayStats {
+        threads: streams.iter().enumerate().map(|(place, stream)| (stream.thread, core_of(place))).collect(),
+        ..ReplayStats::default()
+    };
+    let mut seed = options.seed;
+    for place in 0..streams.len() {
+        machine.wait_until(place, splitmix(&mut seed) % options.skew.max(1));
+    }
+    let mut run = Schedule {
+        cores: (0..streams.len().min(cores))
+            .map(|core| Core {
+                threads: (core..streams.len()).step_by(cores).collect(),
+                current: 0,
+                slice_end: options.slice,
+                idle: false,
+                time: 0,
+            })
+            .collect(),
+        order: SyncOrder::new(&streams),
+        left: vec![options.limit; streams.len()],
+        options,
+        passed_at: 0,
+    };
+    loop {
+        let ready = |(_, core): &(usize, &Core)| !core.idle && !core.threads.is_empty();
+        let next = run.cores.iter().enumerate().filter(ready).min_by_key(|(_, core)| core.time);
+        if let Some((core, _)) = next {
+            run.run(core, &mut streams, machine, &mut course)?;
+        } else if run.cores.iter().all(|core| core.threads.is_empty()) {
+            return Ok(course);
+        } else {
+            // all wait for each other: the numbers of a damaged file
+            run.order.force();
+            run.cores.iter_mut().for_each(|core| core.idle = false);
+        }
+    }
+}
+
+/// The cores, and what threads wait for.
+struct Schedule {
+    cores: Vec<Core>,
+    order: SyncOrder,
+    // accesses that each thread may still do
+    left: Vec<u64>,
+    options: TimedOptions,
+    // the time at which a point was passed last
+    passed_at: u64,
+}
+
+impl Schedule {
+    /// Runs a core until another one's time is earlier.
+    fn run<S: ReadAt + ?Sized, M: TimedModel>(
+        &mut self,
+        core: usize,
+        streams: &mut [EventStream<'_, S>],
+        machine: &mut M,
+        course: &mut ReplayStats,
+    ) -> Result<()> {
+        let others = self
+            .cores
+            .iter()
+            .enumerate()
+            .filter(|(other, state)| *other != core && !state.idle && !state.threads.is_empty());
+        let until = others.map(|(_, state)| state.time).min().unwrap_or(u64::MAX);
+        let mut waiting = 0;
+        while self.cores[core].time <= until {
+            let state = &mut self.cores[core];
+            state.current %= state.threads.len().max(1);
+            let Some(place) = state.threads.get(state.current).copied() else { break };
+            let before = state.time;
+            if waiting > 0 || machine.time(place) < before {
+                machine.wait_until(place, before);
+            }
+            match self.step(core, place, &mut streams[place], machine, course)? {
+                Step::Ran => {
+                    waiting = 0;
+                    let state = &mut self.cores[core];
+                    state.time = machine.time(place).max(before);
+                    if state.threads.len() > 1 && state.time >= state.slice_end {
+                        state.current += 1;
+                        state.slice_end = state.time.saturating_add(self.options.slice);
+                    }
+                }
+                Step::Waits => {
+                    waiting += 1;
+                    let state = &mut self.cores[core];
+                    state.current += 1;
+                    if waiting >= state.threads.len() {
+                        state.idle = true;
+                        break;
+                    }
+                }
+                Step::Ended => {
+                    let state = &mut self.cores[core];
+                    state.threads.remove(state.current);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step<S: ReadAt + ?Sized, M: TimedModel>(
+        &mut self,
+        core: usize,
+        place: usize,
+        stream: &mut EventStream<'_, S>,
+        machine: &mut M,
+        course: &mut ReplayStats,
+    ) -> Result<Step> {
+        match stream.next {
+            None => return Ok(Step::Ended),
+            Some(Event::Access(access)) => {
+                // what is left out still passes its points
+                if let Some(left) = self.left[place].checked_sub(1) {
+                    self.left[place] = left;
+                    machine.access(core as u16, place, &access)?;
+                    course.accesses += 1;
+                }
+            }
+            Some(Event::Sync { kind, number, .. }) => {
+                let time = machine.time(place);
+                if stream.keeps(kind) {
+                    if !self.order.admits(kind, number) {
+                        stream.waits = true;
+                        return Ok(Step::Waits);
+                    }
+                    if std::mem::take(&mut stream.waits) {
+                        let woken = self.passed_at.saturating_add(self.options.wake);
+                        machine.wait_until(place, time.max(woken));
+                    }
+                    let mut run =
+                        ReplayStep { place, core: core as u16, order: &mut self.order, machine, course };
+                    stream.pass(kind, &mut run);
+                    course.ordered += 1;
+                    if SyncClass::of(kind).is_some() {
+                        self.passed_at = time;
+                        self.cores.iter_mut().for_each(|core| core.idle = false);
+                    }
+                }
+                course.atomics += u64::from(!kind.is_kernels());
+            }
+        }
+        stream.advance()?;
+        Ok(Step::Ran)
+    }
+}
+
+/// A generator of numbers of which any seed is good.
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use super::*;
+use crate::build::{Builder, ThreadBuilder};
+use crate::format::{Access, SyncPoint};
+
+/// Cores on which an access of an even instruction takes 10, of an odd one 100; notes who came when.
+#[derive(Default)]
+struct Clocks {
+    cores: u16,
+    times: Vec<u64>,
+    order: Vec<(usize, u64)>,
+}
+
+impl Clocks {
+    fn new(cores: u16) -> Self {
+        Self { cores, times: vec![0; 8], order: Vec::new() }
+    }
+}
+
+impl CoreModel for Clocks {
+    fn cores(&self) -> u16 {
+        self.cores
+    }
+
+    fn access(&mut self, _core: u16, place: usize, access: &Access) -> Result<()> {
+        self.order.push((place, self.times[place]));
+        self.times[place] += if access.instruction % 2 == 0 { 10 } else { 100 };
+        Ok(())
+    }
+}
+
+impl TimedModel for Clocks {
+    fn time(&self, place: usize) -> u64 {
+        self.times[place]
+    }
+
+    fn wait_until(&mut self, place: usize, time: u64) {
+        self.times[place] = self.times[place].max(time);
+    }
+}
+
+/// Threads of which the first does accesses of 10, the second of 100, and so on.
+fn threads(count: u32, accesses: u32) -> Vec<u8> {
+    let mut builder = Builder::new(1);
+    let first = builder.instructions(0x40_0000, count);
+    let starts: Vec<u64> = (0..count).map(|_| builder.number()).collect();
+    for (at, start) in starts.into_iter().enumerate() {
+        let mut thread = ThreadBuilder::new(7, 100 + at as u32);
+        thread.point(SyncPoint::Start, start);
+        for _ in 0..accesses {
+            thread.access(first + at as u64, 0x1000 * at as u64, 8, true, 1);
+        }
+        builder.thread(&mut thread);
+    }
+    builder.finish()
+}
+
+fn run(bytes: &[u8], cores: u16, options: TimedOptions) -> (ReplayStats, Clocks) {
+    let trace = Trace::open(bytes).expect("a trace");
+    let mut clocks = Clocks::new(cores);
+    let stats = replay_by_time(&trace, &mut clocks, options).expect("a replay");
+    (stats, clocks)
+}
+
+#[test]
+fn accesses_of_all_cores_come_in_the_order_of_time() {
+    let (stats, clocks) = run(&threads(2, 50), 2, TimedOptions::new(7, 1 << 20, 0));
+    assert_eq!(stats.accesses(), 100);
+    assert!(clocks.order.is_sorted_by_key(|(_, time)| *time), "{:?}", clocks.order);
+    assert_eq!(clocks.times[..2], [500, 5000]);
+}
+
+#[test]
+fn threads_of_one_core_do_not_run_at_once() {
+    let (_, clocks) = run(&threads(2, 50), 1, TimedOptions::new(7, 200, 0));
+    assert!(clocks.order.is_sorted_by_key(|(_, time)| *time), "{:?}", clocks.order);
+    assert_eq!(clocks.times[..2].iter().max(), Some(&5500));
+    let switches = clocks.order.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
+    assert!(switches > 4, "{switches}");
+}
+
+#[test]
+fn one_that_waited_goes_on_when_the_other_has_come_so_far() {
+    let mut builder = Builder::new(1);
+    let first = builder.instructions(0x40_0000, 2);
+    let (start, other_start) = (builder.number(), builder.number());
+    let (wake, waited) = (builder.number(), builder.number());
+    let mut reader = ThreadBuilder::new(7, 2);
+    reader.point(SyncPoint::Start, other_start);
+    reader.point(SyncPoint::Waited, waited);
+    reader.access(first, 0x1000, 8, false, 1);
+    builder.thread(&mut reader);
+    let mut writer = ThreadBuilder::new(7, 1);
+    writer.point(SyncPoint::Start, start);
+    for _ in 0..10 {
+        writer.access(first + 1, 0x1000, 8, true, 1);
+    }
+    writer.point(SyncPoint::Wake, wake);
+    builder.thread(&mut writer);
+    let (_, clocks) = run(&builder.finish(), 2, TimedOptions::new(7, 1 << 20, 30));
+    assert_eq!(clocks.order.last(), Some(&(1, 1030)), "{:?}", clocks.order);
+}
+
+#[test]
+fn a_seed_decides_when_threads_begin() {
+    let trace = threads(3, 10);
+    let with = |seed| run(&trace, 3, TimedOptions::new(7, 1 << 20, 0).with_skew(5000, seed)).1.order;
+    assert_eq!(with(1), with(1));
+    assert_ne!(with(1), with(2));
+}
+
+#[test]
+fn a_limit_ends_each_thread() {
+    let (stats, _) = run(&threads(2, 50), 2, TimedOptions::new(7, 1 << 20, 0).with_limit(20));
+    assert_eq!(stats.accesses(), 40);
+}

@@ -1,0 +1,162 @@
+//! Advice as JSON.
+//!
+//! ```json
+//! {"schema":1,"process":1,"machine":"x86_64","accesses":9,
+//!  "model":{"cores":2,"line":64,"transfer":[60,200],"schedules":6},
+//!  "cycles":900,"cycles_shared":300,"dropped":[],"notes":[],
+//!  "findings":[{"kind":"false-sharing","about":"…","subject":"flow","confidence":"high",
+//!    "effect":{"run":{"low":1.1,"median":1.2,"high":1.3},"cores":{…}},
+//!    "lost":100,"transfers":20,"lines":1,"reader_lines":[1,2],
+//!    "fields":[{"type":"flow","field":"packets","variable":"flows","offset":8,"size":8,"lost":90,
+//!      "threads":[{"thread":7,"name":"rx","reads":9,"writes":9}],
+//!      "sites":[{"function":"receive","file":"/src/flow.c","line":12,"atomic":true,"reads":9,"writes":9}]}],
+//!    "proposal":{"kind":"layout","type":"flow","file":"/src/flow.c","line":3,"align":64,"size":[64,128],"lines":[1,2],
+//!      "members":[{"name":"packets","offset":64,"size":8,"align":64,"group":1}],"groups":["…"]},
+//!    "check":"[[apart]]…"}]}
+//! ```
+//! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm. Other proposals are `{"kind":"counter","names":[…],"code":[…],"bytes_per_cpu":8,"bytes_of_handle":16}`,
+//! `{"kind":"apart","names":[…],"file","line","align","size":[16,64]}` and `{"kind":"embed","pointer","target"}`.
+//! Numbers in pairs are before and after; cycles are the model's.
+
+use super::Advice;
+use super::text::subject_name;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::io::Write;
+use tallyline_advice::evidence::Evidence;
+use tallyline_advice::{Effect, FieldEvidence, Finding, Proposal};
+
+pub(super) fn write(advice: &Advice, out: &mut dyn Write) -> Result<()> {
+    let (low, high) = advice.model.costs;
+    let findings: Vec<Value> =
+        advice.findings.iter().map(|finding| self::finding(&advice.evidence, finding)).collect();
+    let dropped: Vec<Value> =
+        advice.dropped.iter().map(|finding| self::finding(&advice.evidence, finding)).collect();
+    let document = json!({
+        "schema": 1,
+        "process": advice.process,
+        "machine": advice.machine,
+        "accesses": advice.accesses,
+        "model": {
+            "cores": advice.model.cores,
+            "line": advice.evidence.line_size,
+            "transfer": [low.transfer(), high.transfer()],
+            "schedules": advice.model.seeds,
+        },
+        "cycles": advice.evidence.cycles,
+        "cycles_shared": advice.evidence.cycles_shared,
+        "dropped": dropped,
+        "notes": advice.notes,
+        "findings": findings,
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+fn finding(evidence: &Evidence, finding: &Finding) -> Value {
+    json!({
+        "kind": finding.kind.id(),
+        "about": finding.kind.about(),
+        "subject": subject_name(evidence, finding),
+        "confidence": finding.confidence.id(),
+        "effect": {"run": effect(finding.outlook.run), "cores": effect(finding.outlook.cores)},
+        "lost": finding.lost,
+        "transfers": finding.transfers,
+        "lines": finding.lines,
+        "reader_lines": [finding.reader_lines.0, finding.reader_lines.1],
+        "fields": finding.fields.iter().map(|field| self::field(evidence, field)).collect::<Vec<_>>(),
+        "proposal": proposal(&finding.proposal),
+        "check": finding.check,
+    })
+}
+
+fn effect(effect: Effect) -> Value {
+    let round = |ratio: f64| (ratio * 1000.0).round() / 1000.0;
+    json!({"low": round(effect.low), "median": round(effect.median), "high": round(effect.high)})
+}
+
+fn field(evidence: &Evidence, field: &FieldEvidence) -> Value {
+    let name = |thread: u32| {
+        let known = evidence.threads.iter().find(|known| known.thread == thread);
+        known.map_or("", |known| known.name.as_str())
+    };
+    let threads: Vec<Value> = field
+        .threads
+        .iter()
+        .map(|(thread, reads, writes)| {
+            json!({"thread": thread, "name": name(*thread), "reads": reads, "writes": writes})
+        })
+        .collect();
+    let sites: Vec<Value> = field
+        .sites
+        .iter()
+        .filter_map(|(at, reads, writes)| {
+            let site = evidence.sites.get(*at)?;
+            Some(json!({
+                "function": site.function,
+                "file": site.file,
+                "line": site.line,
+                "atomic": site.atomic,
+                "reads": reads,
+                "writes": writes,
+            }))
+        })
+        .collect();
+    json!({
+        "type": evidence.subjects.get(field.subject).map_or("", |subject| &subject.name),
+        "field": field.field,
+        "variable": field.variable,
+        "offset": field.offset,
+        "size": field.size,
+        "lost": field.lost,
+        "threads": threads,
+        "sites": sites,
+    })
+}
+
+fn proposal(proposal: &Proposal) -> Value {
+    match proposal {
+        Proposal::Layout(layout) => {
+            let members: Vec<Value> = layout
+                .members
+                .iter()
+                .map(|member| {
+                    json!({
+                        "name": member.name,
+                        "offset": member.offset,
+                        "size": member.size,
+                        "align": member.align,
+                        "group": member.group,
+                    })
+                })
+                .collect();
+            json!({
+                "kind": "layout",
+                "type": layout.ty,
+                "file": layout.file,
+                "line": layout.line,
+                "align": layout.align,
+                "size": [layout.sizes.0, layout.sizes.1],
+                "lines": [layout.lines.0, layout.lines.1],
+                "members": members,
+                "groups": layout.groups,
+            })
+        }
+        Proposal::Apart { names, file, line, align, sizes } => json!({
+            "kind": "apart",
+            "names": names,
+            "file": file,
+            "line": line,
+            "align": align,
+            "size": [sizes.0, sizes.1],
+        }),
+        Proposal::Counter { names, code, bytes } => json!({
+            "kind": "counter",
+            "names": names,
+            "code": code,
+            "bytes_per_cpu": bytes.0,
+            "bytes_of_handle": bytes.1,
+        }),
+        Proposal::Embed { pointer, target } => json!({"kind": "embed", "pointer": pointer, "target": target}),
+    }
+}

@@ -1,0 +1,210 @@
+//! `tallyline advise`: what to change in a program's data, with evidence and the effect by a model.
+
+mod args;
+mod json;
+mod model;
+mod names;
+mod text;
+mod window;
+
+pub(crate) use args::{AdviseArgs, ModelArgs};
+pub(crate) use model::{ModelledTrace, evidence_of};
+
+use crate::record::{TracedCommand, trace_command};
+use anyhow::{Context, Result, anyhow};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tallyline_advice::evidence::Evidence;
+use tallyline_advice::{AddressMap, Finding, Model, predict, rules};
+use tallyline_support::output::{Color, Output};
+use tallyline_timing::Code;
+use tallyline_trace::Trace;
+use window::Window;
+
+/// The most proposals whose effect is predicted.
+const PREDICTED: usize = 8;
+
+/// Everything that is shown.
+pub(crate) struct Advice {
+    pub(crate) evidence: Evidence,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) model: Model,
+    pub(crate) process: u32,
+    pub(crate) machine: String,
+    pub(crate) accesses: u64,
+    /// Proposals that the model did not confirm.
+    pub(crate) dropped: Vec<Finding>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Does what the command line says.
+pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
+    let output = Output::open(args.output.as_deref(), color)?;
+    let folder = TemporaryFolder::new()?;
+    let path = match (&args.trace, &args.keep_trace) {
+        (Some(path), _) => path.clone(),
+        (None, Some(path)) => path.clone(),
+        (None, None) => folder.0.join("advise.trace"),
+    };
+    let window = match args.trace.is_none() && !args.whole {
+        true => window(args, &folder.0)?,
+        false => None,
+    };
+    let mut slowdown = None;
+    if args.trace.is_none() {
+        let file = folder.0.join("window");
+        window.as_ref().map(|(window, _)| window.write(&file)).transpose()?;
+        let traced = TracedCommand {
+            max_size: args.max_size,
+            window: window.as_ref().map(|_| file.as_path()),
+            seconds: args.seconds,
+            ..TracedCommand::new(&args.command, &path)
+        };
+        let started = Instant::now();
+        trace_command(&traced)?;
+        let plain = window.as_ref().map(|(_, seconds)| *seconds).filter(|seconds| *seconds > 0.0);
+        slowdown = plain.map(|plain| started.elapsed().as_secs_f64() / plain);
+    }
+    let mut advice = advise(args, &path)?;
+    if let Some((window, _)) = &window {
+        let (all, inside) = window.samples;
+        advice.notes.push(format!(
+            "only {} functions were traced, which {:.1} % of {all} samples of the clock fell on{}; --whole traces all",
+            window.len(),
+            100.0 * inside as f64 / all.max(1) as f64,
+            slowdown.map_or_else(String::new, |times| format!(", at {times:.1} times the run's time"))
+        ));
+    }
+    for warning in &advice.warnings {
+        eprintln!("tallyline: {warning}");
+    }
+    output.write(
+        |out| if args.json { json::write(&advice, out) } else { text::write(&advice, args.limit, out) },
+    )
+}
+
+/// Samples the command, and returns its hot functions with the seconds that it ran; none where it cannot be sampled.
+fn window(args: &AdviseArgs, folder: &Path) -> Result<Option<(Window, f64)>> {
+    let recording = folder.join("samples.data");
+    let started = Instant::now();
+    if let Err(error) = window::sample(&args.command, recording.clone(), args.seconds) {
+        eprintln!("tallyline: the command cannot be sampled ({error}): all of it is traced");
+        return Ok(None);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Window::of_recording(&recording)?.map(|window| (window, seconds)))
+}
+
+/// A folder for what the command needs, that goes with it.
+struct TemporaryFolder(PathBuf);
+
+impl TemporaryFolder {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("tallyline-advise-{}", std::process::id()));
+        fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Advises on a trace.
+fn advise(args: &AdviseArgs, path: &Path) -> Result<Advice> {
+    let name = path.display();
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    let trace = Trace::open(&file).with_context(|| name.to_string())?;
+    let ModelledTrace { model, process, code, evidence, first, mut warnings } =
+        model::evidence_of(&args.model, &trace).with_context(|| name.to_string())?;
+    let mut candidates = rules::findings(&evidence);
+    candidates.truncate(PREDICTED);
+    let mut findings = Vec::new();
+    let mut dropped = Vec::new();
+    if !candidates.is_empty() {
+        let mut before = vec![(first.end(), first.time())];
+        for seed in 1..model.seeds {
+            let run =
+                model.run(&trace, process, &code, None, seed).map_err(|why| anyhow!("{name}: {why}"))?;
+            before.push((run.end(), run.time()));
+        }
+        (findings, dropped) = confirm(&trace, process, &model, &code, candidates, before)
+            .map_err(|why| anyhow!("{name}: {why}"))?;
+    }
+    warnings.sort();
+    warnings.dedup();
+    let accesses = trace.threads().iter().filter(|thread| thread.process() == process);
+    Ok(Advice {
+        accesses: accesses.map(|thread| thread.accesses()).sum(),
+        machine: trace.header().machine().to_owned(),
+        evidence,
+        findings,
+        model,
+        process,
+        dropped,
+        notes: notes(&trace, process),
+        warnings,
+    })
+}
+
+/// Tells the candidates that the model confirms from the others. Each is predicted alone; the best is taken, and the
+/// rest is predicted again on top of those that were taken: what one cures, another does not have to.
+fn confirm(
+    trace: &Trace<'_, File>,
+    process: u32,
+    model: &Model,
+    code: &dyn Code,
+    mut candidates: Vec<Finding>,
+    mut before: Vec<(u64, u64)>,
+) -> Result<(Vec<Finding>, Vec<Finding>), String> {
+    let (mut findings, mut taken): (Vec<Finding>, Option<AddressMap>) = (Vec::new(), None);
+    let mut evident: Vec<_> = candidates.iter().map(|candidate| candidate.confidence).collect();
+    loop {
+        let mut best: Option<(usize, f64)> = None;
+        let mut confirmed = vec![false; candidates.len()];
+        for (at, candidate) in candidates.iter_mut().enumerate() {
+            let mut map = candidate.map.clone();
+            taken.iter().for_each(|taken| map.merge(taken));
+            let outlook = predict(model, trace, process, code, &map, &before)?;
+            confirmed[at] = candidate.judge(outlook, evident[at]);
+            let gain = outlook.run.median.max(outlook.cores.median);
+            if confirmed[at] && best.is_none_or(|(_, most)| gain > most) {
+                best = Some((at, gain));
+            }
+        }
+        let Some((at, _)) = best else { return Ok((findings, candidates)) };
+        let finding = candidates.remove(at);
+        evident.remove(at);
+        let mut map = finding.map.clone();
+        taken.iter().for_each(|taken| map.merge(taken));
+        findings.push(finding);
+        if candidates.is_empty() {
+            return Ok((findings, candidates));
+        }
+        before.clear();
+        for seed in 0..model.seeds {
+            let run = model.run(trace, process, code, Some(&map), seed)?;
+            before.push((run.end(), run.time()));
+        }
+        taken = Some(map);
+    }
+}
+
+/// Names the parts of the run that the trace leaves open.
+fn notes(trace: &Trace<'_, File>, process: u32) -> Vec<String> {
+    let mut notes = Vec::new();
+    match trace.ends().iter().find(|end| end.process() == process) {
+        Some(end) if end.full() => notes.push("the trace ended at its --max-size".to_owned()),
+        Some(_) => {}
+        None => notes.push("the program was killed: the last accesses of its threads are missing".to_owned()),
+    }
+    let untraced = trace.executed_programs().count();
+    if untraced > 0 {
+        notes.push(format!("{untraced} programs that it started ran untraced"));
+    }
+    notes
+}

@@ -1,0 +1,411 @@
+//! The names of a trace's instructions and data: functions, lines, types, fields, variables.
+
+use crate::profile::{Cache, open};
+use crate::replay::places::{is_runtime, part, under};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tallyline_advice::evidence::{MemberInfo, Site, Subject, SubjectKind, Update};
+use tallyline_advice::{Operand, Resolved, Resolver, VariablePart};
+use tallyline_debuginfo::abi::{Alignments, size_of};
+use tallyline_debuginfo::lookup::Definitions;
+use tallyline_debuginfo::model::{Language, MemberKind, Record, Type, TypeId, Types};
+use tallyline_debuginfo::{Request, Wanted};
+use tallyline_inference::cache::infer_cached;
+use tallyline_inference::code::{Access, MemoryUpdate, memory_update_at};
+use tallyline_inference::{AddressQuery, Debug, Outcome, TypeTable, Typed, field_path, infer_queries};
+use tallyline_perf_data::spaces::{Dso, DsoKind};
+use tallyline_report::programs::Program;
+use tallyline_report::{demangle, source_lines};
+use tallyline_trace::Trace;
+
+/// The largest record that stands for the one number in it, as an atomic integer's type does.
+const WRAPPER: u64 = 16;
+
+/// The maximum depth of nested arrays; the rest is left out.
+const DEPTH_LIMIT: usize = 8;
+
+/// Names of a process's files.
+pub(super) struct ProgramNames<'t> {
+    trace: &'t Trace<'t, File>,
+    process: u32,
+    symfs: Option<PathBuf>,
+    cache: Option<Cache>,
+    warnings: Vec<String>,
+    objects: Vec<Object>,
+}
+
+/// A mapped file, with what is known of its code.
+struct Object {
+    path: PathBuf,
+    program: Program,
+    table: Option<TypeTable>,
+    bias: u64,
+    // by type of the table: the subject; none for what is no record of its own
+    subjects: FxHashMap<TypeId, Option<usize>>,
+}
+
+impl<'t> ProgramNames<'t> {
+    pub(super) fn new(trace: &'t Trace<'t, File>, process: u32, symfs: Option<&Path>) -> Self {
+        Self {
+            trace,
+            process,
+            symfs: symfs.map(Path::to_path_buf),
+            cache: Cache::of_user(false),
+            warnings: Vec::new(),
+            objects: Vec::new(),
+        }
+    }
+
+    pub(super) fn into_warnings(self) -> Vec<String> {
+        self.warnings
+    }
+
+    fn open(&mut self, path: &str, found: &[(u32, u64, u64)], data: &[u64]) -> Option<Object> {
+        let path = under(self.symfs.as_deref(), path);
+        let dso = Dso::new(path.display().to_string(), DsoKind::File);
+        let program = match open(&path, &dso, self.symfs.as_deref()) {
+            Ok(program) => program,
+            Err(why) => {
+                self.warnings.push(format!("{}: {why}", path.display()));
+                return None;
+            }
+        };
+        let image = program.image();
+        let code = found.iter().filter_map(|(_, _, offset)| image.address_of(*offset)).collect();
+        let bias = found
+            .iter()
+            .find_map(|(_, address, offset)| Some(address.wrapping_sub(image.address_of(*offset)?)))
+            .unwrap_or(0);
+        let data = data.iter().map(|address| address.wrapping_sub(bias));
+        let data = data.filter(|address| program.symbols().data_at(*address).is_some()).collect();
+        let asked = &mut std::iter::once(AddressQuery { code, data });
+        let kept = self.cache.as_ref().and_then(|cache| cache.of_build(image.build_id()));
+        let table = program.debug().and_then(|debug| {
+            let (file, companions) = (Debug::File(debug.file()), debug.companions());
+            match kept {
+                Some(kept) => infer_cached(image, file, companions, asked, &kept).ok(),
+                None => infer_queries(image, file, companions, asked).ok(),
+            }
+        });
+        Some(Object { path, program, table, bias, subjects: FxHashMap::default() })
+    }
+}
+
+impl Resolver for ProgramNames<'_> {
+    fn resolve(&mut self, instructions: &[u32], addresses: &[u64]) -> Resolved {
+        let mut by_file: BTreeMap<String, Vec<(u32, u64, u64)>> = BTreeMap::new();
+        for index in instructions {
+            let Some(instruction) = self.trace.instructions().get(*index) else { continue };
+            if let Some((mapping, offset)) = self.trace.mapping_at(self.process, instruction.address()) {
+                by_file.entry(mapping.path().to_owned()).or_default().push((
+                    *index,
+                    instruction.address(),
+                    offset,
+                ));
+            }
+        }
+        let mut resolved = Resolved::default();
+        for (path, found) in by_file {
+            let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(mut object) = self.open(&path, &found, addresses) else { continue };
+            object.name_sites(self.trace, &found, is_runtime(&file), &mut resolved);
+            object.name_variables(addresses, &mut resolved);
+            object.declare(&mut resolved);
+            self.objects.push(object);
+        }
+        resolved
+    }
+
+    fn field(&self, subject: usize, offset: u64) -> String {
+        let of_object = |object: &Object| {
+            let types = object.table.as_ref()?.types();
+            let (ty, _) = object.subjects.iter().find(|(_, known)| **known == Some(subject))?;
+            let typed = Typed::at(*ty, u32::try_from(offset).ok()?, 0, Access::Read);
+            Some(plain_path(&field_path(types, &typed)))
+        };
+        self.objects.iter().find_map(of_object).unwrap_or_default()
+    }
+}
+
+impl Object {
+    fn name_sites(
+        &mut self,
+        trace: &Trace<'_, File>,
+        found: &[(u32, u64, u64)],
+        is_runtime: bool,
+        into: &mut Resolved,
+    ) {
+        let image = self.program.image();
+        let linked: Vec<(u32, u64)> = found
+            .iter()
+            .filter_map(|(index, _, offset)| Some((*index, image.address_of(*offset)?)))
+            .collect();
+        let addresses: Vec<u64> = linked.iter().map(|(_, address)| *address).collect();
+        let lines = source_lines(&self.program, &addresses);
+        for (index, address) in linked {
+            let symbol = self.program.symbols().function_at(address);
+            let (file, line) = lines.get(&address).cloned().unwrap_or_default();
+            let outcome = self.table.as_ref().and_then(|table| table.outcome(address));
+            // of a file with debug information, what has none is the runtime's
+            let is_foreign = self.table.is_some() && outcome.is_none();
+            into.sites.insert(
+                index,
+                Site {
+                    instruction: index,
+                    function: symbol.map_or_else(
+                        || format!("{address:#x}"),
+                        |symbol| demangle(&symbol.name().to_string()).into_owned(),
+                    ),
+                    file,
+                    line,
+                    update: memory_update_at(self.program.image(), address).map_or(Update::None, update),
+                    atomic: trace.instructions().get(index).is_some_and(|found| found.atomic()),
+                    is_runtime: is_runtime || is_foreign,
+                },
+            );
+            if let Some(Outcome::Typed(typed)) = outcome
+                && typed.or().is_none()
+                && let Some(operand) = self.operand(&typed, into)
+            {
+                into.operands.insert(index, operand);
+            }
+        }
+    }
+
+    fn operand(&mut self, typed: &Typed, into: &mut Resolved) -> Option<Operand> {
+        let types = self.table.as_ref()?.types();
+        let (ty, inside) = own_type(types, typed.ty(), u64::from(typed.offset()));
+        let moved = Typed::at(ty, u32::try_from(inside).ok()?, typed.size(), typed.access());
+        let field = match ty == typed.ty() {
+            true => field_path(types, typed),
+            false => field_path(types, &moved),
+        };
+        let subject = self.record_subject(ty, into)?;
+        Some(Operand { subject, offset: inside, field: plain_path(&field) })
+    }
+
+    /// Returns the subject of a record's type; none for numbers, and for what stands for one number.
+    fn record_subject(&mut self, ty: TypeId, into: &mut Resolved) -> Option<usize> {
+        let types = self.table.as_ref()?.types();
+        let id = types.strip(ty);
+        if let Some(known) = self.subjects.get(&id) {
+            return *known;
+        }
+        let subject =
+            types.as_record(id).and_then(|(_, record)| describe(types, id, record)).map(|subject| {
+                let same = |known: &Subject| {
+                    known.kind == SubjectKind::Record
+                        && known.name == subject.name
+                        && known.size == subject.size
+                };
+                into.subjects.iter().position(same).unwrap_or_else(|| {
+                    into.subjects.push(subject);
+                    into.subjects.len() - 1
+                })
+            });
+        self.subjects.insert(id, subject);
+        subject
+    }
+
+    fn name_variables(&mut self, addresses: &[u64], into: &mut Resolved) {
+        for address in addresses {
+            let linked = address.wrapping_sub(self.bias);
+            let Some(symbol) = self.program.symbols().data_at(linked) else { continue };
+            let (name, start) = (demangle(&symbol.name().to_string()).into_owned(), symbol.address());
+            if self.program.image().is_code(linked) {
+                continue;
+            }
+            let found = self.variable(&name, start, linked, into);
+            into.variables
+                .insert(*address, VariablePart { base: found.base.wrapping_add(self.bias), ..found });
+        }
+    }
+
+    /// Describes the variable at an address, both as the linker has them.
+    fn variable(&mut self, name: &str, start: u64, address: u64, into: &mut Resolved) -> VariablePart {
+        let known = self.table.as_ref().and_then(|table| table.variable_at(address));
+        let Some((ty, offset)) = known else {
+            let subject = variable_subject(name, 0, into);
+            return VariablePart { subject, base: start, field: String::new(), variable: name.to_owned() };
+        };
+        let (mut element, mut inside, mut size) = (ty, u64::from(offset), 0);
+        if let Some(table) = &self.table {
+            let types = table.types();
+            for _ in 0..DEPTH_LIMIT {
+                let Type::Array(array) = types.get(types.strip(element)) else { break };
+                element = types.array(array).of;
+                let of_element = size_of(types, element);
+                if of_element == 0 {
+                    break;
+                }
+                inside %= of_element;
+            }
+            (element, inside) = own_type(types, element, inside);
+            size = size_of(types, element);
+        }
+        let text = |object: &Object| {
+            let types = object.table.as_ref().map(TypeTable::types)?;
+            let field = field_path(types, &Typed::at(element, u32::try_from(inside).ok()?, 0, Access::Read));
+            Some((plain_path(&format!("{name}{}", part(types, ty, offset.into()))), plain_path(&field)))
+        };
+        let (variable, field) = text(self).unwrap_or_else(|| (name.to_owned(), String::new()));
+        let subject =
+            self.record_subject(element, into).unwrap_or_else(|| variable_subject(name, size, into));
+        VariablePart { subject, base: address - inside, field, variable }
+    }
+
+    /// Adds where types are declared, which the types of operands do not say.
+    fn declare(&self, into: &mut Resolved) {
+        let ours = self.subjects.values().flatten();
+        let mut wanted: Vec<usize> = ours.copied().filter(|at| into.subjects[*at].file.is_empty()).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let names: Vec<String> = wanted.iter().map(|at| into.subjects[*at].name.clone()).collect();
+        if names.is_empty() {
+            return;
+        }
+        let request = Request {
+            wanted: Wanted::named(names.iter().map(String::as_str)),
+            inner: true,
+            positions: true,
+            ..Request::default()
+        };
+        let file = self.program.debug().map(|_| self.path.as_path());
+        let Some(types) = file.and_then(|file| crate::layout::source::read(file, &request, None).ok()) else {
+            return;
+        };
+        let mut definitions = Definitions::new(&types);
+        let mut alignments = Alignments::new(&types);
+        for at in wanted {
+            let subject = &mut into.subjects[at];
+            let of_size = |id: &TypeId| {
+                types.as_record(types.strip(*id)).is_some_and(|(_, record)| record.size == subject.size)
+            };
+            let Some(id) = definitions.called(subject.name.as_bytes()).into_iter().find(of_size) else {
+                continue;
+            };
+            let Some((record_id, record)) = types.as_record(types.strip(id)) else { continue };
+            subject.file = String::from_utf8_lossy(types.name(record.declared_at.file)).into_owned();
+            subject.line = u64::from(record.declared_at.line);
+            subject.align = record.align.max(alignments.of_record(&types, record_id));
+            let members = members(&types, record, &mut alignments);
+            if members.len() == subject.members.len() {
+                subject.members = members;
+            }
+        }
+    }
+}
+
+/// Members of library types that hold the one value in them.
+const WRAPPERS: [&str; 9] = [
+    ".v.value",
+    ".value.value",
+    ".v",
+    "._M_i",
+    "._M_base._M_i",
+    ".__a_",
+    ".__a_.__a_value",
+    ".value",
+    ".__data",
+];
+
+/// Returns a path without the members of library types that hold the one value in them, as of atomic integers.
+fn plain_path(path: &str) -> String {
+    let suffixes = WRAPPERS.iter().filter_map(|suffix| path.strip_suffix(suffix));
+    suffixes.min_by_key(|rest| rest.len()).filter(|rest| !rest.is_empty()).unwrap_or(path).to_owned()
+}
+
+/// Returns the program's own type at an offset in one of a library's, as in `ArcInner<Server>`, and the offset in it.
+fn own_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
+    let (mut ty, mut offset) = (ty, offset);
+    for _ in 0..DEPTH_LIMIT {
+        let Some((_, record)) = types.as_record(types.strip(ty)) else { break };
+        let path = types.name(record.path);
+        let is_librarys = [&b"alloc::"[..], b"core::", b"std::"].iter().any(|start| path.starts_with(start))
+            || [&b"alloc"[..], b"core", b"std"].contains(&path);
+        let holds = |member: &&tallyline_debuginfo::model::Member| {
+            let is_record =
+                types.as_record(types.strip(member.ty)).is_some_and(|(_, inner)| inner.size > WRAPPER);
+            is_record && (member.offset..member.offset + member.size.max(1)).contains(&offset)
+        };
+        let Some(member) = types.members(record).iter().find(holds).filter(|_| is_librarys) else { break };
+        offset -= member.offset;
+        ty = member.ty;
+    }
+    (ty, offset)
+}
+
+fn variable_subject(name: &str, size: u64, into: &mut Resolved) -> usize {
+    let same = |known: &Subject| known.kind == SubjectKind::Variable && known.name == name;
+    into.subjects.iter().position(same).unwrap_or_else(|| {
+        into.subjects.push(Subject {
+            kind: SubjectKind::Variable,
+            name: name.to_owned(),
+            size,
+            align: size.clamp(1, 8),
+            ..Subject::default()
+        });
+        into.subjects.len() - 1
+    })
+}
+
+fn update(update: MemoryUpdate) -> Update {
+    match update {
+        MemoryUpdate::Add => Update::Add,
+        MemoryUpdate::AddReturning => Update::AddReturning,
+        MemoryUpdate::AddTested => Update::AddTested,
+        MemoryUpdate::Exchange => Update::Exchange,
+        MemoryUpdate::Other => Update::Other,
+    }
+}
+
+/// Describes a record; none where it only stands for the number in it, as `AtomicU64` and `std::atomic<long>` do.
+fn describe(types: &Types, id: TypeId, record: &Record) -> Option<Subject> {
+    let mut alignments = Alignments::new(types);
+    let members = members(types, record, &mut alignments);
+    let name = String::from_utf8_lossy(&types.qualified_name(id)).into_owned();
+    if record.size <= WRAPPER && members.len() <= 1 || name.is_empty() {
+        return None;
+    }
+    Some(Subject {
+        kind: SubjectKind::Record,
+        name,
+        size: record.size,
+        align: record.align.max(1),
+        members,
+        language: language(record.language).to_owned(),
+        ..Subject::default()
+    })
+}
+
+fn language(language: Language) -> &'static str {
+    match language {
+        language if language.is_rust() => "Rust",
+        language if language.is_cpp() => "C++",
+        language if language.is_c() => "C",
+        _ => "",
+    }
+}
+
+fn members(types: &Types, record: &Record, alignments: &mut Alignments) -> Vec<MemberInfo> {
+    let mut all: Vec<MemberInfo> = types
+        .members(record)
+        .iter()
+        .filter(|member| member.kind != MemberKind::Static)
+        .map(|member| MemberInfo {
+            name: String::from_utf8_lossy(types.name(member.name)).into_owned(),
+            offset: member.offset,
+            size: member.size,
+            align: member.align.max(alignments.of(types, member.ty)),
+            is_fixed: member.kind != MemberKind::Data
+                || member.bitfield.is_some()
+                || member.artificial
+                || member.size == 0
+                || !member.name.is_some(),
+        })
+        .collect();
+    all.sort_by_key(|member| member.offset);
+    all
+}

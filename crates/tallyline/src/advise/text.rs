@@ -1,0 +1,253 @@
+//! Advice as text.
+
+use super::Advice;
+use anyhow::Result;
+use std::io::Write;
+use tallyline_advice::evidence::{Evidence, Site, Subject, SubjectKind};
+use tallyline_advice::{FieldEvidence, Finding, LayoutProposal, Proposal};
+use tallyline_support::output::printable;
+
+/// Fields of a finding that are shown; the JSON has all.
+const FIELDS: usize = 8;
+
+/// Places in the code of a field that are shown.
+const SITES: usize = 2;
+
+/// Threads of a field that are shown.
+const THREADS: usize = 6;
+
+pub(super) fn write(advice: &Advice, limit: usize, out: &mut dyn Write) -> Result<()> {
+    head(advice, out)?;
+    if advice.findings.is_empty() {
+        writeln!(out, "Nothing to advise.")?;
+    }
+    for (number, finding) in advice.findings.iter().take(limit).enumerate() {
+        one(advice, number + 1, finding, out)?;
+    }
+    let more = advice.findings.len().saturating_sub(limit);
+    if more > 0 {
+        writeln!(out, "… and {more} more; --limit and --json show them")?;
+    }
+    for finding in &advice.dropped {
+        let name = subject_name(&advice.evidence, finding);
+        writeln!(
+            out,
+            "Not advised: {}: {}: {:.2}× the speed by the model",
+            finding.kind.id(),
+            printable(name.as_bytes()),
+            finding.outlook.run.median
+        )?;
+    }
+    for note in &advice.notes {
+        writeln!(out, "Left open: {note}")?;
+    }
+    Ok(())
+}
+
+fn head(advice: &Advice, out: &mut dyn Write) -> Result<()> {
+    let evidence = &advice.evidence;
+    let (low, high) = advice.model.costs;
+    writeln!(
+        out,
+        "# A model, not a measurement: {} cores, a line from another core takes {} to {} cycles, {} schedules",
+        advice.model.cores,
+        low.transfer(),
+        high.transfer(),
+        advice.model.seeds
+    )?;
+    writeln!(
+        out,
+        "# process {} on {}: {} accesses of {} threads; {:.1} % of the cores' time waits for lines of others\n",
+        advice.process,
+        printable(advice.machine.as_bytes()),
+        advice.accesses,
+        evidence.threads.len(),
+        100.0 * evidence.cycles_shared as f64 / evidence.cycles.max(1) as f64
+    )?;
+    Ok(())
+}
+
+/// Returns the name of what a finding is about.
+pub(super) fn subject_name(evidence: &Evidence, finding: &Finding) -> String {
+    match &finding.proposal {
+        Proposal::Counter { names, .. } | Proposal::Apart { names, .. } => names.join(", "),
+        Proposal::Layout(layout) => layout.ty.clone(),
+        _ => evidence.subjects.get(finding.subject).map_or_else(String::new, |subject| subject.name.clone()),
+    }
+}
+
+fn one(advice: &Advice, number: usize, finding: &Finding, out: &mut dyn Write) -> Result<()> {
+    let evidence = &advice.evidence;
+    let name = subject_name(evidence, finding);
+    writeln!(
+        out,
+        "{number}. {}: {}: {}",
+        finding.kind.id(),
+        printable(name.as_bytes()),
+        finding.kind.about()
+    )?;
+    let (run, cores) = (finding.outlook.run, finding.outlook.cores);
+    writeln!(
+        out,
+        "   effect    {:.2}× the speed ({:.2} to {:.2}){}, by the model; {:.2}× less time of all cores; confidence {}",
+        run.median,
+        run.low,
+        run.high,
+        if number > 1 { " with the ones above done" } else { "" },
+        cores.median,
+        finding.confidence.id()
+    )?;
+    let cost = 100.0 * finding.lost as f64 / evidence.cycles.max(1) as f64;
+    writeln!(
+        out,
+        "   evidence  {cost:.1} % of the cores' time, {} lines from other cores, on {} cache lines",
+        finding.transfers, finding.lines
+    )?;
+    let mut shown: Vec<&FieldEvidence> = finding.fields.iter().collect();
+    shown.sort_by_key(|field| std::cmp::Reverse((field.lost, field.reads() + field.writes())));
+    for field in shown.iter().take(FIELDS) {
+        self::field(evidence, field, out)?;
+    }
+    if shown.len() > FIELDS {
+        writeln!(out, "             … and {} more fields", shown.len() - FIELDS)?;
+    }
+    proposal(evidence, finding, out)?;
+    let (before, after) = finding.reader_lines;
+    if before != after {
+        writeln!(out, "   readers   one that reads all of it touches {after} cache lines, {before} now")?;
+    }
+    match &finding.check {
+        Some(check) => {
+            writeln!(out, "   check     in layout.toml, for tallyline check:")?;
+            check
+                .lines()
+                .try_for_each(|line| writeln!(out, "             {}", printable(line.as_bytes())))?;
+        }
+        None => writeln!(out, "   check     tallyline sharing-check: the line must not come back")?,
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn field(evidence: &Evidence, field: &FieldEvidence, out: &mut dyn Write) -> Result<()> {
+    let subject = evidence.subjects.get(field.subject);
+    let name = field_name(subject, field);
+    let threads: Vec<String> = field
+        .threads
+        .iter()
+        .take(THREADS)
+        .map(|(thread, reads, writes)| format!("{}: {reads} r {writes} w", thread_name(evidence, *thread)))
+        .collect();
+    let more = field.threads.len().saturating_sub(THREADS);
+    let more = if more > 0 { format!(", {more} more") } else { String::new() };
+    writeln!(out, "             {} {}{more}", printable(name.as_bytes()), threads.join(", "))?;
+    for (site, reads, writes) in field.sites.iter().take(SITES) {
+        let Some(site) = evidence.sites.get(*site) else { continue };
+        let kind = if site.atomic { ", atomic" } else { "" };
+        writeln!(
+            out,
+            "               {} {}  {reads} r {writes} w{kind}",
+            printable(site.function.as_bytes()),
+            place(site)
+        )?;
+    }
+    Ok(())
+}
+
+fn field_name(subject: Option<&Subject>, field: &FieldEvidence) -> String {
+    let ty = subject.map_or("", |subject| &subject.name);
+    let is_variable = subject.is_some_and(|subject| subject.kind == SubjectKind::Variable);
+    let own = match (is_variable, field.field.is_empty()) {
+        (true, _) if !field.variable.is_empty() => return field.variable.clone(),
+        (true, _) | (false, true) => format!("{ty}+{:#x}", field.offset),
+        (false, false) => format!("{ty}.{}", field.field),
+    };
+    if field.variable.is_empty() { own } else { format!("{own} ({})", field.variable) }
+}
+
+fn thread_name(evidence: &Evidence, thread: u32) -> String {
+    let known = evidence.threads.iter().find(|known| known.thread == thread && !known.name.is_empty());
+    known.map_or_else(|| thread.to_string(), |known| format!("{} {thread}", printable(known.name.as_bytes())))
+}
+
+fn place(site: &Site) -> String {
+    let file = site.file.rsplit('/').next().unwrap_or_default();
+    if site.line == 0 { String::new() } else { format!("{}:{}", printable(file.as_bytes()), site.line) }
+}
+
+fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Result<()> {
+    match &finding.proposal {
+        Proposal::Counter { names, code, bytes } => {
+            writeln!(
+                out,
+                "   proposal  make {} {} of statctr, with a word for each CPU that counts ({} bytes a CPU, {} for the \
+                 handle):",
+                printable(names.join(", ").as_bytes()),
+                if names.len() == 1 { "a counter" } else { "counters" },
+                bytes.0,
+                bytes.1
+            )?;
+            code.iter().try_for_each(|line| writeln!(out, "             {line}"))?;
+        }
+        Proposal::Apart { names, file, line, align, sizes } => {
+            let place = if file.is_empty() { String::new() } else { format!(" at {file}:{line}") };
+            writeln!(
+                out,
+                "   proposal  align {}{place} to {align} bytes: {} instead of {} bytes each",
+                names.join(", "),
+                sizes.1,
+                sizes.0
+            )?;
+            let language = evidence.subjects.get(finding.subject).map_or("", |subject| &subject.language);
+            writeln!(out, "             {}", alignment(language, *align))?;
+        }
+        Proposal::Layout(layout) => self::layout(layout, out)?,
+        Proposal::Embed { pointer, target } => {
+            writeln!(
+                out,
+                "   proposal  keep a copy of {target} beside {pointer}, or the object in its place"
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn alignment(language: &str, align: u64) -> String {
+    match language {
+        "Rust" => format!("#[repr(align({align}))]"),
+        "C++" => format!("alignas({align})"),
+        _ => format!("_Alignas({align}), or __attribute__((aligned({align})))"),
+    }
+}
+
+fn layout(layout: &LayoutProposal, out: &mut dyn Write) -> Result<()> {
+    let place =
+        if layout.file.is_empty() { String::new() } else { format!(" at {}:{}", layout.file, layout.line) };
+    writeln!(
+        out,
+        "   proposal  reorder {}{}: {} bytes and {} cache lines, {} and {} now",
+        printable(layout.ty.as_bytes()),
+        printable(place.as_bytes()),
+        layout.sizes.1,
+        layout.lines.1,
+        layout.sizes.0,
+        layout.lines.0
+    )?;
+    let mut group = usize::MAX;
+    for member in &layout.members {
+        if member.group != group {
+            group = member.group;
+            let purpose = layout.groups.get(group).map_or("", String::as_str);
+            writeln!(out, "             /* {} */", printable(purpose.as_bytes()))?;
+        }
+        let align = member.align.map_or_else(String::new, |align| format!("  aligned to {align}"));
+        writeln!(
+            out,
+            "             {:>6} {:>5}  {}{align}",
+            member.offset,
+            member.size,
+            printable(member.name.as_bytes())
+        )?;
+    }
+    Ok(())
+}

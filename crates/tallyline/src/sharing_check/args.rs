@@ -1,0 +1,69 @@
+//! The command line of `tallyline sharing-check`.
+
+use crate::advise::ModelArgs;
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Compare two builds by the cache lines that their threads take from each other
+///
+/// Both are traced under QEMU with the same arguments and replayed on the same modelled cores and schedules. A line is
+/// known by the fields on it, so that it is the same line wherever it lies. A model, not a measurement.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SharingCheckArgs {
+    /// The build to compare with: a program, or a trace that tallyline record --trace made
+    #[arg(long, value_name = "OLD")]
+    pub(super) base: PathBuf,
+
+    /// The build to check
+    #[arg(long, value_name = "NEW")]
+    pub(super) head: PathBuf,
+
+    /// The growth of a line's cost that fails the check, in percent of the cores' time
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    pub(super) threshold: f64,
+
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(super) format: Format,
+
+    /// Ask each build to end after so many seconds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) seconds: Option<u64>,
+
+    /// Stop tracing when a trace has this size: a number with K, M or G
+    #[arg(long, value_name = "SIZE", value_parser = tallyline_support::parse_size, default_value = "1G")]
+    pub(super) max_size: u64,
+
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+
+    /// Write to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+
+    /// The builds' arguments
+    #[arg(value_name = "ARGUMENT", last = true)]
+    pub(super) words: Vec<OsString>,
+}
+
+/// An output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// For a comment on a pull request
+    Markdown,
+    /// For code scanning
+    Sarif,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tallyline sharing-check --base ./server.old --head ./server -- --selftest
+  tallyline sharing-check --base main.trace --head ./server --format markdown -- --selftest
+
+Exit status: 0 if no line costs more than before by the threshold, 1 if one does, 2 for an error.";
