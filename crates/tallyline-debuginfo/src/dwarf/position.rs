@@ -1,7 +1,7 @@
 //! The origins of types: the unit, and the file and line of a declaration.
 
 use super::Slice;
-use super::units::Units;
+use super::units::{Context, Units};
 use crate::error::Result;
 use crate::model::NameId;
 use gimli::{AttributeValue, DebugLineOffset, LineProgramHeader, constants};
@@ -18,22 +18,20 @@ pub(super) struct PositionAttributes<'a> {
 
 impl<'a> Units<'a> {
     /// Reads what a unit says about itself.
-    pub(super) fn about(&self, index: usize) -> Result<PositionAttributes<'a>> {
-        let context = self.context(index)?;
+    pub(super) fn about(&self, index: usize, context: &Context) -> Result<PositionAttributes<'a>> {
         let mut about = PositionAttributes { language: context.language, ..PositionAttributes::default() };
-        let root = self.root(index, &context)?;
-        about.name = root.string(self, index, &context, constants::DW_AT_name);
-        about.folder = root.string(self, index, &context, constants::DW_AT_comp_dir);
+        let root = self.root(index, context)?;
+        about.name = root.string(self, index, context, constants::DW_AT_name);
+        about.folder = root.string(self, index, context, constants::DW_AT_comp_dir);
         let lines = root.number(constants::DW_AT_stmt_list).and_then(|offset| usize::try_from(offset).ok());
         about.lines = lines.map(DebugLineOffset);
         Ok(about)
     }
 
-    /// Returns the table of files of a unit; `None` where it is missing or damaged: types are shown without.
-    pub(super) fn files(&self, index: usize) -> Result<Option<Files<'a>>> {
-        // what was split off numbers files as the table does that stayed behind
-        let index = self.skeleton_of(index);
-        let about = self.about(index)?;
+    /// Returns the table of files of a unit, not a split one, whose skeleton has it; `None` where it is missing or damaged:
+    /// types are shown without.
+    pub(super) fn files(&self, index: usize, context: &Context) -> Result<Option<Files<'a>>> {
+        let about = self.about(index, context)?;
         let Some(offset) = about.lines else { return Ok(None) };
         let program = self.line_program(index, offset);
         Ok(program.map(|header| Files { header, folder: about.folder }))
@@ -47,13 +45,17 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Returns the path of a file as the table has it: its folder, or the unit's if it has none, and its
-    /// name.
-    pub(super) fn path(&self, units: &Units<'a>, unit: usize, index: u64) -> Result<Option<Vec<u8>>> {
-        let context = units.context(unit)?;
-        let string = |value: &AttributeValue<Slice<'a>>| units.string(unit, &context, value);
-        let Some(file) = self.header.file(index) else { return Ok(None) };
-        let Some(name) = string(&file.path_name()) else { return Ok(None) };
+    /// Returns the path of a file as the table has it: its folder, or the unit's if it has none, and its name.
+    pub(super) fn path(
+        &self,
+        units: &Units<'a>,
+        unit: usize,
+        context: &Context,
+        index: u64,
+    ) -> Option<Vec<u8>> {
+        let string = |value: &AttributeValue<Slice<'a>>| units.string(unit, context, value);
+        let file = self.header.file(index)?;
+        let name = string(&file.path_name())?;
         let folder = file.directory(&self.header).as_ref().and_then(string).or(self.folder);
         let mut path = Vec::new();
         if let Some(folder) = folder.filter(|_| !name.starts_with(b"/")) {
@@ -61,7 +63,7 @@ impl<'a> Files<'a> {
             path.push(b'/');
         }
         path.extend_from_slice(name);
-        Ok(Some(path))
+        Some(path)
     }
 }
 

@@ -147,10 +147,10 @@ fn scan_units(
         let (result, seen) = (Scanned::default(), FxHashMap::default());
         let mut scanner = Scanner { units, before, result, seen, contents, exact: request.exact };
         for unit in batch {
-            if !request.units.is_everything() && !scanner.accepts(*unit, &request.units)? {
+            let context = units.context(*unit)?;
+            if !request.units.is_everything() && !scanner.accepts(*unit, &context, &request.units)? {
                 continue;
             }
-            let context = units.context(*unit)?;
             scanner.result.producers.extend(context.producer);
             let scoped = context.has_scopes();
             match &request.wanted {
@@ -188,8 +188,8 @@ pub(super) struct Scanner<'u, 'a> {
 
 impl<'u, 'a> Scanner<'u, 'a> {
     /// Returns whether types of a unit are wanted.
-    fn accepts(&self, unit: usize, filter: &UnitFilter) -> Result<bool> {
-        let about = self.units.about(unit)?;
+    fn accepts(&self, unit: usize, context: &Context, filter: &UnitFilter) -> Result<bool> {
+        let about = self.units.about(unit, context)?;
         Ok(filter.accepts(about.name.unwrap_or_default(), about.language))
     }
 

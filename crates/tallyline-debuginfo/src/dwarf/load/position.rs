@@ -26,15 +26,23 @@ impl<'a> Loader<'_, 'a> {
     }
 
     fn path(&mut self, unit: usize, file: u64) -> Result<NameId> {
-        let Some(paths) = &mut self.paths else { return Ok(NameId::NONE) };
-        if let Some(name) = paths.names.get(&(unit, file)) {
-            return Ok(*name);
+        match &self.paths {
+            None => return Ok(NameId::NONE),
+            Some(paths) => {
+                if let Some(name) = paths.names.get(&(unit, file)) {
+                    return Ok(*name);
+                }
+            }
         }
+        // what was split off numbers files as the table does that stayed behind
+        let skeleton = self.units.skeleton_of(unit);
+        let context = self.context(skeleton)?;
+        let Some(paths) = &mut self.paths else { return Ok(NameId::NONE) };
         if paths.files.as_ref().is_none_or(|(of, _)| *of != unit) {
-            paths.files = Some((unit, self.units.files(unit)?));
+            paths.files = Some((unit, self.units.files(skeleton, &context)?));
         }
         let path = match &paths.files {
-            Some((_, Some(files))) => files.path(self.units, self.units.skeleton_of(unit), file)?,
+            Some((_, Some(files))) => files.path(self.units, skeleton, &context, file),
             _ => None,
         };
         let name = path.map_or(Ok(NameId::NONE), |path| self.types.intern(&path))?;
@@ -54,8 +62,8 @@ impl<'a> Loader<'_, 'a> {
 
     /// Returns where the type of an entry is defined, if positions are wanted.
     pub(in crate::dwarf) fn source_of(&mut self, unit: usize, place: GlobalDieOffset) -> Result<Source> {
-        let name = self.units.about(unit)?.name;
-        let context = self.units.context(unit)?;
+        let context = self.context(unit)?;
+        let name = self.units.about(unit, &context)?.name;
         let mut entry = Entry::default();
         Entries::at(self.units, unit, &context, place)?.read(&mut entry)?;
         let declared_at = self.position_of(unit, &entry)?;
