@@ -155,6 +155,30 @@ impl std::io::Seek for Disk {
 }
 
 #[test]
+fn what_is_whole_of_the_records_that_the_disk_had_no_room_for_is_read() {
+    let event = Event::new("first:u", attr(0), vec![11]);
+    let mut disk = Disk { file: File::new(Vec::new()), room: 1000 };
+    let mut writer = Writer::new(&mut disk, vec![event]).expect("room");
+    let record = |time| Encoder::sample(&sample(11, time, 0x40_0020), &attr(0)).finish().to_vec();
+    let all: Vec<u8> = (0..100).flat_map(|index| record(500 + index)).collect();
+    let error = writer.records(&all).expect_err("more than there is room for");
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    writer.cut_short().expect("the header has its place");
+    let bytes = disk.file.into_inner();
+    let recording = Recording::parse(&bytes).expect("well-formed");
+    assert_eq!(recording.warnings, [""; 0]);
+    let (size, samples) =
+        (record(500).len(), recording.records().inspect(|record| assert!(record.is_ok())).count());
+    let room = bytes.len() - recording_start(&bytes);
+    assert!(samples > 2 && samples == room / size, "{samples} records of {size} bytes in {room}");
+}
+
+/// Returns the offset of the first record of a file.
+fn recording_start(bytes: &[u8]) -> usize {
+    usize::from_ne_bytes(bytes[40..48].try_into().expect("eight bytes"))
+}
+
+#[test]
 fn what_was_written_before_the_disk_was_full_is_read() {
     let events = (0..1).map(|index| Event::new("first:u", attr(index), vec![11]));
     let mut disk = Disk { file: File::new(Vec::new()), room: 1000 };

@@ -14,7 +14,7 @@ use super::abi::record as kind;
 use super::file::{BuildId, EventGroup, Feature};
 use super::spe::AuxtraceBuffer;
 use std::collections::BTreeMap;
-use std::io::{Result, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Result, Seek, SeekFrom, Write};
 
 /// Magic, sizes, three sections, 256 bits of features.
 const HEADER_SIZE: u64 = 104;
@@ -141,8 +141,8 @@ impl<W: Write + Seek> Writer<W> {
             )
         })?;
         let header = [&kind.to_ne_bytes()[..], &[0; 2], &size.to_ne_bytes()].concat();
-        self.records(&header)?;
-        parts.iter().try_for_each(|part| self.records(part))
+        self.piece(&header)?;
+        parts.iter().try_for_each(|part| self.piece(part))
     }
 
     /// Returns the events.
@@ -155,11 +155,28 @@ impl<W: Write + Seek> Writer<W> {
         self.written
     }
 
-    /// Appends complete records, as the kernel or [`Encoder`] made them.
+    /// Appends records that are whole, as the kernel or [`Encoder`] made them. Of those that the file has no room for
+    /// the first ones may be in it, whole.
     ///
     /// # Errors
     /// What the file says.
     pub fn records(&mut self, bytes: &[u8]) -> Result<()> {
+        let (mut done, mut result) = (0, Ok(()));
+        while done < bytes.len() && result.is_ok() {
+            match self.out.write(&bytes[done..]) {
+                Ok(0) => result = Err(ErrorKind::WriteZero.into()),
+                Ok(more) => done += more,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => result = Err(error),
+            }
+        }
+        let whole = if result.is_ok() { done } else { whole_records(&bytes[..done]) };
+        self.written += whole as u64;
+        result
+    }
+
+    /// Appends a part of a record.
+    fn piece(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes)?;
         self.written += bytes.len() as u64;
         Ok(())
@@ -174,9 +191,16 @@ impl<W: Write + Seek> Writer<W> {
         let size: usize = pieces.iter().map(|piece| piece.len()).sum();
         // records begin at multiples of 8; zeroes are no packets
         let filled = size.next_multiple_of(FILL);
-        self.records(Encoder::auxtrace(&AuxtraceBuffer { size: filled as u64, ..*part }).finish())?;
-        pieces.iter().try_for_each(|piece| self.records(piece))?;
-        self.records(&[0; FILL][..filled - size])
+        let before = self.written;
+        let [first, second] = pieces;
+        let mut header = Encoder::auxtrace(&AuxtraceBuffer { size: filled as u64, ..*part });
+        let all = [header.finish(), first, second, &[0; FILL][..filled - size]];
+        let result = all.into_iter().try_for_each(|piece| self.piece(piece));
+        if result.is_err() {
+            // without its bytes the record says nothing
+            self.written = before;
+        }
+        result
     }
 
     /// Writes `PERF_RECORD_FINISHED_ROUND`: later records are not older than those before the previous such
@@ -280,4 +304,17 @@ impl<W: Write + Seek> Writer<W> {
         }
         Ok(())
     }
+}
+
+/// Returns the number of bytes that the whole records at the start of some bytes take.
+fn whole_records(bytes: &[u8]) -> usize {
+    let mut whole = 0;
+    while let Some(size) = bytes.get(whole + 6..whole + 8) {
+        let size = usize::from(u16::from_ne_bytes([size[0], size[1]]));
+        if size < 8 || bytes.len() - whole < size {
+            break;
+        }
+        whole += size;
+    }
+    whole
 }
