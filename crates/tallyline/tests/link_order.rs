@@ -240,6 +240,7 @@ fn what_is_suggested_holds() {
             "a.cc",
             "template <class T> struct P { T t; char c; };\n\
         namespace { struct hidden { char a; long b; }; } namespace n { struct hidden { char c[90]; }; }\n\
+        struct twice { char a; } w; int g() { struct twice { char x[70]; } l; l.x[0] = 1; return l.x[0]; }\n\
         P<char*> p; P<char**> q; P<int> r; hidden h; n::hidden i; struct U { union { int a; }; long b; } u;\n",
         ),
         (

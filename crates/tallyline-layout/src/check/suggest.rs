@@ -7,7 +7,7 @@ use crate::query::{field_at, holes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tallyline_debuginfo::Wanted;
-use tallyline_debuginfo::lookup::{Definitions, fits};
+use tallyline_debuginfo::lookup::{Definitions, fits, is_pattern};
 use tallyline_debuginfo::model::Types;
 
 /// The names of the types that a suggested policy covers.
@@ -52,26 +52,36 @@ impl SuggestedNames {
         self.0.is_empty()
     }
 
+    /// Divides the names into parts that each need one kind of reading, as [`Policy::parts`](super::Policy::parts) does
+    /// with rules: names such as `P<char *>` are patterns as well.
+    pub fn parts(self) -> impl Iterator<Item = SuggestedNames> {
+        let (patterns, names): (Vec<String>, Vec<String>) =
+            self.0.into_iter().partition(|name| is_pattern(name));
+        [names, patterns].into_iter().map(SuggestedNames).filter(|part| !part.is_empty())
+    }
+
     /// Returns the types that a check of the policy reads.
     pub fn wanted(&self) -> Wanted {
         wanted_for(self.0.iter().map(String::as_str))
     }
 }
 
-/// Writes a policy that the current layouts of these types satisfy, groups included. `types` are those that a
-/// check of it reads: a rule is about every definition of its name, so the largest one says what is allowed.
-pub fn suggest(types: &Types, names: &SuggestedNames, cacheline: u64) -> String {
-    let mut text = format!("cacheline = {}\n", cacheline.max(1));
+/// Writes a policy, or its next part, that the current layouts of these types satisfy, groups included. `types` are
+/// those that a check of that part reads: a rule is about every definition of its name, so the largest one says
+/// what is allowed.
+pub fn suggest(types: &Types, names: &SuggestedNames, cacheline: u64, text: &mut String) {
+    if text.is_empty() {
+        let _ = writeln!(text, "cacheline = {}", cacheline.max(1));
+    }
     let mut subjects = Subjects::new(types);
     for name in &names.0 {
         let found = subjects.matching(name);
         if !found.is_empty() {
             let name = quoted(name);
-            type_rule(types, &found, &name, &mut text);
-            group_rules(types, &found, &name, cacheline, &mut text);
+            type_rule(types, &found, &name, text);
+            group_rules(types, &found, &name, cacheline, text);
         }
     }
-    text
 }
 
 fn type_rule(types: &Types, found: &[Subject<'_>], name: &str, text: &mut String) {

@@ -67,9 +67,12 @@ pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
             bail!("{}: nothing to suggest; name types, such as --suggest 'conn*'", file.display());
         }
         drop(types);
-        // what a check reads may be more: types inside functions, typedefs
-        let types = read(args, &file, named.wanted(), args.cacheline_size)?;
-        let policy = suggest(&types, &named, args.cacheline_size);
+        let mut policy = String::new();
+        for part in named.parts() {
+            // what a check reads may be more: types inside functions, typedefs
+            let types = read(args, &file, part.wanted(), args.cacheline_size)?;
+            suggest(&types, &part, args.cacheline_size, &mut policy);
+        }
         output.write(|out| Ok(out.write_all(policy.as_bytes())?))?;
         return Ok(ExitCode::SUCCESS);
     }
