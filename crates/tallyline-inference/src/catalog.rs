@@ -291,6 +291,8 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             let Some(&(leaf, inside)) = path.last() else { continue };
             let value = match self.types().get(leaf) {
                 Type::Pointer { to, .. } if inside == 0 && size >= 8 => self.pointee_value(to, path, scopes),
+                // the descriptors of gfortran and flang begin with the address of the elements
+                Type::Descriptor { of, .. } if inside == 0 && size >= 8 => Value::pointer(self.object(of)),
                 Type::Void | Type::Missing => continue,
                 _ => Value::WORD,
             };

@@ -162,8 +162,15 @@ impl Analysis<'_, '_, '_, '_> {
             // the address of a variable says more than the type of what points to it
             (Value::Stack(_) | Value::Vtable, _) => known,
             (Value::Constant(number), Value::Pointer(_)) if self.global(number as u64).is_some() => known,
+            // null, or a counter that starts at 0
+            (Value::Constant(0), Value::Pointer(declared)) => {
+                Value::Pointer(Pointer { is_counter: true, ..declared })
+            }
             (Value::Constant(_), declared @ Value::Pointer(_)) => declared,
-            (Value::Pointer(known), Value::Pointer(declared)) => self.merge_pointers(known, declared),
+            (Value::Pointer(known), Value::Pointer(declared)) => {
+                let declared = Pointer { is_counter: known.is_counter, ..declared };
+                self.merge_pointers(known, declared)
+            }
             (known, _) => known,
         }
     }

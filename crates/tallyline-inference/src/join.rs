@@ -50,6 +50,8 @@ impl Analysis<'_, '_, '_, '_> {
     }
 
     fn join_pointers(&mut self, one: Pointer, other: Pointer, at: u32) -> Value {
+        let is_counter = one.is_counter && other.is_counter;
+        let (one, other) = (Pointer { is_counter, ..one }, Pointer { is_counter, ..other });
         if one.to == other.to {
             return self.join_offsets(one, other);
         }

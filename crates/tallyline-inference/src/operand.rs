@@ -201,6 +201,13 @@ impl Analysis<'_, '_, '_, '_> {
         let (base, index) = match (base, index) {
             // the base may be written as the index
             (None, Some((value, 1))) => (value, None),
+            (Some(one), Some((other, 1))) if one.is_counter() != other.is_counter() => {
+                let (counter, start) = if one.is_counter() { (one, other) } else { (other, one) };
+                match self.counted(counter, start) {
+                    Some(element) => (Value::Pointer(element), None),
+                    None => (start, Some((counter, 1))),
+                }
+            }
             (Some(base), Some((value, 1))) if !is_address(base) && is_address(value) => {
                 (value, Some((base, 1)))
             }
@@ -236,6 +243,18 @@ impl Analysis<'_, '_, '_, '_> {
                 (None, lost) => lost,
             },
         }
+    }
+
+    /// Returns the element that a counter selects behind a start of unknown type: the type that debug information
+    /// declares for the counter. None where the start says more.
+    pub(super) fn counted(&mut self, counter: Value, start: Value) -> Option<Pointer> {
+        let Value::Pointer(counter @ Pointer { is_counter: true, .. }) = counter else { return None };
+        let is_bare = match start {
+            Value::Unknown(_) | Value::Number(_) => true,
+            Value::Pointer(start) => !start.is_counter && self.catalog.is_uninformative(start.to),
+            _ => false,
+        };
+        is_bare.then(|| counter.as_address())
     }
 
     /// Returns the sum of a constant address and a number: somewhere in a variable, or in read-only data.
@@ -291,7 +310,13 @@ impl Analysis<'_, '_, '_, '_> {
     /// Returns a value plus a constant.
     pub(super) fn moved(&mut self, value: Value, by: i64) -> Value {
         match value {
-            Value::Pointer(pointer) => self.catalog.add_normalized(pointer, by),
+            Value::Pointer(pointer) => {
+                let start = if pointer.is_counter { self.far_global(by) } else { None };
+                match start {
+                    Some(start) => self.stepped(start, value.as_number()),
+                    None => self.catalog.add_normalized(pointer, by),
+                }
+            }
             Value::Constant(number) => Value::Constant(number.wrapping_add(by)),
             Value::Stack(at) => {
                 let at = i64::from(at).checked_add(by).and_then(|at| i32::try_from(at).ok());

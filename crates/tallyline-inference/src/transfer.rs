@@ -235,6 +235,16 @@ impl Analysis<'_, '_, '_, '_> {
                 self.moved(one, if subtract { number.wrapping_neg() } else { number })
             }
             (Value::Pointer(_), Value::Pointer(_) | Value::Stack(_)) if subtract => Value::WORD,
+            (counter, start) | (start, counter)
+                if !subtract && counter.is_counter() && !start.is_counter() && start.number().is_none() =>
+            {
+                match (self.counted(counter, start), start) {
+                    (Some(element), _) => Value::Pointer(element),
+                    (None, Value::Pointer(start)) => self.stepped(start, counter.as_number()),
+                    (None, Value::Stack(_)) => start,
+                    (None, _) => lost,
+                }
+            }
             (Value::Pointer(pointer), Value::Number(_) | Value::Unknown(_)) => {
                 self.stepped(pointer, other.as_number().times(if subtract { -1 } else { 1 }))
             }

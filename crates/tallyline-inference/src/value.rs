@@ -35,6 +35,9 @@ pub(super) struct Pointer {
     pub(super) stride: u32,
     /// `true` if the pointer has one of two offsets, a stride apart, by a conditional choice.
     pub(super) is_choice: bool,
+    /// `true` if the value is no address but a counter from 0 that is added to one, which debug information declares
+    /// as the pointer that it replaces. LLVM 21 does so where it counts a loop over a slice by bytes.
+    pub(super) is_counter: bool,
 }
 
 impl Pointer {
@@ -52,6 +55,11 @@ impl Pointer {
         }
     }
 
+    /// Returns the address that the pointer is, or that a counter becomes when the start of its objects is added.
+    pub(super) fn as_address(self) -> Pointer {
+        Pointer { is_counter: false, ..self }
+    }
+
     /// Creates a pointer to the start of an object.
     pub(super) fn start(to: TypeId) -> Pointer {
         Pointer::at(to, 0)
@@ -59,7 +67,7 @@ impl Pointer {
 
     /// Creates a pointer to an offset in an object.
     pub(super) fn at(to: TypeId, offset: i32) -> Pointer {
-        Pointer { to, offset, stride: 0, is_choice: false }
+        Pointer { to, offset, stride: 0, is_choice: false, is_counter: false }
     }
 
     /// Returns the pointer with a second possible offset.
@@ -102,6 +110,11 @@ impl Value {
             }
             value => value.number().unwrap_or(StridedValue::ANY),
         }
+    }
+
+    /// Returns true for a counter that debug information declares as a pointer.
+    pub(super) fn is_counter(self) -> bool {
+        matches!(self, Value::Pointer(Pointer { is_counter: true, .. }))
     }
 
     /// Returns true for an unknown value.

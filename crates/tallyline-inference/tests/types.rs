@@ -397,6 +397,26 @@ fn a_variant_is_named_where_the_path_has_tested_the_tag_and_else_all_that_fit_ar
 }
 
 #[test]
+fn an_array_behind_a_descriptor_has_elements_with_fields() {
+    for level in ["-O2", "-O1"] {
+        let name = format!("particles{level}");
+        let functions = ["step", "heaviest"];
+        let right = all_right("particles.f90", "gfortran", &["-g", level], &functions, &name);
+        assert!(right.is_none_or(|right| right >= 8), "{level}: {right:?}");
+    }
+}
+
+#[test]
+fn a_counter_in_place_of_an_iterator_s_pointer_leads_to_the_fields_of_elements() {
+    for level in ["2", "3"] {
+        let level = format!("-Copt-level={level}");
+        let flags = [level.as_str(), "-g", "--edition=2021"];
+        let right = all_right("counted.rs", "rustc", &flags, &["all", "last"], &format!("counted{level}"));
+        assert!(right.is_none_or(|right| right >= 5), "{level}: {right:?}");
+    }
+}
+
+#[test]
 fn a_variable_that_the_compiler_has_split_has_its_fields_where_the_pieces_are() {
     let right = all_right("hot.c", "clang", &["-O2", "-g"], &["count"], "pieces");
     assert!(right.is_none_or(|right| right >= 3), "{right:?}");
