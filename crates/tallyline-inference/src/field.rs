@@ -9,7 +9,16 @@ use tallyline_debuginfo::model::{TypeId, Types};
 /// that a condition chooses between; `+0x10 (long or pointer)` for several fields at one place; `+0 (no field)` where
 /// there is none.
 pub fn place_text(types: &Types, typed: &Typed) -> String {
-    let place = |offset: u32| if offset == 0 { "+0".to_owned() } else { format!("+{offset:#x}") };
+    place_in_node_text(types, typed, 0)
+}
+
+/// Formats the position of an operand in the node of a container that its object starts at a byte of: offsets are the
+/// node's, the field is named as in its object.
+pub fn place_in_node_text(types: &Types, typed: &Typed, start: u32) -> String {
+    let place = |offset: u32| match start.saturating_add(offset) {
+        0 => "+0".to_owned(),
+        offset => format!("+{offset:#x}"),
+    };
     let named = |path: String| if path.is_empty() { "no field".to_owned() } else { path };
     let field = named(field_path(types, typed));
     match typed.or {

@@ -48,7 +48,7 @@ pub(crate) use error::Result;
 pub use evidence::effective_address;
 pub use explain::{Explanation, Step};
 pub use field::members_of;
-pub use field::{field_path, place_text};
+pub use field::{field_path, place_in_node_text, place_text};
 pub use outcome::{Outcome, Pseudo, Reason, Typed, Within};
 pub use query::AddressQuery;
 pub use table::{Function as TableFunction, TypeTable};

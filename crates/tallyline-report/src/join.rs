@@ -9,6 +9,7 @@ use super::attribution::{self, Calls};
 use super::binaries::Binaries;
 use super::evidence;
 use super::index::PlaceId;
+use super::keys::Needs;
 use super::names::Names;
 use super::operand::{Joined, Operand, Outcome, Reason, Within, operand};
 use super::places::PlaceKind;
@@ -16,7 +17,7 @@ use super::samples::{Charges, LocatedSamples, Operands, Samples, TypedSamples};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tallyline_debuginfo::type_text;
-use tallyline_inference::{self as infer, AddressQuery, Pseudo, TypeTable};
+use tallyline_inference::{self as infer, AddressQuery, Pseudo, TypeTable, place_in_node_text};
 use tallyline_perf_data::file::RecordSource;
 use tallyline_perf_data::spaces::{DsoId, DsoKind};
 
@@ -24,6 +25,7 @@ use tallyline_perf_data::spaces::{DsoId, DsoKind};
 pub(super) fn join(
     located: LocatedSamples,
     records: &dyn RecordSource,
+    needs: Needs,
     correct: bool,
     ahead: Option<&mut EagerAnalysis<'_, '_>>,
 ) -> TypedSamples {
@@ -38,7 +40,9 @@ pub(super) fn join(
     attribution::charge_second_operands(&mut samples, &answers);
     let mut joined = Joined::default();
     let outcomes = (0..samples.places.len())
-        .map(|position| outcome(&mut samples, &binaries, &answers, PlaceId::of(position), &mut joined))
+        .map(|position| {
+            outcome(&mut samples, &binaries, &answers, PlaceId::of(position), needs.parts, &mut joined)
+        })
         .collect();
     let mut operands = Operands::new(outcomes);
     operands.slots = super::vtables::name_slots(&mut samples, &operands, &binaries, &answers);
@@ -111,6 +115,7 @@ fn outcome(
     binaries: &Binaries,
     answers: &All,
     id: PlaceId,
+    parts: bool,
     joined: &mut Joined,
 ) -> Outcome {
     let (place, address) = (*samples.places.get(id), samples.places.address(id));
@@ -132,7 +137,7 @@ fn outcome(
                 _ => answers.table.outcome(address),
             };
             return match found {
-                Some(found) => of_instruction(&mut samples.names, dso, &answers.table, found, joined),
+                Some(found) => of_instruction(&mut samples.names, dso, &answers.table, found, parts, joined),
                 None => Outcome::Untyped(Reason::NoFunction),
             };
         }
@@ -147,6 +152,7 @@ fn of_instruction(
     dso: DsoId,
     table: &TypeTable,
     found: infer::Outcome,
+    parts: bool,
     joined: &mut Joined,
 ) -> Outcome {
     match found {
@@ -156,12 +162,14 @@ fn of_instruction(
         infer::Outcome::Untyped(other) => Outcome::Untyped(Reason::Lost(names.intern(other.kind()))),
         infer::Outcome::Typed(typed) => {
             let ty = joined.id(dso, typed.ty());
-            let within = typed.within().map(|within| Within {
-                ty: joined.id(dso, within.ty()),
-                name: names.intern(&type_text(table.types(), within.ty())),
-                start: within.start().into(),
-            });
-            Outcome::Typed(Operand { within, ..operand(names, table, ty, &typed) })
+            let operand = operand(names, table, ty, &typed);
+            let Some(within) = typed.within().filter(|_| !parts) else { return Outcome::Typed(operand) };
+            let name = type_text(table.types(), within.ty());
+            let text = format!("{name} {}", place_in_node_text(table.types(), &typed, within.start()));
+            let text = names.intern(&text);
+            let (ty, name) = (joined.id(dso, within.ty()), names.intern(&name));
+            let within = Some(Within { ty, name, start: within.start().into() });
+            Outcome::Typed(Operand { within, text, ..operand })
         }
     }
 }

@@ -36,7 +36,7 @@ pub struct Operand {
     pub(crate) within: Option<Within>,
     /// The path of the field there, such as `stats.rx`; empty where there is none.
     pub field: NameId,
-    /// Type, offset and field as perf shows them: `struct order +0x3c (flags)`.
+    /// Object, offset and field as perf shows them: `struct order +0x3c (flags)`.
     pub text: NameId,
     /// The number of bytes accessed, those of both halves of a pair.
     pub size: u16,
@@ -52,11 +52,11 @@ pub struct Operand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Within {
     /// The node's type.
-    pub ty: JoinedId,
+    pub(crate) ty: JoinedId,
     /// Its name.
-    pub name: NameId,
+    pub(crate) name: NameId,
     /// The offset in it at which the part starts.
-    pub start: u64,
+    pub(crate) start: u64,
 }
 
 /// The reason for which the type of an operand is unknown.
@@ -88,10 +88,19 @@ impl Operand {
         self.within.map_or(self.name, |node| node.name)
     }
 
+    /// Returns the byte in that object.
+    pub fn offset_in_object(&self) -> u64 {
+        self.start().saturating_add(self.offset)
+    }
+
+    /// Returns the offset in the object at which the type starts.
+    fn start(&self) -> u64 {
+        self.within.map_or(0, |node| node.start)
+    }
+
     /// Returns whether the access is, or may be, among some bytes of the object.
     pub fn may_be_in(&self, bytes: &Range<u64>) -> bool {
-        let start = self.within.map_or(0, |node| node.start);
-        let is_in = |offset: u64| bytes.contains(&start.saturating_add(offset));
+        let is_in = |offset: u64| bytes.contains(&self.start().saturating_add(offset));
         is_in(self.offset) || self.or.is_some_and(is_in)
     }
 }

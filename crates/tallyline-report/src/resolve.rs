@@ -32,7 +32,7 @@ impl LoadedSamples {
     ) -> Profile {
         let located = self.locate(programs, needs, ahead.as_deref());
         let typed = match needs.types {
-            true => super::join::join(located, records, correct_skid, ahead),
+            true => super::join::join(located, records, needs, correct_skid, ahead),
             false => located.untyped(),
         };
         typed.look_up(programs, needs)

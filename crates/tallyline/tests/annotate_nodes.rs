@@ -3,8 +3,14 @@
 mod common;
 
 use common::{compiles, folder, run, stderr, stdout};
+use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
+
+/// Returns whether a key of a row starts with a name.
+fn named(row: &Value, key: &str, name: &str) -> bool {
+    row[key].as_str().is_some_and(|text| text.starts_with(name))
+}
 
 #[test]
 fn a_node_is_one_object_with_its_base_and_its_element() {
@@ -36,6 +42,29 @@ fn a_node_is_one_object_with_its_base_and_its_element() {
     }
     let part = |line: &&str| line.starts_with("Annotate type: 'struct pair<long int const, Order>");
     assert!(!text.lines().any(|line| part(&line)), "{text}");
+    // so do rows of reports, with the node's offsets; the parts by themselves are there on request
+    let rows = |more: &[&str]| {
+        let words = [&["report", "--json", "-s", "type,typeoff,typecln", "-i", data], more].concat();
+        let shown = run(&words);
+        let document: Value = serde_json::from_str(&stdout(&shown)).expect("JSON");
+        let keys = document["rows"].as_array().expect("rows").iter().map(|row| row["keys"].clone());
+        keys.collect::<Vec<_>>()
+    };
+    let has = |rows: &[Value], name: &str| {
+        rows.iter().any(|row| ["type", "typeoff", "typecln"].iter().all(|key| named(row, key, name)))
+    };
+    let (whole, parts) = (rows(&[]), rows(&["--parts"]));
+    let element = "struct pair<long int const, Order>";
+    assert!(has(&whole, "struct _Rb_tree_node<") && has(&whole, "struct _Hash_node<"), "{whole:#?}");
+    assert!(!has(&whole, element) && !has(&whole, "struct _Hash_node_base"), "{whole:#?}");
+    assert!(has(&parts, element) && has(&parts, "struct _Hash_node_base"), "{parts:#?}");
+    // the element is behind the base of four words
+    let is_quantity = |row: &Value| {
+        named(row, "typeoff", "struct _Rb_tree_node<") && {
+            row["typeoff"].as_str().is_some_and(|text| text.ends_with("> +0x30 (second.quantity)"))
+        }
+    };
+    assert!(whole.iter().any(is_quantity), "{whole:#?}");
     // by the name of the part it is found, too
     let by_part = run(&["annotate", "-i", data, "struct pair<long int const, Order>"]);
     assert!(by_part.status.success() && stdout(&by_part).contains("_Rb_tree_node<"), "{}", stderr(&by_part));

@@ -42,6 +42,8 @@ pub struct Needs {
     pub lines: bool,
     /// Types of operands.
     pub types: bool,
+    /// Parts of containers' nodes as types of their own, as perf has them, instead of the nodes.
+    pub parts: bool,
     /// Calling functions, also where only copies of the stack tell them.
     pub callers: bool,
     /// The granularity at which equal samples may be counted together.
@@ -55,6 +57,7 @@ impl Needs {
         data_symbols: false,
         lines: false,
         types: false,
+        parts: false,
         callers: false,
         apart: MergeGranularity::None,
     };
@@ -80,6 +83,7 @@ impl Needs {
             data_symbols: self.data_symbols || other.data_symbols,
             lines: self.lines || other.lines,
             types: self.types || other.types,
+            parts: self.parts || other.parts,
             callers: self.callers || other.callers,
             apart: self.apart.max(other.apart),
         }

@@ -18,7 +18,7 @@ pub(super) const TYPE: Key = Key {
     title: "Data Type",
     needs: Needs::TYPES,
     value: |profile, group| match profile.outcome(group) {
-        Outcome::Typed(operand) => operand.name.0.into(),
+        Outcome::Typed(operand) => operand.object().0.into(),
         other => untyped(other),
     },
     text: plain,
@@ -43,8 +43,8 @@ pub(super) const TYPE_LINE: Key = Key {
     needs: Needs::TYPES,
     value: |profile, group| match profile.outcome(group) {
         Outcome::Typed(operand) => {
-            let line = line_in_object(profile, group, operand.offset);
-            u64::from(operand.name.0) << 31 | line.min((1 << 31) - 1)
+            let line = line_in_object(profile, group, operand.offset_in_object());
+            u64::from(operand.object().0) << 31 | line.min((1 << 31) - 1)
         }
         other => untyped(other),
     },

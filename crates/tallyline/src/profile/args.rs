@@ -40,6 +40,11 @@ pub(crate) struct InputArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = SkidArg::Auto, help_heading = "Programs")]
     skid: SkidArg,
 
+    /// Count the parts of containers' nodes, such as bases and elements, by their own types, as perf does,
+    /// not as those of one object
+    #[arg(long, help_heading = "Programs")]
+    parts: bool,
+
     /// Only threads of these names: with commas between; also globs ('io*') and regular expressions ('/^io[0-9]/')
     #[arg(long, visible_alias = "comms", value_name = "NAME", value_parser = Patterns::parse, help_heading = "Filters")]
     comm: Vec<Patterns>,
@@ -139,7 +144,8 @@ impl InputArgs {
 
     /// Returns the attributes that the filters need.
     pub(crate) fn needs(&self) -> Needs {
-        let needs = Needs { symbols: !self.symbol.is_empty(), types: !self.types.is_empty(), ..Needs::NONE };
+        let (symbols, types) = (!self.symbol.is_empty(), !self.types.is_empty());
+        let needs = Needs { symbols, types, parts: self.parts, ..Needs::NONE };
         if self.cpu.is_some() { needs.and(Needs::CPUS) } else { needs }
     }
 }

@@ -365,7 +365,8 @@ impl<'p> Pages<'p> {
         if !scope.has_types() {
             return Some(self.accessed(title(), scope, true));
         }
-        let name = |point: &SampleGroup| self.profile.outcome(point).operand().map(|operand| operand.name);
+        let name =
+            |point: &SampleGroup| self.profile.outcome(point).operand().map(|operand| operand.object());
         match Self::most(self.points(scope), name) {
             Some(name) => self.fields(self.profile.text(name), &Rc::new(scope.without_types())),
             None => self.places(title(), scope, |_| true),

@@ -34,6 +34,7 @@ const BROWSED: Needs = Needs {
     data_symbols: true,
     lines: true,
     types: true,
+    parts: false,
     callers: false,
     apart: tallyline_report::MergeGranularity::Samples,
 };
