@@ -317,6 +317,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
 
     /// Returns the value of a pointer member; the records on its access path may tell more than its declared target.
     fn pointee_value(&mut self, to: TypeId, path: &[(TypeId, u64)], scopes: &[(String, u64)]) -> Value {
+        let to = self.element_if_open(to);
         if !self.is_erased(to) {
             return Value::pointer(self.object(to));
         }
@@ -338,6 +339,15 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         match self.element(scopes) {
             Some(element) if is_container => self.element_pointer(element, is_table),
             _ => Value::pointer(self.object(to)),
+        }
+    }
+
+    /// Returns the element of an array of unknown length, as gfortran's own pointers have it; any other type itself.
+    fn element_if_open(&mut self, id: TypeId) -> TypeId {
+        let stripped = self.strip(id);
+        match self.types().get(stripped) {
+            Type::Array(array) if self.size(stripped) == 0 => self.types().array(array).of,
+            _ => id,
         }
     }
 

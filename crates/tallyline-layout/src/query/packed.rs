@@ -86,7 +86,9 @@ impl Packed {
                 return true;
             }
         }
-        (largest != 1 && record.align == 1) || !record.size.is_multiple_of(largest)
+        // of a record of dynamic size only the start is known
+        let ends_off = !record.is_dynamic && !record.size.is_multiple_of(largest);
+        (largest != 1 && record.align == 1) || ends_off
     }
 
     /// Marks as packed each struct that lies off its natural alignment in one that is not packed.
