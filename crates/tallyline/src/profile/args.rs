@@ -93,6 +93,7 @@ impl InputArgs {
             kallsyms: None,
             no_cache: false,
             skid: SkidArg::Auto,
+            parts: false,
             comm: Vec::new(),
             dso: Vec::new(),
             symbol: Vec::new(),
