@@ -27,7 +27,7 @@ pub struct Operand {
     /// The type.
     pub ty: JoinedId,
     /// The type's name.
-    pub name: NameId,
+    pub(crate) name: NameId,
     /// The byte in it.
     pub offset: u64,
     /// The byte of the other place, if a condition chooses between two or both halves of a pair are accessed.
@@ -41,7 +41,7 @@ pub struct Operand {
     /// The number of bytes accessed, those of both halves of a pair.
     pub size: u16,
     /// The fields at this offset that can be meant, see [`Typed::candidates`](tallyline_inference::Typed::candidates).
-    pub candidates: u64,
+    pub(crate) candidates: u64,
     /// `true` if the instruction reads it.
     pub reads: bool,
     /// `true` if the instruction writes it.
