@@ -438,7 +438,6 @@ end
 for name, cmd in pairs({{ tallyline = {{ '{}', 'lsp' }}, clangd = {{ 'clangd' }} }}) do
   vim.lsp.buf_attach_client(0, assert(start(name, cmd)))
 end
-local function clients() return #vim.lsp.buf_get_clients(0) + 0 end
 local params = {{ textDocument = {{ uri = vim.uri_from_bufnr(0) }}, position = {{ line = 8, character = 16 }} }}
 local names = {{}}
 local ok = vim.wait(60000, function()
