@@ -44,6 +44,11 @@ impl Change {
         Change { members, order: order.into_iter().collect(), ..self }
     }
 
+    /// Returns whether the declaration would be the same.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.order.is_sorted() && self.aligned.is_empty() && self.pads.is_empty() && self.align.is_none()
+    }
+
     /// Adds an alignment in bytes to a member, by its index in today's order.
     pub fn with_aligned_member(mut self, member: usize, bytes: u64) -> Change {
         self.aligned.push((member, bytes));

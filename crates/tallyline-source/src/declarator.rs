@@ -85,7 +85,9 @@ pub(crate) fn form(text: &[u8], tokens: &[Token], language: Language) -> Form {
         if read.is_function {
             return Form::Macro;
         }
-        let start = tokens.get(read.start).map_or(last.span.start, |token| token.span.start);
+        // all that is behind a comma is the declarator's: attributes, qualifiers
+        let first = if index == 0 { read.start } else { segment.start };
+        let start = tokens.get(first).map_or(last.span.start, |token| token.span.start);
         if index == 0 {
             specifiers.end =
                 tokens.get(..read.start).and_then(<[Token]>::last).map_or(start, |token| token.span.end);

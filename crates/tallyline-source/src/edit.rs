@@ -27,6 +27,9 @@ pub fn edit(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
     let extents = extents(text, &tokens, &found.body, &elements);
     let insertions = insertions(text, change, &elements, &tokens)?;
     let all = items(text, &tokens, &found.body, &elements, &extents, change)?;
+    if change.is_nothing() {
+        return Ok(Edit { range: 0..0, text: Vec::new() });
+    }
     let all = join_conditionals(all, change)?;
     let (start, at_line_start) = head_end(&tokens, &found.body);
     let mut writer = Writer::new(text, insertions, indentation(text, &tokens, &found), at_line_start);
@@ -84,7 +87,7 @@ fn insertions(
         insertions.push((at, attribute.into_bytes()));
     }
     if change.language == Language::Rust
-        && change.order.last() != Some(&change.order.len().saturating_sub(1))
+        && change.order.last().is_some_and(|last| last + 1 != change.order.len())
         && let Some(last) = elements.last()
         && matches!(last.kind, ElementKind::Member(_))
         && text.get(last.core.clone()).is_some_and(|core| !core.ends_with(b","))

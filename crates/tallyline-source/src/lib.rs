@@ -31,12 +31,14 @@ mod extent;
 mod find;
 mod items;
 mod lexer;
+mod probe;
 mod scan;
 mod write;
 
 pub use change::{Change, Edit, Refusal};
 pub use diff::unified_diff;
 pub use edit::edit;
+pub use probe::probe;
 pub use scan::{Use, UseKind, typedefs, uses};
 
 /// The languages of declarations.

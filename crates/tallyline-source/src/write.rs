@@ -86,27 +86,29 @@ impl<'t> Writer<'t> {
         let between = self.text.get(declaration.specifiers.end..gap).unwrap_or_default();
         let is_blank = !between.is_empty() && between.iter().all(|byte| matches!(byte, b' ' | b'\t'));
         out.extend_from_slice(if is_blank { between } else { b" " });
+        for comment in comments(between) {
+            out.extend_from_slice(comment);
+            out.extend_from_slice(if comment.starts_with(b"//") { self.line_end() } else { b" " });
+        }
         let (Some(first), Some(last)) = (declarators.first(), declarators.last()) else { return out };
         let (Some(from), Some(to)) = (all.get(*first), all.get(*last)) else { return out };
         out.extend(self.slice(from.span.start..to.span.end));
-        out.push(b';');
         if is_last {
-            out.extend(self.slice(item.core.end..item.extent.span.end));
+            out.extend(self.slice(to.span.end..item.extent.span.end));
             return out;
         }
-        // the comments behind the comma, on its line
+        out.push(b';');
         let next = all.get(last + 1).map_or(item.core.end, |next| next.span.start);
-        let behind = self.text.get(to.span.end..next).unwrap_or_default();
-        let comma = behind.iter().position(|byte| *byte == b',').map_or(0, |at| at + 1);
-        let rest = behind.get(comma..).unwrap_or_default();
-        let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let comment =
-            trimmed(if line.windows(2).any(|pair| pair == b"/*" || pair == b"//") { rest } else { b"" });
-        if !comment.is_empty() {
+        for comment in comments(self.text.get(to.span.end..next).unwrap_or_default()) {
             out.push(b' ');
             out.extend_from_slice(comment);
+            if comment.starts_with(b"//") {
+                out.extend_from_slice(self.line_end());
+            }
         }
-        out.extend_from_slice(self.line_end());
+        if !out.ends_with(b"\n") {
+            out.extend_from_slice(self.line_end());
+        }
         out
     }
 
@@ -285,6 +287,26 @@ fn start_trimmed(text: &[u8]) -> &[u8] {
     text.trim_ascii_start()
 }
 
-fn trimmed(text: &[u8]) -> &[u8] {
-    text.trim_ascii()
+/// Returns the comments of a text that is blanks, comments and commas.
+fn comments(text: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = match rest {
+            [b'/', b'/', ..] => {
+                let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+                found.push(rest[..length].trim_ascii_end());
+                length
+            }
+            [b'/', b'*', ..] => {
+                let end = rest.windows(2).skip(2).position(|pair| pair == b"*/");
+                let length = end.map_or(rest.len(), |end| end + 4);
+                found.push(&rest[..length]);
+                length
+            }
+            _ => 1,
+        };
+        at += length;
+    }
+    found
 }

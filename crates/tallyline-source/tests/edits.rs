@@ -400,3 +400,61 @@ fn braces_that_do_not_close_are_refused() {
         assert_eq!(refused, Err(Refusal::Unbalanced), "{text}");
     }
 }
+
+/// Asks the text for its members until they fit.
+fn members_of(language: Language, text: &[u8]) -> Option<Vec<String>> {
+    let mut members: Vec<String> = Vec::new();
+    for _ in 0..24 {
+        let named = members.iter().map(|name| (if name == "an unnamed member" { "" } else { name }, 0));
+        match edit(text, &Change::new(language, 1, "s").with_order(named, 0..members.len())) {
+            Ok(same) => {
+                assert_eq!(same.applied_to(text), text, "{}", String::from_utf8_lossy(text));
+                return Some(members);
+            }
+            Err(Refusal::Members(_, found)) => members.push(found),
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+#[test]
+fn damaged_text_is_refused_or_edited_without_loss() {
+    let seeds: [(Language, &[u8]); 3] = [
+        (Language::C, include_bytes!("data/s.c.txt")),
+        (Language::Cpp, include_bytes!("data/s.cpp.txt")),
+        (Language::Rust, include_bytes!("data/s.rs.txt")),
+    ];
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below.max(1) as u64).expect("small")
+    };
+    let mut edited = 0;
+    for round in 0..6_000 {
+        let (language, seed) = seeds[round % 3];
+        let mut text = seed.to_vec();
+        for _ in 0..next(4) {
+            let (from, count, to) = (next(text.len()), next(12), next(text.len()));
+            let piece: Vec<u8> = text.iter().skip(from).take(count).copied().collect();
+            match next(3) {
+                0 => drop(text.drain(from..(from + count).min(text.len()))),
+                1 => drop(text.splice(to..to, piece)),
+                _ => text[to] = b"\n{}()/*\"'#,;<\\"[next(14)],
+            }
+        }
+        let Some(members) = members_of(language, &text) else { continue };
+        let named = members.iter().map(|name| (if name == "an unnamed member" { "" } else { name }, 0));
+        let turned = Change::new(language, 1, "s").with_order(named, (0..members.len()).rev());
+        if let Ok(turned) = edit(&text, &turned) {
+            let turned = turned.applied_to(&text);
+            let words = |text: &[u8]| text.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
+            // a declaration that is cut is repeated, and a comma may be added: nothing is lost
+            assert!(words(&turned) >= words(&text), "{}", String::from_utf8_lossy(&text));
+            edited += 1;
+        }
+    }
+    assert!(edited > 500, "{edited}");
+}

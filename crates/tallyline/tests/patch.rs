@@ -136,3 +136,125 @@ fn paths_of_another_machine_are_mapped() {
     let output = run_in(&folder, &["reorganize", "--patch", "--source-map", "/gone/gone/=/", "conn", "./a"]);
     assert!(output.status.success(), "{output:?}");
 }
+
+/// The list of compiler's calls for the unit of a program.
+fn with_commands(folder: &Path, flags: &[&str]) {
+    let words: Vec<&str> = [&["cc", "-c"], flags, &["a.c"]].concat();
+    let entry = serde_json::json!([{ "directory": folder, "file": "a.c", "arguments": words }]);
+    std::fs::write(folder.join("compile_commands.json"), entry.to_string()).expect("written");
+}
+
+fn document(folder: &Path, more: &[&str]) -> Value {
+    let output = run_in(folder, &[&["reorganize", "--json"], more, &["conn", "./a"]].concat());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("JSON: {output:?}"))
+}
+
+#[test]
+fn units_are_compiled_again_in_every_configuration() {
+    let Some(folder) = program("patch-units", HEADER, UNIT, &["-DDEBUG"]) else { return };
+    let folder = folder.canonicalize().expect("it is there");
+    let call = |flags: &[&str]| {
+        let words: Vec<&str> = [&["cc", "-c"], flags, &["a.c"]].concat();
+        serde_json::json!({ "directory": folder, "file": "a.c", "arguments": words })
+    };
+    let both = Value::Array(vec![call(&["-DDEBUG"]), call(&["-O2"])]);
+    std::fs::write(folder.join("compile_commands.json"), both.to_string()).expect("written");
+    let document = document(&folder, &["--patch"]);
+    let verified = &document["verified"];
+    assert_eq!(verified["units"], 2, "{document}");
+    assert_eq!((&verified["layouts"], &verified["configurations"]), (&1.into(), &1.into()), "{document}");
+}
+
+#[test]
+fn a_compiler_finds_what_relies_on_the_order_through_macros() {
+    let macros = "#define PAIR(a, b) { a, b }\nstruct holder { int x; struct conn c; };\n";
+    let cases = [
+        ("positional", "struct holder h = { 1, PAIR(1, 2) };"),
+        ("assertion", "#define SIZE(t) sizeof(struct t)\n_Static_assert(SIZE(conn) == 48, \"\");"),
+    ];
+    for (kind, unit) in cases {
+        let unit = format!("{macros}{unit}\n{UNIT}");
+        let Some(folder) = program(&format!("patch-macro-{kind}"), HEADER, &unit, &[]) else { return };
+        with_commands(&folder, &[]);
+        let document = document(&folder, &["--patch"]);
+        assert_eq!(document["types"][0]["refused"], kind, "{document}");
+    }
+    // an initialiser of nothing, and one by names of which some are left out, rely on no order
+    let unit = format!(
+        "{macros}struct conn zero = {{0}}; struct holder h = {{ .c = {{ .refs = 1, .state = 2 }} }};\n{UNIT}"
+    );
+    let Some(folder) = program("patch-macro-none", HEADER, &unit, &[]) else { return };
+    with_commands(&folder, &[]);
+    let document = document(&folder, &["--patch"]);
+    assert_eq!(document["types"][0]["refused"], Value::Null, "{document}");
+}
+
+#[test]
+fn what_holds_a_smaller_struct_is_promised_with_it() {
+    let header =
+        format!("{HEADER}struct outer {{ char a; struct conn c; char b; long l; char d; int e; }};\n");
+    let unit = format!("struct outer o;\n{UNIT}");
+    let Some(folder) = program("patch-inner", &header, &unit, &[]) else { return };
+    with_commands(&folder, &[]);
+    let output = run_in(&folder, &["reorganize", "--patch", "--json", "conn", "outer", "./a"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let sizes = |at: usize| (document["types"][at]["old"].clone(), document["types"][at]["new"].clone());
+    assert_eq!(document["verified"]["layouts"], 2, "{document}");
+    assert_eq!(sizes(0), (48.into(), 40.into()), "{document}");
+    assert_eq!(sizes(1), (80.into(), 64.into()), "{document}");
+}
+
+#[test]
+fn sources_are_edited_in_place_and_every_byte_is_put_back() {
+    let Some(folder) = program("apply-undo", HEADER, UNIT, &[]) else { return };
+    let output = run_in(&folder, &["reorganize", "--apply", "conn", "./a"]);
+    assert!(stderr(&output).contains("nothing is edited, as it cannot be verified"), "{output:?}");
+    with_commands(&folder, &[]);
+    let output = run_in(&folder, &["reorganize", "--apply", "conn", "./a"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(stdout(&output).starts_with("conn at a.h:2: 48 -> 40 bytes; edited\n"), "{output:?}");
+    assert_ne!(std::fs::read_to_string(folder.join("a.h")).expect("read"), HEADER);
+    let again = run_in(&folder, &["reorganize", "--undo"]);
+    assert!(again.status.success(), "{again:?}");
+    assert_eq!(std::fs::read_to_string(folder.join("a.h")).expect("read"), HEADER);
+    assert!(!folder.join(".tallyline-undo").exists());
+    let nothing = run_in(&folder, &["reorganize", "--undo"]);
+    assert_eq!(nothing.status.code(), Some(2), "{nothing:?}");
+}
+
+#[test]
+fn what_does_not_pay_is_not_kept() {
+    let unit = UNIT.replace("return one.refs", "return one.refs * 0");
+    let Some(folder) = program("apply-measure", HEADER, &unit, &[]) else { return };
+    with_commands(&folder, &[]);
+    let build = "cc -g a.c -o a";
+    let args = |least| {
+        [
+            "reorganize",
+            "--apply",
+            "--measure",
+            "./a",
+            "--build",
+            build,
+            "--pairs",
+            "3",
+            "--keep-if",
+            least,
+            "conn",
+            "./a",
+        ]
+    };
+    // no program is a million times faster by this
+    let output = run_in(&folder, &args("1000000"));
+    assert!(output.status.success(), "{output:?}");
+    assert!(stdout(&output).contains("left as it is") && stdout(&output).contains("speed-up "), "{output:?}");
+    assert_eq!(std::fs::read_to_string(folder.join("a.h")).expect("read"), HEADER);
+    let output = run_in(&folder, &args("0"));
+    assert!(stdout(&output).contains("; edited\n"), "{output:?}");
+    // a build that does not build the program from the copy's sources is no measurement
+    run_in(&folder, &["reorganize", "--undo"]);
+    let here = format!("cc -g {}/a.c -o a", folder.display());
+    let output =
+        run_in(&folder, &["reorganize", "--apply", "--measure", "./a", "--build", &here, "conn", "./a"]);
+    assert!(stderr(&output).contains("does not have the new conn"), "{output:?}");
+}

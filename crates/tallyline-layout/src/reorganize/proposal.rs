@@ -85,7 +85,7 @@ pub struct Proposal {
     cacheline: u64,
     items: Vec<Item>,
     // items in the new order
-    arranged: Vec<usize>,
+    pub(crate) arranged: Vec<usize>,
 }
 
 impl Proposal {

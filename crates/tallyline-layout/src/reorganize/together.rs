@@ -7,7 +7,7 @@
 //! it in which its members would be smaller.
 
 use super::proposal::place;
-use super::{Reorganization, Reorganizer, item, refuse_language, smallest};
+use super::{Proposal, Reorganization, Reorganizer, item, refuse_language, smallest};
 use crate::explain::{Placed, Replay, replay};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tallyline_debuginfo::abi::size_of;
@@ -48,6 +48,16 @@ impl CombinedProposal {
         self.layouts.get(&id).map(|layout| layout.size)
     }
 
+    /// Returns the members of a record in their new order and at their new places; `None` if it does not change.
+    pub fn members(&self, id: RecordId) -> Option<&[Member]> {
+        self.layouts.get(&id).map(|layout| layout.members.as_slice())
+    }
+
+    /// Returns whether the layout of a record is not known, although what it holds has shrunk.
+    pub fn is_unknown(&self, id: RecordId) -> bool {
+        self.kept.contains(&id)
+    }
+
     pub(super) fn layout(&self, id: RecordId) -> Option<&Layout> {
         self.layouts.get(&id)
     }
@@ -66,17 +76,40 @@ impl Reorganizer<'_> {
         let known = ids.iter().zip(outcomes);
         let known = known.filter_map(|(id, outcome)| Some((types.as_record(types.strip(*id))?.0, outcome)));
         let known = known.collect();
-        let mut applying = Applying { by: self, known, all: CombinedProposal::default() };
+        let mut applying =
+            Applying { by: self, known, fixed: FxHashMap::default(), all: CombinedProposal::default() };
         for id in applying.inner_first() {
             applying.record(id);
         }
         applying.all
     }
+
+    /// Applies these proposals, each in its own order, and none but these: what holds a struct that gets smaller
+    /// shrinks with it.
+    pub fn applied(&self, proposals: &[&Proposal]) -> CombinedProposal {
+        let fixed = proposals.iter().map(|proposal| (proposal.record, *proposal)).collect();
+        let mut applying =
+            Applying { by: self, known: FxHashMap::default(), fixed, all: CombinedProposal::default() };
+        for id in applying.inner_first() {
+            applying.record_as_ordered(id);
+        }
+        applying.all
+    }
+}
+
+/// The order of a record that is laid out anew.
+enum Moves<'p> {
+    /// The one that takes the fewest bytes.
+    Any,
+    /// The one of a proposal, or today's.
+    As(Option<&'p Proposal>),
 }
 
 struct Applying<'r, 't> {
     by: &'r Reorganizer<'t>,
     known: FxHashMap<RecordId, &'r Reorganization>,
+    // the only records that are reordered, where there are any
+    fixed: FxHashMap<RecordId, &'r Proposal>,
     all: CombinedProposal,
 }
 
@@ -137,8 +170,32 @@ impl Applying<'_, '_> {
             outcome => {
                 let moves =
                     matches!(outcome, Some(Reorganization::Smaller(_) | Reorganization::Smallest { .. }));
-                self.lay_out(id, moves)
+                self.lay_out(id, if moves { Moves::Any } else { Moves::As(None) })
             }
+        };
+        match layout {
+            Some(layout) => drop(self.all.layouts.insert(id, layout)),
+            None => drop(self.all.kept.insert(id)),
+        }
+    }
+
+    fn record_as_ordered(&mut self, id: RecordId) {
+        let types = self.by.types();
+        let proposal = self.fixed.get(&id).copied();
+        let holds_changed = types.members(types.record(id)).iter().any(|member| {
+            self.by.abi.held(member.ty).is_some_and(|inner| self.all.layouts.contains_key(&inner))
+        });
+        if proposal.is_none() && !holds_changed {
+            return;
+        }
+        let layout = match proposal {
+            Some(proposal) if !holds_changed => self.explained(id).map(|replay| Layout {
+                order: proposal.order.clone(),
+                members: proposal.members.clone(),
+                replay,
+                size: proposal.new.size,
+            }),
+            _ => self.lay_out(id, Moves::As(proposal)),
         };
         match layout {
             Some(layout) => drop(self.all.layouts.insert(id, layout)),
@@ -155,7 +212,7 @@ impl Applying<'_, '_> {
     }
 
     /// Lays a record out whose members shrank.
-    fn lay_out(&self, id: RecordId, moves: bool) -> Option<Layout> {
+    fn lay_out(&self, id: RecordId, moves: Moves<'_>) -> Option<Layout> {
         let types = self.by.types();
         let record = types.record(id);
         let mut members = types.members(record).to_vec();
@@ -173,16 +230,21 @@ impl Applying<'_, '_> {
             return self.union(members, replay, record.size);
         }
         let items = item::items(types, &members, &replay, &self.by.options);
-        let in_order: Vec<usize> = (0..items.len()).collect();
+        let in_order: Vec<usize> = match moves {
+            Moves::As(Some(proposal)) => proposal.arranged.clone(),
+            _ => (0..items.len()).collect(),
+        };
         let (mut order, mut placed, mut size) = place(&members, &items, &in_order, replay.align)?;
-        if moves {
+        if matches!(moves, Moves::Any) {
             let found = smallest::smallest(&items, replay.align);
             let (other, at, smaller) = place(&members, &items, &found.order, replay.align)?;
             if smaller < size {
                 (order, placed, size) = (other, at, smaller);
             }
         }
-        (size <= record.size).then_some(Layout { order, members: placed, replay, size })
+        // with members that move a struct never grows; as ordered it may, where what it holds has shrunk
+        let may_grow = matches!(moves, Moves::As(Some(_)));
+        (may_grow || size <= record.size).then_some(Layout { order, members: placed, replay, size })
     }
 
     fn union(&self, members: Vec<Member>, replay: Replay, old: u64) -> Option<Layout> {

@@ -11,6 +11,31 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     pub(crate) patch: bool,
 
+    /// Edit the sources in place, after verification; --undo takes it back
+    #[arg(long, conflicts_with = "patch")]
+    pub(crate) apply: bool,
+
+    /// Put back every byte that --apply changed, in the project of the current folder or of --root
+    #[arg(long, conflicts_with_all = ["patch", "apply"])]
+    pub(crate) undo: bool,
+
+    /// Compare the time of this command before and after, in alternating pairs, each in a copy of the project
+    #[arg(long, value_name = "COMMAND", requires = "apply")]
+    pub(crate) measure: Option<String>,
+
+    /// The command that builds the project, run in each copy before the measurement
+    #[arg(long, value_name = "COMMAND", requires = "measure")]
+    pub(crate) build: Option<String>,
+
+    /// Pairs of runs to measure
+    #[arg(long, value_name = "COUNT", default_value_t = 15, requires = "measure")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) pairs: u16,
+
+    /// Leave the sources as they are if the median speed-up is smaller, such as 1.05
+    #[arg(long, value_name = "RATIO", requires = "measure")]
+    pub(crate) keep_if: Option<f64>,
+
     /// The folder of the project, to which paths in a patch are relative; else that of the repository or the build
     #[arg(long, value_name = "FOLDER")]
     pub(crate) root: Option<PathBuf>,
@@ -23,7 +48,23 @@ pub(crate) struct ApplyArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) abi: Vec<PathBuf>,
 
+    /// The list of compiler's calls, or its folder; else it is looked for in the project: what includes an edited file is
+    /// compiled again in a copy, and every layout there compared with what was promised
+    #[arg(long, value_name = "PATH")]
+    pub(crate) compile_commands: Option<PathBuf>,
+
+    /// Compile nothing: the patch is not verified
+    #[arg(long)]
+    pub(crate) no_rebuild: bool,
+
     /// Edit also where the sources rely on the order: offsets, objects as bytes, initialisers by position
     #[arg(long)]
     pub(crate) trust: bool,
+}
+
+impl ApplyArgs {
+    /// Returns whether sources are to be edited, be it as a patch.
+    pub(crate) fn edits(&self) -> bool {
+        self.patch || self.apply
+    }
 }

@@ -1,22 +1,35 @@
 //! Edits of the source: patches of declarations, verified by compiling what includes them.
 
 mod args;
+mod commands;
+mod measure;
 mod place;
 mod project;
+mod rebuild;
 mod refused;
+mod scratch;
 mod target;
+mod undo;
+mod units;
+mod verify;
 
 pub(crate) use args::ApplyArgs;
+pub(crate) use rebuild::{Applied, carry_out};
 pub(crate) use refused::Refused;
-pub(crate) use target::Target;
+pub(crate) use target::{Target, layout};
+pub(crate) use verify::Promises;
 
 use anyhow::{Context, Result, bail};
+use commands::CompileCommand;
 use place::Places;
 use project::{FileEdit, Texts};
 use refused::Kind;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tallyline_debuginfo::locate::CompanionFinder;
 use tallyline_debuginfo::program::unit_sources;
+use units::Builder;
+use verify::{Candidate, Extent, Verifier};
 
 /// The edits for some targets.
 #[derive(Debug)]
@@ -27,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) root: PathBuf,
     /// The edited files.
     pub(crate) edits: Vec<FileEdit>,
+    /// The extent of the verification; none where nothing was compiled, and why.
+    pub(crate) verified: Result<Extent, String>,
 }
 
 impl Plan {
@@ -36,11 +51,26 @@ impl Plan {
     }
 }
 
-/// Plans the edits of the structs of a program.
-pub(crate) fn plan(program: &Path, targets: Vec<Target>, args: &ApplyArgs) -> Result<Plan> {
+/// Puts back what was edited in the project of the current folder, or of the one that was named.
+pub(crate) fn undo(args: &ApplyArgs) -> Result<Vec<PathBuf>> {
+    let here = std::env::current_dir().context("cannot read the current folder")?;
+    let root = match &args.root {
+        Some(root) => root.canonicalize().with_context(|| format!("cannot read {}", root.display()))?,
+        None => here.ancestors().find(|folder| undo::is_edited(folder)).unwrap_or(&here).to_path_buf(),
+    };
+    undo::undo(&root)
+}
+
+/// Plans the edits of the structs of a program, and verifies them where it is known how units are compiled.
+pub(crate) fn plan(
+    program: &Path,
+    targets: Vec<Target>,
+    promises: Promises<'_>,
+    args: &ApplyArgs,
+) -> Result<Plan> {
     let open = std::fs::File::open(program).with_context(|| format!("cannot open {}", program.display()))?;
     let sources = unit_sources(&open, &CompanionFinder::new(program));
-    let mut folders: Vec<String> = sources.into_iter().map(|(folder, _)| folder).collect();
+    let mut folders: Vec<String> = sources.iter().map(|(folder, _)| folder.clone()).collect();
     folders.dedup();
     let places = Places { maps: args.source_map.clone(), folders };
     let mut texts = Texts::default();
@@ -55,24 +85,103 @@ pub(crate) fn plan(program: &Path, targets: Vec<Target>, args: &ApplyArgs) -> Re
             *refused = foreign(target, &root, args);
         }
     }
-    let open: Vec<usize> = (0..all.len()).filter(|at| all[*at].1.is_none()).collect();
+    let commands = commands(&root, args)?;
+    // a compiler knows better than the text where objects are initialised by position, if it compiles all units
+    let is_complete = commands.as_ref().is_ok_and(|commands| {
+        let units = sources
+            .iter()
+            .flat_map(|(folder, name)| places.files(&Path::new(folder).join(name).to_string_lossy()));
+        units.filter(|unit| unit.starts_with(&root)).all(|unit| {
+            commands.iter().any(|one| one.source.canonicalize().is_ok_and(|source| source == unit))
+        })
+    });
+    let open = indices(&all);
     let some: Vec<&Target> = open.iter().map(|at| &all[*at].0).collect();
-    let found = if args.trust { vec![None; some.len()] } else { project::search(&some, &root, &mut texts) };
+    let found = if args.trust {
+        vec![None; some.len()]
+    } else {
+        project::search(&some, &root, &mut texts, is_complete)
+    };
     for (at, found) in open.into_iter().zip(found) {
         all[at].1 = found;
     }
-    let open: Vec<usize> = (0..all.len()).filter(|at| all[*at].1.is_none()).collect();
+    let open = indices(&all);
+    let verified = match commands {
+        Ok(commands) if !open.is_empty() => {
+            Ok(verify(&mut all, &open, &root, &commands, promises, &mut texts)?)
+        }
+        Ok(_) => Ok(Extent::default()),
+        Err(why) => Err(why),
+    };
+    let open = indices(&all);
     let some: Vec<&Target> = open.iter().map(|at| &all[*at].0).collect();
     let (edits, refused) = project::edit_all(&some, &mut texts);
-    for (at, refused) in open.into_iter().zip(refused) {
-        all[at].1 = refused;
+    for (at, refused) in open.iter().zip(refused) {
+        all[*at].1 = refused;
     }
-    Ok(Plan { targets: all, root, edits })
+    for (at, promised) in open.iter().zip(promises(&open)) {
+        if let Some(promised) = promised {
+            all[*at].0.promised = promised;
+        }
+    }
+    Ok(Plan { targets: all, root, edits, verified })
+}
+
+/// Returns the targets that are not refused.
+fn indices(all: &[(Target, Option<Refused>)]) -> Vec<usize> {
+    (0..all.len()).filter(|at| all[*at].1.is_none()).collect()
+}
+
+/// Returns the compiler's calls for the project's units, or why there are none.
+fn commands(root: &Path, args: &ApplyArgs) -> Result<Result<Vec<CompileCommand>, String>> {
+    if args.no_rebuild {
+        return Ok(Err("--no-rebuild".into()));
+    }
+    match commands::find(args.compile_commands.as_deref(), root) {
+        Some(path) => Ok(Ok(commands::read(&path)?)),
+        None => Ok(Err(format!("{} has no compile_commands.json (--compile-commands)", root.display()))),
+    }
+}
+
+/// Compiles what includes the edited files, and compares layouts with the promises.
+fn verify(
+    all: &mut [(Target, Option<Refused>)],
+    open: &[usize],
+    root: &Path,
+    commands: &[CompileCommand],
+    promises: Promises<'_>,
+    texts: &mut Texts,
+) -> Result<Extent> {
+    let builder = Builder::new(root)?;
+    let files: BTreeSet<PathBuf> = open.iter().map(|at| all[*at].0.path.clone()).collect();
+    let (units, failed) = builder.units(commands, &files);
+    if let Some(first) = failed.first() {
+        eprintln!("tallyline: {} units cannot be compiled, such as {first}", failed.len());
+    }
+    let mut candidates: Vec<Candidate<'_>> =
+        open.iter().map(|at| Candidate { target: &all[*at].0, index: *at, refused: None, seen: 0 }).collect();
+    let extent = Verifier::new(&builder, units, texts).run(&mut candidates, promises)?;
+    let refused: Vec<Option<Refused>> = candidates
+        .into_iter()
+        .map(|candidate| match candidate.refused {
+            None if candidate.seen == 0 => {
+                Some(Refused::new(Kind::NotRebuilt, "no object of the compiled units describes it"))
+            }
+            refused => refused,
+        })
+        .collect();
+    for (at, refused) in open.iter().zip(refused) {
+        all[*at].1 = refused;
+    }
+    Ok(extent)
 }
 
 /// Finds the file of a declaration: the one whose text declares the members.
 fn locate(target: &mut Target, places: &Places, texts: &mut Texts) -> Option<Refused> {
     let files = places.files(&target.declared_in);
+    if !files.is_empty() && files.iter().all(|path| is_system(path)) {
+        return Some(Refused::new(Kind::Foreign, format!("{} is the system's", target.declared_in)));
+    }
     let mut reason = Refused::new(
         Kind::NoSource,
         format!("{} is not here: --source-map OLD=NEW says where the sources are", target.declared_in),
@@ -98,6 +207,11 @@ fn locate(target: &mut Target, places: &Places, texts: &mut Texts) -> Option<Ref
             format!("{} and {} both fit: --source-map OLD=NEW says which", first.display(), second.display()),
         )),
     }
+}
+
+/// Returns whether a file came with the system.
+fn is_system(path: &Path) -> bool {
+    path.starts_with("/usr/include") || path.starts_with("/usr/lib") || path.starts_with("/usr/local/include")
 }
 
 /// Returns the root of the project: as it was named, or that of the first file that was found.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use tallyline_source::{Language, edit, typedefs, unified_diff, uses};
+use tallyline_source::{Language, UseKind, edit, typedefs, unified_diff, uses};
 
 /// The most bytes of a file that is read as source.
 const FILE_LIMIT: u64 = 32 << 20;
@@ -120,8 +120,14 @@ pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Looks for uses of targets that rely on the order of their members: of each target the first of the kinds.
-pub(crate) fn search(targets: &[&Target], root: &Path, texts: &mut Texts) -> Vec<Option<Refused>> {
+/// Looks for uses of targets that rely on the order of their members: of each target the first of the kinds. Where all
+/// units are compiled, compilers find initialisers by position, and assertions that no longer hold.
+pub(crate) fn search(
+    targets: &[&Target],
+    root: &Path,
+    texts: &mut Texts,
+    is_compiled: bool,
+) -> Vec<Option<Refused>> {
     let mut names: Vec<Vec<Vec<u8>>> = targets.iter().map(|target| target.names()).collect();
     let tags: Vec<Vec<u8>> = targets.iter().map(|target| target.tag.clone()).collect();
     let paths = sources(root);
@@ -136,7 +142,7 @@ pub(crate) fn search(targets: &[&Target], root: &Path, texts: &mut Texts) -> Vec
             }
         }
     }
-    let mut found: Vec<Option<(tallyline_source::UseKind, String)>> = vec![None; targets.len()];
+    let mut found: Vec<Option<(UseKind, String)>> = vec![None; targets.len()];
     for path in paths {
         let Ok(text) = texts.read(&path) else { continue };
         let inside: Vec<usize> =
@@ -148,7 +154,9 @@ pub(crate) fn search(targets: &[&Target], root: &Path, texts: &mut Texts) -> Vec
         let wanted: Vec<Vec<Vec<u8>>> = inside.iter().map(|at| names[*at].clone()).collect();
         for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted)) {
             let is_same = (targets[*at].language == Language::Rust) == (of_path == Language::Rust);
-            for one in uses.iter().filter(|_| is_same) {
+            let by_compiler =
+                |kind: UseKind| is_compiled && matches!(kind, UseKind::Positional | UseKind::Assertion);
+            for one in uses.iter().filter(|one| is_same && !by_compiler(one.kind())) {
                 let known = &mut found[*at];
                 if known.as_ref().is_none_or(|(kind, _)| one.kind() < *kind) {
                     let shown = path.strip_prefix(root).unwrap_or(&path);

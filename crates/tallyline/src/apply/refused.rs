@@ -30,6 +30,12 @@ pub(crate) enum Kind {
     Positional,
     /// An assertion at compile time is about the type.
     Assertion,
+    /// Units that use the type cannot be compiled again.
+    NotRebuilt,
+    /// Units do not compile with the new order.
+    Broken,
+    /// A compiler lays it out otherwise than promised.
+    OtherLayout,
 }
 
 impl Kind {
@@ -48,6 +54,9 @@ impl Kind {
             Kind::Range => "range",
             Kind::Positional => "positional",
             Kind::Assertion => "assertion",
+            Kind::NotRebuilt => "not-rebuilt",
+            Kind::Broken => "broken",
+            Kind::OtherLayout => "other-layout",
         }
     }
 }

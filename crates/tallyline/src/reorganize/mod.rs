@@ -10,6 +10,7 @@ mod verify;
 
 pub(crate) use args::ReorganizeArgs;
 
+use crate::apply;
 use crate::instances::Instances;
 use crate::interrupt;
 use crate::layout::{operands, select::Names, source, suggest::files_among};
@@ -67,6 +68,13 @@ impl TypeResult {
 
 /// Runs `tallyline reorganize`.
 pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
+    if args.apply.undo {
+        let restored = apply::undo(&args.apply)?;
+        let output = Output::open(args.output.as_deref(), color)?;
+        return output.write(|out| {
+            restored.iter().try_for_each(|path| Ok(writeln!(out, "restored {}", path.display())?))
+        });
+    }
     let (file, operands) = operands::split(&args.operands, args.file.as_deref());
     let mut names = Names::default();
     operands.iter().try_for_each(|name| names.add_one(name))?;
@@ -98,9 +106,10 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     if ranks {
         found.sort_by(|a, b| b.total().cmp(&a.total()).then_with(|| a.label().cmp(&b.label())));
     }
-    if args.apply.patch {
+    if args.apply.edits() {
         complain(&found, together.as_ref(), ranks)?;
-        patch::run(args, &file, &types, &found, ranks, output)?;
+        let reorganizer = Reorganizer::new(&types, args.options());
+        patch::run(args, &file, &reorganizer, &found, ranks, output)?;
         return missing_types(&file, &missing);
     }
     output.write(|out| match (args.json, ranks) {

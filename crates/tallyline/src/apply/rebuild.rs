@@ -1,0 +1,135 @@
+//! Edits in place, measured before in copies of the project that are built.
+
+use super::Plan;
+use super::args::ApplyArgs;
+use super::measure::{SpeedUp, compare, shell};
+use super::project::FileEdit;
+use super::undo;
+use super::verify::layouts_in;
+use anyhow::{Context, Result, bail};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// The result of edits in place.
+#[derive(Clone, Debug)]
+pub(crate) struct Applied {
+    kept: bool,
+    speed_up: Option<SpeedUp>,
+}
+
+impl Applied {
+    /// Returns whether the sources have the edits.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Returns the measured speed-up.
+    pub(crate) fn speed_up(&self) -> Option<&SpeedUp> {
+        self.speed_up.as_ref()
+    }
+}
+
+/// Edits the sources in place, if there is anything to edit and it pays.
+pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result<Option<Applied>> {
+    if plan.edits.is_empty() {
+        return Ok(None);
+    }
+    if let Err(why) = &plan.verified
+        && !args.no_rebuild
+    {
+        bail!("nothing is edited, as it cannot be verified: {why}; --no-rebuild edits without");
+    }
+    let speed_up = match &args.measure {
+        Some(command) => Some(measure(plan, program, command, args)?),
+        None => None,
+    };
+    let pays = match (&speed_up, args.keep_if) {
+        (Some(speed_up), Some(least)) => speed_up.median >= least,
+        _ => true,
+    };
+    if pays {
+        undo::apply(&plan.root, &plan.edits)?;
+    }
+    Ok(Some(Applied { kept: pays, speed_up }))
+}
+
+fn measure(plan: &Plan, program: &Path, command: &str, args: &ApplyArgs) -> Result<SpeedUp> {
+    let folder = Folder::new()?;
+    let copies = ["before", "after"].map(|name| folder.0.join(name));
+    for copy in &copies {
+        copy_tree(&plan.root, copy)?;
+    }
+    let [before, after] = &copies;
+    write(&plan.root, after, &plan.edits)?;
+    if let Some(build) = &args.build {
+        for copy in &copies {
+            shell(build, copy, Stdio::null())?;
+        }
+        is_of_copy(plan, program, after)?;
+    }
+    compare(command, before, after, args.pairs.into())
+}
+
+/// Fails if the program that was built in a copy does not have the new layouts: its build reads other sources.
+fn is_of_copy(plan: &Plan, program: &Path, copy: &Path) -> Result<()> {
+    let program = program.canonicalize().with_context(|| format!("cannot read {}", program.display()))?;
+    let Ok(inside) = program.strip_prefix(&plan.root) else { return Ok(()) };
+    let built = copy.join(inside);
+    let bytes = std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
+    for (target, _) in plan.targets.iter().filter(|(_, refused)| refused.is_none()) {
+        let found = layouts_in(&bytes, target)?;
+        if !found.contains(&target.promised) {
+            bail!(
+                "{} was built in a copy of the project and does not have the new {}: the build names sources by absolute \
+                 paths, or does not build this program",
+                inside.display(),
+                target.name
+            );
+        }
+    }
+    Ok(())
+}
+
+fn write(root: &Path, copy: &Path, edits: &[FileEdit]) -> Result<()> {
+    for edit in edits {
+        let inside =
+            edit.path.strip_prefix(root).with_context(|| format!("{} is outside", edit.path.display()))?;
+        let to = copy.join(inside);
+        std::fs::write(&to, &edit.new).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    Ok(())
+}
+
+/// Copies a project with its times, without version control.
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir(to).with_context(|| format!("cannot make {}", to.display()))?;
+    let entries = std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
+    for entry in entries.flatten() {
+        if entry.file_name() == ".git" {
+            continue;
+        }
+        let status = std::process::Command::new("cp").arg("-a").arg(entry.path()).arg(to).status();
+        let status = status.context("cannot run cp")?;
+        anyhow::ensure!(status.success(), "cannot copy {} to {}", entry.path().display(), to.display());
+    }
+    Ok(())
+}
+
+/// A folder of our own, gone in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder> {
+        let path = std::env::temp_dir().join(format!("tallyline-measure-{}", std::process::id()));
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| format!("cannot make the folder {}", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,158 @@
+//! Units of a project, compiled in a copy of its tree.
+
+use super::commands::CompileCommand;
+use super::project::FileEdit;
+use super::scratch::Scratch;
+use anyhow::{Context, Result};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A unit, and the project's files that it includes.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    /// The compiler's call.
+    pub(crate) command: CompileCommand,
+    /// The files of the project, its source among them.
+    pub(crate) files: BTreeSet<PathBuf>,
+}
+
+/// The kinds of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Lists the included files.
+    Dependencies,
+    /// Compiles to an object with debug information.
+    Object,
+    /// Parses, and warns of initialisers by position.
+    Probe,
+}
+
+/// The tree that units are compiled in.
+pub(crate) struct Builder {
+    /// The copy.
+    pub(crate) scratch: Scratch,
+    root: PathBuf,
+}
+
+impl Builder {
+    /// Copies the tree of a project.
+    pub(crate) fn new(root: &Path) -> Result<Builder> {
+        Ok(Builder { scratch: Scratch::new(root)?, root: root.to_path_buf() })
+    }
+
+    /// Returns the units that include one of some files; of each that cannot be read the first error.
+    pub(crate) fn units(
+        &self,
+        commands: &[CompileCommand],
+        files: &BTreeSet<PathBuf>,
+    ) -> (Vec<Unit>, Vec<String>) {
+        let ours: Vec<&CompileCommand> = commands
+            .iter()
+            .filter(|command| command.source.starts_with(&self.root) && is_source(&command.source))
+            .collect();
+        let listed = in_parallel(&ours, |_, command| self.dependencies(command));
+        let (mut units, mut failed) = (Vec::new(), Vec::new());
+        for (command, listed) in ours.iter().zip(listed) {
+            match listed {
+                Ok(included) if included.iter().any(|file| files.contains(file)) => {
+                    units.push(Unit { command: (*command).clone(), files: included });
+                }
+                Ok(_) => {}
+                Err(error) => failed.push(format!("{}: {error:#}", command.source.display())),
+            }
+        }
+        (units, failed)
+    }
+
+    fn dependencies(&self, command: &CompileCommand) -> Result<BTreeSet<PathBuf>> {
+        let output = self.call(command, Call::Dependencies, Path::new("/dev/null"))?;
+        anyhow::ensure!(output.status.success(), "{}", first_error(&output));
+        let text = String::from_utf8_lossy(&output.stdout).replace("\\\n", " ");
+        let copy = self.scratch.path(&self.root);
+        let folder = self.scratch.path(&command.folder);
+        let names = text.split_once(':').map_or("", |(_, names)| names);
+        let files = super::commands::split(names).into_iter().filter_map(|name| {
+            let path = super::place::normal(&folder.join(name));
+            let path = path.strip_prefix(&copy).ok().map(|rest| self.root.join(rest))?;
+            // a link in the project leads to the file that is edited
+            Some(path.canonicalize().unwrap_or(path))
+        });
+        Ok(files.collect())
+    }
+
+    /// Runs the compiler in the copy.
+    pub(crate) fn call(&self, command: &CompileCommand, call: Call, output: &Path) -> Result<Output> {
+        let mut words = command.bare().into_iter().map(|word| self.scratch.word(&word));
+        let program = words.next().context("an empty compiler's call")?;
+        // only GCC knows `designated_init`
+        let program = match program.as_str() {
+            clang if call == Call::Probe && command.is_clang() && !clang.contains("++") => "gcc".to_string(),
+            _ => program,
+        };
+        let mut compiler = Command::new(&program);
+        let folder = self.scratch.path(&command.folder);
+        compiler.current_dir(&folder).stdin(Stdio::null()).env("LC_ALL", "C").env("CCACHE_DISABLE", "1");
+        match call {
+            Call::Dependencies => compiler.args(words).arg("-M"),
+            Call::Object => compiler.args(words).args(["-g", "-c", "-o"]).arg(output),
+            Call::Probe => compiler.args(words.filter(|word| word != "-w")).args([
+                "-fsyntax-only",
+                "-fdiagnostics-color=never",
+                "-Wno-error",
+            ]),
+        };
+        compiler.output().with_context(|| format!("cannot run {program} in {}", folder.display()))
+    }
+
+    /// Returns a file for an output of one of many calls.
+    pub(crate) fn output(&self, index: usize) -> PathBuf {
+        self.scratch.folder().join(format!("unit-{index}.o"))
+    }
+
+    /// Puts edits in place, and takes those back that were there.
+    pub(crate) fn set(&self, now: &[FileEdit], before: &[FileEdit]) -> Result<()> {
+        for edit in before.iter().filter(|edit| now.iter().all(|other| other.path != edit.path)) {
+            self.scratch.restore(&edit.path)?;
+        }
+        self.scratch.put(now)
+    }
+}
+
+/// Returns whether a source is of C or C++ rather than assembly.
+fn is_source(path: &Path) -> bool {
+    let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    !matches!(end, "s" | "S" | "asm" | "rs" | "go" | "f" | "f90")
+}
+
+/// Returns the first error of a compiler, or its first line.
+pub(crate) fn first_error(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let error = text.lines().find(|line| line.contains("error:"));
+    let line = error.or_else(|| text.lines().find(|line| !line.trim().is_empty()));
+    line.unwrap_or("the compiler failed").trim().to_string()
+}
+
+/// Does something for each of many, on all CPUs, in order of the results.
+pub(crate) fn in_parallel<T: Sync, R: Send>(all: &[T], each: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
+    let results: Mutex<Vec<Option<R>>> = Mutex::new(all.iter().map(|_| None).collect());
+    let next = AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(all.len());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(one) = all.get(index) else { break };
+                    let result = each(index, one);
+                    if let Ok(mut results) = results.lock() {
+                        results[index] = Some(result);
+                    }
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_default().into_iter().flatten().collect()
+}

@@ -1,0 +1,383 @@
+//! Verification of edits: what includes them is compiled, and the layouts in the objects are compared.
+
+use super::project::{FileEdit, Texts, edit_all};
+use super::refused::{Kind, Refused};
+use super::target::{Layout, Target, layout};
+use super::units::{Builder, Call, Unit, first_error, in_parallel};
+use anyhow::{Context, Result};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tallyline_debuginfo::lookup::Definitions;
+use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::{Request, Wanted, read};
+use tallyline_source::{Language, probe};
+
+/// The promised layouts of some targets, by their indices, when these are edited and no others; none for one whose
+/// layout is then not known.
+pub(crate) type Promises<'p> = &'p dyn Fn(&[usize]) -> Vec<Option<Layout>>;
+
+/// The number of units and objects in which the edits were verified.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extent {
+    /// The units that were compiled.
+    pub(crate) units: usize,
+    /// The definitions in objects that are as promised.
+    pub(crate) layouts: usize,
+    /// The definitions of other configurations, which have other members.
+    pub(crate) configurations: usize,
+}
+
+/// A target's state: a reason against it, and the places that were compared.
+pub(crate) struct Candidate<'t> {
+    /// The target.
+    pub(crate) target: &'t Target,
+    /// The index among all targets.
+    pub(crate) index: usize,
+    /// The reason against it.
+    pub(crate) refused: Option<Refused>,
+    /// The places where its layout was seen as promised.
+    pub(crate) seen: usize,
+}
+
+/// A check of some targets in a unit: the compiler's words if it fails.
+type Check<'c, 'v> =
+    dyn FnMut(&mut Verifier<'v>, usize, &[usize], &[Candidate<'_>]) -> Result<Option<String>> + 'c;
+
+/// Verifies edits in a copy of the tree.
+pub(crate) struct Verifier<'v> {
+    builder: &'v Builder,
+    units: Vec<Unit>,
+    texts: &'v mut Texts,
+    in_place: Vec<FileEdit>,
+}
+
+impl<'v> Verifier<'v> {
+    /// For units that include the edited files.
+    pub(crate) fn new(builder: &'v Builder, units: Vec<Unit>, texts: &'v mut Texts) -> Verifier<'v> {
+        Verifier { builder, units, texts, in_place: Vec::new() }
+    }
+
+    /// Verifies all candidates; those that do not hold get a reason, and the others are verified without them.
+    pub(crate) fn run(&mut self, all: &mut [Candidate<'_>], promises: Promises<'_>) -> Result<Extent> {
+        for candidate in all.iter_mut().filter(|candidate| candidate.refused.is_none()) {
+            let path = &candidate.target.path;
+            if !self.units.iter().any(|unit| unit.files.contains(path)) {
+                let evidence = format!("no unit of compile_commands.json includes {}", path.display());
+                candidate.refused = Some(Refused::new(Kind::NotRebuilt, evidence));
+            }
+        }
+        self.probe(all)?;
+        // what is refused changes what the others promise: until nothing is
+        loop {
+            let before = open(all).len();
+            let extent = self.compile(all, promises)?;
+            if open(all).len() == before {
+                return Ok(extent);
+            }
+        }
+    }
+
+    /// Looks for initialisers by position with a compiler.
+    fn probe(&mut self, all: &mut [Candidate<'_>]) -> Result<()> {
+        let candidates = open(all);
+        let edits = self.probes(all, &candidates)?;
+        if edits.is_empty() {
+            return Ok(());
+        }
+        self.place(edits)?;
+        let said =
+            in_parallel(&self.units, |_, unit| self.builder.call(&unit.command, Call::Probe, Path::new("")));
+        let mut suspects: Vec<(usize, String)> = Vec::new();
+        for (index, output) in said.into_iter().enumerate() {
+            if let Some(place) = self.positional(&self.units[index], &output?) {
+                suspects.push((index, place));
+            }
+        }
+        self.place(Vec::new())?;
+        for (unit, _) in suspects {
+            let inside: Vec<usize> = open(all)
+                .into_iter()
+                .filter(|at| self.units[unit].files.contains(&all[*at].target.path))
+                .collect();
+            // a unit that does not parse without probes says nothing
+            let plain = self.builder.call(&self.units[unit].command, Call::Probe, Path::new(""))?;
+            if self.positional(&self.units[unit], &plain).is_some() {
+                continue;
+            }
+            for (culprit, place) in self.culprits(unit, &inside, all, &mut Verifier::probe_subset)? {
+                all[culprit].refused =
+                    Some(Refused::new(Kind::Positional, format!("initialised by position: {place}")));
+            }
+        }
+        self.place(Vec::new())
+    }
+
+    /// Returns the texts with probes in the declarations of some targets.
+    fn probes(&mut self, all: &[Candidate<'_>], some: &[usize]) -> Result<Vec<FileEdit>> {
+        let mut edits: Vec<FileEdit> = Vec::new();
+        let mut by_line: Vec<usize> = some.to_vec();
+        by_line.sort_by_key(|at| std::cmp::Reverse(all[*at].target.line));
+        for at in by_line {
+            let target = all[at].target;
+            let position = match edits.iter().position(|edit| edit.path == target.path) {
+                Some(position) => position,
+                None => {
+                    let old = self.texts.read(&target.path)?;
+                    edits.push(FileEdit { path: target.path.clone(), new: old.to_vec(), old });
+                    edits.len() - 1
+                }
+            };
+            let text = &mut edits[position].new;
+            if let Ok(Some(edit)) = probe(text, &target.change()) {
+                *text = edit.applied_to(text);
+            }
+        }
+        edits.retain(|edit| *edit.old != *edit.new);
+        Ok(edits)
+    }
+
+    /// Returns the first initialiser by position that a compiler speaks of.
+    fn positional(&self, unit: &Unit, output: &Output) -> Option<String> {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let is_cpp = super::project::language_of(&unit.command.source) == Some(Language::Cpp);
+        text.lines().find_map(|line| {
+            let is_warning = line.contains("designated-init]");
+            let is_error = is_cpp && line.contains("error:");
+            let place = line.split(": ").next().unwrap_or_default();
+            ((is_warning && !self.is_zero(unit, place)) || is_error).then(|| line.trim().to_string())
+        })
+    }
+
+    /// Returns whether the initialiser at a place is `{0}`, which relies on no order.
+    fn is_zero(&self, unit: &Unit, place: &str) -> bool {
+        let mut parts = place.rsplitn(3, ':');
+        let column = parts.next().and_then(|text| text.parse::<usize>().ok());
+        let line = parts.next().and_then(|text| text.parse::<usize>().ok());
+        let (Some(column), Some(line), Some(file)) = (column, line, parts.next()) else { return false };
+        let path = self.builder.scratch.path(&unit.command.folder).join(file);
+        let Ok(text) = std::fs::read(path) else { return false };
+        let Some(line) = text.split(|byte| *byte == b'\n').nth(line.saturating_sub(1)) else { return false };
+        let rest = line.get(column.saturating_sub(1)..).unwrap_or_default();
+        let before = line.get(..column.saturating_sub(1)).unwrap_or_default().trim_ascii_end();
+        let is_null =
+            |word: &[u8]| rest.starts_with(word) && rest[word.len()..].trim_ascii_start().starts_with(b"}");
+        (before.ends_with(b"{") && (is_null(b"0") || is_null(b"NULL")))
+            // the warning may be at the brace or at the variable: `= { 0 }`
+            || rest.strip_prefix(b"{").is_some_and(|rest| {
+                let rest = rest.trim_ascii_start();
+                rest.strip_prefix(b"0").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"}"))
+            })
+    }
+
+    fn probe_subset(&mut self, unit: usize, some: &[usize], all: &[Candidate<'_>]) -> Result<Option<String>> {
+        let edits = self.probes(all, some)?;
+        self.place(edits)?;
+        let unit = self.units[unit].clone();
+        let output = self.builder.call(&unit.command, Call::Probe, Path::new(""))?;
+        Ok(self.positional(&unit, &output))
+    }
+
+    fn edit_subset(&mut self, unit: usize, some: &[usize], all: &[Candidate<'_>]) -> Result<Option<String>> {
+        let targets: Vec<&Target> = some.iter().map(|at| all[*at].target).collect();
+        let (edits, _) = edit_all(&targets, self.texts);
+        self.place(edits)?;
+        let output =
+            self.builder.call(&self.units[unit].command, Call::Object, &self.builder.output(unit))?;
+        Ok((!output.status.success()).then(|| first_error(&output)))
+    }
+
+    /// Finds those of some targets for which a check of a unit fails, by halves, with the check's words.
+    fn culprits(
+        &mut self,
+        unit: usize,
+        some: &[usize],
+        all: &[Candidate<'_>],
+        check: &mut Check<'_, 'v>,
+    ) -> Result<Vec<(usize, String)>> {
+        let Some(said) = check(self, unit, some, all)? else { return Ok(Vec::new()) };
+        match some {
+            [] => Ok(Vec::new()),
+            [one] => Ok(vec![(*one, said)]),
+            _ => {
+                let (left, right) = some.split_at(some.len() / 2);
+                let mut found = self.culprits(unit, left, all, check)?;
+                found.extend(self.culprits(unit, right, all, check)?);
+                if found.is_empty() {
+                    // only together: the last is left out
+                    found.extend(some.last().map(|one| (*one, said)));
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// Puts edits in the place of those that were there.
+    fn place(&mut self, edits: Vec<FileEdit>) -> Result<()> {
+        self.builder.set(&edits, &self.in_place)?;
+        self.in_place = edits;
+        Ok(())
+    }
+
+    /// Compiles all units with the edits of the open candidates, and compares layouts.
+    fn compile(&mut self, all: &mut [Candidate<'_>], promises: Promises<'_>) -> Result<Extent> {
+        let candidates = open(all);
+        let targets: Vec<&Target> = candidates.iter().map(|at| all[*at].target).collect();
+        let (edits, refused) = edit_all(&targets, self.texts);
+        for (at, refused) in candidates.iter().zip(refused) {
+            all[*at].refused = refused;
+        }
+        let candidates = open(all);
+        let indices: Vec<usize> = candidates.iter().map(|at| all[*at].index).collect();
+        let promised = promises(&indices);
+        for (at, promised) in candidates.iter().zip(&promised) {
+            if promised.is_none() {
+                let evidence = "no rule is known for its layout with the smaller types of its members";
+                all[*at].refused = Some(Refused::new(Kind::OtherLayout, evidence));
+            }
+        }
+        if candidates.len() != open(all).len() {
+            return Ok(Extent::default());
+        }
+        let touched: BTreeSet<PathBuf> = candidates.iter().map(|at| all[*at].target.path.clone()).collect();
+        let units: Vec<usize> = (0..self.units.len())
+            .filter(|unit| self.units[*unit].files.iter().any(|file| touched.contains(file)))
+            .collect();
+        self.place(edits)?;
+        let outputs = in_parallel(&units, |_, unit| {
+            self.builder.call(&self.units[*unit].command, Call::Object, &self.builder.output(*unit))
+        });
+        let mut extent = Extent { units: units.len(), ..Extent::default() };
+        let mut failed = Vec::new();
+        for (unit, output) in units.iter().zip(outputs) {
+            let output = output?;
+            if !output.status.success() {
+                failed.push(*unit);
+                continue;
+            }
+            let path = self.builder.output(*unit);
+            let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let compared = compare(&bytes, all, &candidates, &promised, &self.units[*unit], &mut extent);
+            compared.with_context(|| {
+                format!("cannot read the object of {}", self.units[*unit].command.source.display())
+            })?;
+        }
+        for unit in failed {
+            self.blame(unit, all)?;
+        }
+        Ok(extent)
+    }
+
+    /// Finds the targets for which a unit no longer compiles; all of them if it never did.
+    fn blame(&mut self, unit: usize, all: &mut [Candidate<'_>]) -> Result<()> {
+        let inside: Vec<usize> = open(all)
+            .into_iter()
+            .filter(|at| self.units[unit].files.contains(&all[*at].target.path))
+            .collect();
+        self.place(Vec::new())?;
+        let plain = self.builder.call(&self.units[unit].command, Call::Object, &self.builder.output(unit))?;
+        if !plain.status.success() {
+            let evidence = format!("a unit does not compile as it is: {}", first_error(&plain));
+            for at in inside {
+                all[at].refused = Some(Refused::new(Kind::NotRebuilt, evidence.clone()));
+            }
+            return Ok(());
+        }
+        for (culprit, said) in self.culprits(unit, &inside, all, &mut Verifier::edit_subset)? {
+            let is_assertion = ["static assertion", "static_assert", "size of array", "BUILD_BUG"]
+                .iter()
+                .any(|word| said.contains(word));
+            let kind = if is_assertion { Kind::Assertion } else { Kind::Broken };
+            all[culprit].refused = Some(Refused::new(kind, said));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the candidates that have no reason against them.
+fn open(all: &[Candidate<'_>]) -> Vec<usize> {
+    (0..all.len()).filter(|at| all[*at].refused.is_none()).collect()
+}
+
+/// Compares the definitions in an object with the promises.
+fn compare(
+    bytes: &[u8],
+    all: &mut [Candidate<'_>],
+    candidates: &[usize],
+    promised: &[Option<Layout>],
+    unit: &Unit,
+    extent: &mut Extent,
+) -> Result<()> {
+    let inside: Vec<(usize, &Layout)> = candidates
+        .iter()
+        .zip(promised)
+        .filter_map(|(at, promised)| Some((*at, promised.as_ref()?)))
+        .filter(|(at, _)| unit.files.contains(&all[*at].target.path))
+        .collect();
+    let names = inside.iter().flat_map(|(at, _)| all[*at].target.names());
+    let request =
+        Request { wanted: Wanted::named(names), positions: true, exact: true, ..Request::default() };
+    let types = match read(bytes, &request) {
+        Ok(types) => types,
+        // a unit that describes no types at all
+        Err(tallyline_debuginfo::Error::NoTypes) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for (at, promised) in inside {
+        for found in definitions(&types, all[at].target) {
+            let names = |layout: &Layout| {
+                let mut names: Vec<String> = layout.members.iter().map(|(name, ..)| name.clone()).collect();
+                names.sort();
+                names
+            };
+            if found == *promised {
+                extent.layouts += 1;
+                all[at].seen += 1;
+            } else if names(&found) != names(promised) {
+                extent.configurations += 1;
+            } else if all[at].refused.is_none() {
+                let evidence = format!("{}: {}", unit.command.source.display(), difference(promised, &found));
+                all[at].refused = Some(Refused::new(Kind::OtherLayout, evidence));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the layouts of a target's definitions in a program or an object.
+pub(crate) fn layouts_in(bytes: &[u8], target: &Target) -> Result<Vec<Layout>> {
+    let wanted = Wanted::named(target.names());
+    let types = read(bytes, &Request { wanted, positions: true, exact: true, ..Request::default() })?;
+    Ok(definitions(&types, target))
+}
+
+/// Returns the layouts of a target's definitions in an object: those from the file of its name.
+fn definitions(types: &Types, target: &Target) -> Vec<Layout> {
+    let mut all = Definitions::new(types);
+    let file = target.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut found: Vec<Layout> = Vec::new();
+    let first = target.names().into_iter().next().unwrap_or_default();
+    for id in all.called(&first) {
+        let Some((_, record)) = types.as_record(types.strip(id)) else { continue };
+        let at = types.name(record.declared_at.file);
+        let is_here = at.rsplit(|byte| *byte == b'/').next() == Some(file.as_bytes());
+        if record.declaration || !is_here {
+            continue;
+        }
+        let one = layout(types, types.members(record), record.size);
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+fn difference(promised: &Layout, found: &Layout) -> String {
+    let member = promised.members.iter().zip(&found.members).find(|(a, b)| a != b);
+    match member {
+        Some(((wanted, bit, _), (name, other, _))) => {
+            format!("{name} is at byte {}, where {wanted} at byte {} was promised", other / 8, bit / 8)
+        }
+        None => format!("{} bytes, where {} were promised", found.size, promised.size),
+    }
+}
