@@ -72,6 +72,9 @@ fn name(evidence: &Evidence, slot: &Slot) -> String {
     }
 }
 
+/// Percent of the time and transfers on each schedule, with a place in the code.
+type RunSums = (Vec<(f64, f64)>, (String, u64));
+
 /// The median of some numbers; 0 of none.
 fn median(mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
@@ -94,7 +97,7 @@ pub fn build_shares(evidence: &Evidence, runs: &[TraceCosts]) -> BuildShares {
         let place = site.map(|site| (site.file.clone(), site.line)).unwrap_or_default();
         keys.insert(line.address / line_size, (names.into_iter().collect(), place));
     }
-    let mut by_key: BTreeMap<Vec<String>, (Vec<(f64, f64)>, (String, u64))> = BTreeMap::new();
+    let mut by_key: BTreeMap<Vec<String>, RunSums> = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
         let time = run.time().max(1) as f64;
         let accesses: u64 = run.instructions().iter().flat_map(|cost| cost.sources()).sum();
@@ -106,7 +109,7 @@ pub fn build_shares(evidence: &Evidence, runs: &[TraceCosts]) -> BuildShares {
             sums.0[at].1 += 1000.0 * loss.transfers() as f64 / accesses.max(1) as f64;
         }
     }
-    let share = |(fields, (sums, place)): (Vec<String>, (Vec<(f64, f64)>, (String, u64)))| LineShare {
+    let share = |(fields, (sums, place)): (Vec<String>, RunSums)| LineShare {
         fields,
         percent: median(sums.iter().map(|(percent, _)| *percent).collect()),
         transfers: median(sums.iter().map(|(_, transfers)| *transfers).collect()),

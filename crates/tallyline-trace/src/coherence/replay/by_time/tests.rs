@@ -23,7 +23,7 @@ impl CoreModel for Clocks {
 
     fn access(&mut self, _core: u16, place: usize, access: &Access) -> Result<()> {
         self.order.push((place, self.times[place]));
-        self.times[place] += if access.instruction % 2 == 0 { 10 } else { 100 };
+        self.times[place] += if access.instruction.is_multiple_of(2) { 10 } else { 100 };
         Ok(())
     }
 }
