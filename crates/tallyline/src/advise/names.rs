@@ -156,7 +156,7 @@ impl Object {
                     instruction: index,
                     function: symbol.map_or_else(
                         || format!("{address:#x}"),
-                        |symbol| demangle(&symbol.name().to_string()).into_owned(),
+                        |symbol| demangle(symbol.name()).into_owned(),
                     ),
                     file,
                     line,
@@ -213,7 +213,7 @@ impl Object {
         for address in addresses {
             let linked = address.wrapping_sub(self.bias);
             let Some(symbol) = self.program.symbols().data_at(linked) else { continue };
-            let (name, start) = (demangle(&symbol.name().to_string()).into_owned(), symbol.address());
+            let (name, start) = (demangle(symbol.name()).into_owned(), symbol.address());
             if self.program.image().is_code(linked) {
                 continue;
             }
