@@ -14,7 +14,7 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
 
 fuzz_target!(|text: &str| {
     if let Ok(table) = Table::parse(text) {
-        assert!(table.entries().len() <= text.lines().count());
+        assert!(table.member_count() <= text.lines().count());
         check_table(&TYPES, &table, 64);
     }
 });

@@ -1,7 +1,7 @@
 //! Advice from a trace: what to change in a program's data, the evidence, and what the change would do by a model.
 //!
 //! [`evidence`] is what was seen: cache lines that cores take from each other, the fields on them, who accesses these
-//! from where, and what each type's fields cost. [`collect`] reads it from a trace with the names that a [`Resolver`] knows.
+//! from where, and what each type's fields cost. [`collect()`] reads it from a trace with the names that a [`Resolver`] knows.
 //! [`rules`] make [`Finding`]s of it, each with a [`Proposal`]; [`predict()`] replays the trace with the proposal
 //! carried out, on many schedules, and says by how much it would be faster.
 //!

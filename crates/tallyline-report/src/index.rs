@@ -42,7 +42,7 @@ index_types! {
     pub PlaceId
     /// The index of a function or variable, see [`Profile::symbol`](super::Profile::symbol).
     pub SymbolId
-    /// The index of a type among those of all programs, see [`Joined`](super::operand::Joined).
+    /// The index of a type among those of all programs.
     pub JoinedId
 }
 

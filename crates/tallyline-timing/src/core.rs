@@ -248,8 +248,7 @@ impl TraceCosts {
     }
 }
 
-/// Cores of a model that counts cycles: an implementation of the replay's
-/// [`CoreModel`](tallyline_trace::coherence::CoreModel).
+/// Cores of a model that counts cycles: an implementation of the replay's [`CoreModel`].
 pub struct TimedCores {
     processor: Processor,
     caches: Caches,

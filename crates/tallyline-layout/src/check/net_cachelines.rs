@@ -48,6 +48,11 @@ impl Table {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Returns the number of members that the table has a row for.
+    pub fn member_count(&self) -> usize {
+        self.entries.len()
+    }
 }
 
 /// The start offsets of the columns.
