@@ -89,7 +89,7 @@ type UseKey = (u64, u8, u32, u32);
 /// Collects the evidence of a process, given what the model says that its accesses cost.
 ///
 /// # Errors
-/// What the trace's source says, and damage.
+/// An error of the trace's source, or damage of the trace.
 pub fn collect<S: ReadAt + ?Sized>(
     trace: &Trace<'_, S>,
     process: u32,

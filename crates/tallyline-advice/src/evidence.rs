@@ -101,7 +101,7 @@ pub struct SlotUse {
 /// Bytes of a line that are accessed as one: a field, an element, a variable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
-    /// Whose part it is, as an index of [`Evidence::subjects`].
+    /// The subject that it is a part of, as an index of [`Evidence::subjects`].
     pub subject: usize,
     /// The address of the object or element.
     pub base: u64,

@@ -1,16 +1,16 @@
 //! Advice from a trace: what to change in a program's data, the evidence, and what the change would do by a model.
 //!
-//! [`evidence`] is what was seen: cache lines that cores take from each other, the fields on them, who accesses these
-//! from where, and what each type's fields cost. [`collect()`] reads it from a trace with the names that a [`Resolver`] knows.
-//! [`rules`] make [`Finding`]s of it, each with a [`Proposal`]; [`predict()`] replays the trace with the proposal
-//! carried out, on many schedules, and says by how much it would be faster.
+//! [`evidence`] is what a trace has: cache lines that cores take from each other, the fields on them, who accesses
+//! these from where, and what each type's fields cost. [`collect()`] reads it from a trace with the names that a
+//! [`Resolver`] knows. [`rules`] make [`Finding`]s of it, each with a [`Proposal`]; [`predict()`] replays the
+//! trace with the proposal carried out, on many schedules, and says by how much it would be faster.
 //!
 //! # Guarantees
 //! A finding names fields, functions and threads that are in the trace. Its effect is the model's, as a range over
 //! schedules; one that the model does not confirm is dropped. The same trace gives the same advice.
 //!
 //! # Limits
-//! What the traced run did not do is not advised on. Source text is not edited here.
+//! Code that the traced run did not execute gets no advice. Source text is not edited here.
 
 mod address_map;
 mod collect;

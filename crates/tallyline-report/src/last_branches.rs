@@ -1,7 +1,7 @@
 //! The last branches in front of samples, by their branch stacks.
 //!
-//! Where several instructions lead to the one of a sample, the newest entry of its branch stack says which of them it
-//! was: the branch that was taken to it, or, if that went to an instruction in front, the one that falls through.
+//! The newest entry of a sample's branch stack says which of several predecessors led to its instruction: the branch
+//! that was taken to it, or, if that went to an instruction in front, the one that falls through.
 
 use super::index::PlaceId;
 use rustc_hash::FxHashMap;

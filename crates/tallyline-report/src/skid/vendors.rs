@@ -1,6 +1,6 @@
 //! The vendors' rules for pairs that a CPU retires as one, where a recording has too few samples to tell.
 //!
-//! What the rules say of decoders is taken for what retires as one, but on AMD's Zen 3, 4 and 5: there recordings have
+//! Pairs that decoders fuse by the rules are taken to retire as one, but on AMD's Zen 3, 4 and 5: there recordings have
 //! samples between the halves of pairs that the manuals call fused. Pairs on aarch64 touch no memory, so that it
 //! does not matter for what is accessed which of them are one.
 

@@ -85,7 +85,7 @@ pub(crate) fn thread_pointer() -> *mut u8 {
 /// Makes the system call `rseq`: 0, or a negative error number. Leaves `errno` alone.
 ///
 /// # Safety
-/// Where it registers: `area` is the calling thread's alone, 32 bytes, aligned to as many, and lives
+/// For a registration `area` is the calling thread's alone, 32 bytes, aligned to as many, and lives
 /// until it is unregistered or the thread ends.
 pub(crate) unsafe fn system_call(area: *mut u8, bytes: u32, flags: u32) -> isize {
     let mut result = libc::SYS_rseq as isize;
