@@ -21,9 +21,13 @@ fn example(path: &str) -> PathBuf {
 
 /// Builds an example; none, with a message, where that or a trace of it cannot be had.
 fn built(folder: &Path, source: &str, name: &str, words: &[&str]) -> Option<String> {
+    if !example(source).is_file() {
+        eprintln!("skipped: no {}; the package alone does not have the examples", example(source).display());
+        return None;
+    }
     let has_emulator = Command::new("qemu-x86_64").arg("--version").output().is_ok();
     if !cfg!(target_arch = "x86_64") || !has_emulator {
-        eprintln!("left out: needs x86-64 and qemu-x86_64");
+        eprintln!("skipped: needs x86-64 and qemu-x86_64");
         return None;
     }
     let program = folder.join(name);
