@@ -87,7 +87,7 @@ pub(crate) fn elements(
 
 fn directive(text: &[u8]) -> ElementKind {
     let word = text.iter().skip(1).skip_while(|byte| byte.is_ascii_whitespace());
-    let word: Vec<u8> = word.copied().take_while(u8::is_ascii_alphabetic).collect();
+    let word: Vec<u8> = word.copied().take_while(|byte| byte.is_ascii_alphabetic()).collect();
     match word.as_slice() {
         b"if" | b"ifdef" | b"ifndef" => ElementKind::If,
         b"else" | b"elif" | b"elifdef" | b"elifndef" => ElementKind::Else,
