@@ -521,7 +521,7 @@ mod tests {
             ("{cycles", "no end"),
             ("cpu_core/event=1", "slash"),
             ("", "no event"),
-            ("mem:0x10:q", "kind of access"),
+            ("mem:0x10:q", "invalid access type"),
             ("../x/event=1/", "no PMU"),
         ] {
             let error = machine.parse(&[text]).expect_err(text);

@@ -94,7 +94,13 @@ fn window(args: &AdviseArgs, folder: &Path) -> Result<Option<(Window, f64)>> {
         return Ok(None);
     }
     let seconds = started.elapsed().as_secs_f64();
-    Ok(Window::of_recording(&recording)?.map(|window| (window, seconds)))
+    let window = Window::of_recording(&recording)?;
+    if window.is_none() {
+        eprintln!(
+            "tallyline: the clock has too few samples to find hot functions: all of the command is traced"
+        );
+    }
+    Ok(window.map(|window| (window, seconds)))
 }
 
 /// A folder for what the command needs, that goes with it.

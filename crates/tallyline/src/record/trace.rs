@@ -233,6 +233,49 @@ fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorCommand)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tallyline_inference::code::Image;
+
+    const TWO_FUNCTIONS: &str = "static volatile unsigned long table[1000];
+        __attribute__((noinline)) void inside(void) { for (int at = 0; at < 10000; at++) table[at % 1000] += at; }
+        __attribute__((noinline)) void outside(void) { for (int at = 0; at < 80000; at++) table[at % 1000] += at; }
+        int main(void) { inside(); outside(); return 0; }";
+
+    #[test]
+    fn only_accesses_of_the_window_are_traced() {
+        let folder = std::env::temp_dir().join(format!("tallyline-window-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (source, program) = (folder.join("two.c"), folder.join("two"));
+        std::fs::write(&source, TWO_FUNCTIONS).expect("written");
+        let built = Command::new("cc").arg("-O1").arg("-o").arg(&program).arg(&source).status();
+        let has_emulator = Command::new("qemu-x86_64").arg("--version").output().is_ok();
+        if !cfg!(target_arch = "x86_64") || !has_emulator || !built.is_ok_and(|status| status.success()) {
+            println!("skipped: needs x86-64, qemu-x86_64 and a C compiler");
+            return;
+        }
+        let image = Image::read(&File::open(&program).expect("there")).expect("a program");
+        let address = image.address_of_symbol("inside").expect("a function");
+        let size = image.function_at(address).expect("a function").size();
+        let segment = image.segments().iter().find(|segment| {
+            address.checked_sub(segment.address()).is_some_and(|inside| inside < segment.size())
+        });
+        let segment = segment.expect("the function is in one");
+        let offset = address - segment.address() + segment.offset();
+        let window = folder.join("window");
+        std::fs::write(&window, format!("{offset:x} {size:x} {}\n", program.display())).expect("written");
+        let command = [program.into_os_string()];
+        let accesses = [None, Some(window.as_path())].map(|window| {
+            let output = folder.join("trace");
+            let status = trace_command(&TracedCommand { window, ..TracedCommand::new(&command, &output) });
+            assert!(status.expect("traced").success());
+            let trace = File::open(&output).expect("there");
+            let trace = Trace::open(&trace).expect("a trace");
+            trace.threads().iter().map(|thread| thread.accesses()).sum::<u64>()
+        });
+        // a load and a store each
+        assert!((20_000..30_000).contains(&accesses[1]), "{accesses:?}");
+        assert!(accesses[0] >= 160_000 + accesses[1], "{accesses:?}");
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
 
     #[test]
     fn programs_that_were_not_traced_are_counted_by_name() {
