@@ -1,7 +1,8 @@
 //! The names of a trace's instructions and data: functions, lines, types, fields, variables.
 
-use crate::profile::{Cache, open};
-use crate::replay::places::{is_runtime, part, under};
+use crate::profile::Cache;
+use crate::replay::places::{is_runtime, part};
+use crate::replay::{TracedFile, TracedInstruction, under};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,10 +13,8 @@ use tallyline_debuginfo::abi::{Alignments, size_of};
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{Language, MemberKind, Record, Type, TypeId, Types};
 use tallyline_debuginfo::{Request, Wanted};
-use tallyline_inference::cache::infer_cached;
 use tallyline_inference::code::{Access, MemoryUpdate, memory_update_at};
-use tallyline_inference::{AddressQuery, Debug, Outcome, TypeTable, Typed, field_path, infer_queries};
-use tallyline_perf_data::spaces::{Dso, DsoKind};
+use tallyline_inference::{Outcome, TypeTable, Typed, field_path};
 use tallyline_report::programs::Program;
 use tallyline_report::{demangle, source_lines};
 use tallyline_trace::Trace;
@@ -62,40 +61,18 @@ impl<'t> ProgramNames<'t> {
         self.warnings
     }
 
-    fn open(&mut self, path: &str, found: &[(u32, u64, u64)], data: &[u64]) -> Option<Object> {
+    fn open(&mut self, path: &str, found: &[TracedInstruction], data: &[u64]) -> Option<Object> {
         let path = under(self.symfs.as_deref(), path);
-        let dso = Dso::new(path.display().to_string(), DsoKind::File);
-        let program = match open(&path, &dso, self.symfs.as_deref()) {
-            Ok(program) => program,
-            Err(why) => {
-                self.warnings.push(format!("{}: {why}", path.display()));
-                return None;
-            }
-        };
-        let image = program.image();
-        let code = found.iter().filter_map(|(_, _, offset)| image.address_of(*offset)).collect();
-        let bias = found
-            .iter()
-            .find_map(|(_, address, offset)| Some(address.wrapping_sub(image.address_of(*offset)?)))
-            .unwrap_or(0);
-        let data = data.iter().map(|address| address.wrapping_sub(bias));
-        let data = data.filter(|address| program.symbols().data_at(*address).is_some()).collect();
-        let asked = &mut std::iter::once(AddressQuery { code, data });
-        let kept = self.cache.as_ref().and_then(|cache| cache.of_build(image.build_id()));
-        let table = program.debug().and_then(|debug| {
-            let (file, companions) = (Debug::File(debug.file()), debug.companions());
-            match kept {
-                Some(kept) => infer_cached(image, file, companions, asked, &kept).ok(),
-                None => infer_queries(image, file, companions, asked).ok(),
-            }
-        });
+        let traced = TracedFile::open(&path, self.symfs.as_deref(), self.cache.as_ref(), found, data);
+        let TracedFile { program, table, bias } =
+            traced.map_err(|why| self.warnings.push(format!("{}: {why}", path.display()))).ok()?;
         Some(Object { path, program, table, bias, subjects: FxHashMap::default() })
     }
 }
 
 impl Resolver for ProgramNames<'_> {
     fn resolve(&mut self, instructions: &[u32], addresses: &[u64]) -> Resolved {
-        let mut by_file: BTreeMap<String, Vec<(u32, u64, u64)>> = BTreeMap::new();
+        let mut by_file: BTreeMap<String, Vec<TracedInstruction>> = BTreeMap::new();
         for index in instructions {
             let Some(instruction) = self.trace.instructions().get(*index) else { continue };
             if let Some((mapping, offset)) = self.trace.mapping_at(self.process, instruction.address()) {
@@ -133,7 +110,7 @@ impl Object {
     fn name_sites(
         &mut self,
         trace: &Trace<'_, File>,
-        found: &[(u32, u64, u64)],
+        found: &[TracedInstruction],
         is_runtime: bool,
         into: &mut Resolved,
     ) {

@@ -7,9 +7,11 @@ mod json;
 pub(crate) mod places;
 pub(crate) mod processor;
 mod text;
+mod traced_file;
 
 pub(crate) use args::ReplayArgs;
 pub(crate) use cost::ProcessCode;
+pub(crate) use traced_file::{TracedFile, TracedInstruction, under};
 
 use crate::columns::Fit;
 use crate::profile::Cache;

@@ -1,18 +1,14 @@
 //! The function of each instruction, and the type and field that it accesses.
 
-use crate::profile::{Cache, open};
+use super::traced_file::{TracedFile, TracedInstruction, under};
+use crate::profile::Cache;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Type, TypeId, Types};
 use tallyline_debuginfo::type_text;
-use tallyline_inference::cache::infer_cached;
 use tallyline_inference::code::Access;
-use tallyline_inference::{
-    self as infer, AddressQuery, Outcome, TypeTable, Typed, field_path, infer_queries, place_text,
-};
-use tallyline_perf_data::spaces::{Dso, DsoKind};
-use tallyline_report::programs::Program;
+use tallyline_inference::{Outcome, Typed, field_path, place_text};
 use tallyline_trace::{ReadAt, Trace};
 
 /// The known facts about an instruction.
@@ -35,22 +31,11 @@ pub(super) struct InstructionInfo {
     pub(super) is_runtime: bool,
 }
 
-/// A file that is mapped, and what is known of its code.
-struct Object {
-    program: Program,
-    table: Option<TypeTable>,
-    // what the linker's addresses have to be moved by
-    bias: u64,
-}
-
 /// The known facts about the instructions and the data of a trace.
 pub(super) struct TraceSymbols {
     by_instruction: BTreeMap<u32, InstructionInfo>,
-    objects: Vec<Object>,
+    objects: Vec<TracedFile>,
 }
-
-/// An instruction to look up: its index, its address, and where that is in the file.
-type Wanted = (u32, u64, u64);
 
 impl TraceSymbols {
     /// Describes an instruction, with the variable between two addresses that it accessed.
@@ -101,7 +86,7 @@ pub(super) fn places<S: ReadAt + ?Sized>(
     data: &[u64],
     warnings: &mut Vec<String>,
 ) -> TraceSymbols {
-    let mut by_file: BTreeMap<String, Vec<Wanted>> = BTreeMap::new();
+    let mut by_file: BTreeMap<String, Vec<TracedInstruction>> = BTreeMap::new();
     let mut places = BTreeMap::new();
     for index in instructions {
         let Some(instruction) = trace.instructions().get(*index) else { continue };
@@ -135,48 +120,22 @@ pub(super) fn places<S: ReadAt + ?Sized>(
     TraceSymbols { by_instruction: places, objects }
 }
 
-/// Returns a program's path under another root, with its folders or, in an archive, without.
-pub(crate) fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
-    let path = Path::new(path);
-    let Some(root) = symfs else { return path.to_path_buf() };
-    let with = root.join(path.strip_prefix("/").unwrap_or(path));
-    match path.file_name().map(|name| root.join(name)) {
-        Some(without) if !with.exists() && without.exists() => without,
-        _ => with,
-    }
-}
-
 impl Programs<'_> {
-    fn open(&self, path: &str, found: &[Wanted], data: &[u64], warnings: &mut Vec<String>) -> Option<Object> {
+    fn open(
+        &self,
+        path: &str,
+        found: &[TracedInstruction],
+        data: &[u64],
+        warnings: &mut Vec<String>,
+    ) -> Option<TracedFile> {
         let path = &under(self.symfs, path);
-        let dso = Dso::new(path.display().to_string(), DsoKind::File);
-        let program = open(path, &dso, self.symfs)
+        TracedFile::open(path, self.symfs, self.cache.as_ref(), found, data)
             .map_err(|why| warnings.push(format!("{}: {why}", path.display())))
-            .ok()?;
-        let image = program.image();
-        let code = found.iter().filter_map(|(_, _, offset)| image.address_of(*offset)).collect();
-        let bias = found
-            .iter()
-            .find_map(|(_, address, offset)| Some(address.wrapping_sub(image.address_of(*offset)?)))
-            .unwrap_or(0);
-        let data = data.iter().map(|address| address.wrapping_sub(bias));
-        let data = data.filter(|address| program.symbols().data_at(*address).is_some()).collect();
-        let asked = &mut std::iter::once(AddressQuery { code, data });
-        let kept = self.cache.as_ref().and_then(|cache| cache.of_build(image.build_id()));
-        // without debug information there are no types: each place says so
-        let table = program.debug().as_ref().and_then(|debug| {
-            let (file, companions) = (infer::Debug::File(debug.file()), debug.companions());
-            let table = match kept {
-                Some(kept) => infer_cached(image, file, companions, asked, &kept),
-                None => infer_queries(image, file, companions, asked),
-            };
-            table.ok()
-        });
-        Some(Object { program, table, bias })
+            .ok()
     }
 }
 
-impl Object {
+impl TracedFile {
     fn place(&self, offset: u64) -> Option<InstructionInfo> {
         let address = self.program.image().address_of(offset)?;
         let code = match self.program.symbols().function_at(address) {

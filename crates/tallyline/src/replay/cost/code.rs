@@ -1,6 +1,6 @@
 //! The code of a traced process, as its addresses were.
 
-use crate::replay::places::under;
+use crate::replay::traced_file::under;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
