@@ -84,6 +84,53 @@ macro_rules! descriptor {
     };
 }
 
+/// Expands to the definition of the threads' own area, as libraries before glibc's registration have it: weak, so
+/// that all copies in one object are one. The 32 bytes in front are nobody's.
+#[cfg(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    target_os = "linux",
+    not(miri)
+))]
+macro_rules! area_definition {
+    () => {
+        concat!(
+            ".ifndef __rseq_abi\n",
+            ".pushsection .tdata, \"awT\", @progbits\n",
+            ".balign 32\n",
+            ".zero 32\n",
+            ".weak __rseq_abi\n",
+            ".type __rseq_abi, @object\n",
+            ".size __rseq_abi, 32\n",
+            "__rseq_abi: .long 0, -1\n",
+            ".zero 24\n",
+            ".popsection\n",
+            ".endif"
+        )
+    };
+}
+
+/// Expands to the definition of the number of those who registered the thread's area.
+#[cfg(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    target_os = "linux",
+    not(miri)
+))]
+macro_rules! refcount_definition {
+    () => {
+        concat!(
+            ".ifndef __rseq_refcount\n",
+            ".pushsection .tbss, \"awT\", @nobits\n",
+            ".balign 4\n",
+            ".weak __rseq_refcount\n",
+            ".type __rseq_refcount, @object\n",
+            ".size __rseq_refcount, 4\n",
+            "__rseq_refcount: .zero 4\n",
+            ".popsection\n",
+            ".endif"
+        )
+    };
+}
+
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod x86_64;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]

@@ -15,12 +15,12 @@ pub(crate) const SIGNATURE: u32 = 0xd428_bc00;
 /// the descriptor in: a function that returns the second word is for a constant offset, any other has
 /// a pointer there, which is no offset.
 macro_rules! thread_local_offset {
-    ($(#[$doc:meta])* $name:ident = $symbol:expr; $($definition:expr),*) => {
+    ($(#[$doc:meta])* $name:ident = $symbol:expr; $definition:expr) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() -> isize {
             naked_asm!(
-                $($definition,)*
+                $definition,
                 "stp x29, x30, [sp, #-16]!",
                 "mov x29, sp",
                 concat!("adrp x0, :tlsdesc:", $symbol),
@@ -49,33 +49,13 @@ thread_local_offset! {
     /// glibc: whoever is linked with one of them has one area for both. CPU number −1 says that it is not
     /// registered. The 32 bytes in front are nobody's: tcmalloc keeps a pointer there that ends in the
     /// area's first word.
-    own_area_offset = "__rseq_abi";
-    ".ifndef __rseq_abi",
-    ".pushsection .tdata, \"awT\", @progbits",
-    ".balign 32",
-    ".zero 32",
-    ".weak __rseq_abi",
-    ".type __rseq_abi, @object",
-    ".size __rseq_abi, 32",
-    "__rseq_abi: .long 0, -1",
-    ".zero 24",
-    ".popsection",
-    ".endif"
+    own_area_offset = "__rseq_abi"; area_definition!()
 }
 
 thread_local_offset! {
     /// Returns the offset of the number of those who registered the thread's area, which tcmalloc keeps
     /// under this name.
-    refcount_offset = "__rseq_refcount";
-    ".ifndef __rseq_refcount",
-    ".pushsection .tbss, \"awT\", @nobits",
-    ".balign 4",
-    ".weak __rseq_refcount",
-    ".type __rseq_refcount, @object",
-    ".size __rseq_refcount, 4",
-    "__rseq_refcount: .zero 4",
-    ".popsection",
-    ".endif"
+    refcount_offset = "__rseq_refcount"; refcount_definition!()
 }
 
 /// Returns the calling thread's thread pointer.

@@ -217,7 +217,6 @@ mod tests {
 
     #[test]
     fn this_program_has_a_note() {
-        assert!(find().is_none_or(|found| found.outcome != Outcome::Libc));
         assert!(copies().iter().any(|copy| std::ptr::eq(copy.beacon, &raw const BEACON)));
     }
 }
