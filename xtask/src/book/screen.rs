@@ -57,8 +57,6 @@ pub(super) fn svg(command: &str, output: &str) -> String {
     for runs in &lines {
         columns = columns.max(runs.last().map_or(0, |run| run.column + run.width));
     }
-    // numbers this small are exact
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let width = 2 * MARGIN + (columns as f32 * COLUMN).ceil() as usize;
     let height = 2 * MARGIN + lines.len() * LINE;
     let label = escaped(command);
@@ -89,7 +87,6 @@ pub(super) fn text(svg: &str) -> String {
     text
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn write_line(svg: &mut String, runs: &[Run], top: usize) {
     let baseline = top + LINE * 3 / 4;
     for run in runs {

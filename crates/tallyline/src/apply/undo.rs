@@ -50,7 +50,8 @@ pub(crate) fn apply(root: &Path, edits: &[FileEdit]) -> Result<()> {
     }
     replace(&journal, &lines, 0o600)?;
     for edit in edits {
-        replace(&edit.path, &edit.new, mode(&edit.path)?)?;
+        replace(&edit.path, &edit.new, mode(&edit.path)?)
+            .context("not all files are edited: --undo puts back those that are")?;
     }
     Ok(())
 }
