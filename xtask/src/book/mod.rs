@@ -301,11 +301,10 @@ fn run_jobs(book: &Path, scratch: &Path, path: &Path, jobs: &[Job<'_>]) -> Resul
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let own = scratch.join(path.with_extension(""));
-    let (folder, home) = (own.join("work"), own.join("home"));
-    for made in [&folder, &home] {
-        std::fs::create_dir_all(made).with_context(|| made.display().to_string())?;
-    }
+    let readers_folder = ReadersFolder::create()?;
+    let folder = readers_folder.0.clone();
+    let home = scratch.join(path.with_extension("")).join("home");
+    std::fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
     for entry in std::fs::read_dir(book.join(EXAMPLES))? {
         let entry = entry?;
         if entry.file_type()?.is_file() {
@@ -326,6 +325,31 @@ fn run_jobs(book: &Path, scratch: &Path, path: &Path, jobs: &[Job<'_>]) -> Resul
     Ok(outcomes)
 }
 
+/// A new folder with a path as long as the reader's, removed on drop: commands fit paths to the screen, so their
+/// output depends on the length.
+struct ReadersFolder(PathBuf);
+
+impl ReadersFolder {
+    fn create() -> Result<Self> {
+        for number in 0..1000 {
+            let path = PathBuf::from(format!("/tmp/project.{number:03}"));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).with_context(|| path.display().to_string()),
+            }
+        }
+        anyhow::bail!("/tmp/project.000 to /tmp/project.999 exist: remove those that no running check uses")
+    }
+}
+
+impl Drop for ReadersFolder {
+    fn drop(&mut self) {
+        // what is left of it is in the way of nobody
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 fn with_line_break(output: &str) -> String {
     match output.is_empty() || output.ends_with('\n') {
         true => output.to_owned(),
@@ -341,7 +365,7 @@ fn problem(title: &str, shown: &str, ran: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ran, Update, run_page};
+    use super::{READERS_FOLDER, Ran, ReadersFolder, Update, run_page};
     use std::path::{Path, PathBuf};
 
     /// A book of one page; its folder goes with it.
@@ -366,6 +390,16 @@ mod tests {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn a_command_sees_a_path_as_long_as_the_reader_sees_and_none_is_left() {
+        let folder = ReadersFolder::create().expect("a number is free");
+        let path = folder.0.clone();
+        assert_eq!(path.as_os_str().len(), READERS_FOLDER.len());
+        assert!(path.is_dir());
+        drop(folder);
+        assert!(!path.exists());
     }
 
     #[test]
