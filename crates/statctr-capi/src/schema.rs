@@ -160,7 +160,7 @@ fn schema(texts: &[ItemTexts], widest: usize) -> Result<Schema, c_int> {
     let slots: Vec<usize> = (0..texts.len()).collect();
     // a rest that is shorter than an event comes after them all by itself
     let events: Vec<&[usize]> = if widest > 1 { slots.chunks_exact(widest).collect() } else { Vec::new() };
-    let (schema, _) = Schema::new(items, &events)
+    let schema = Schema::new(items, &events)
         .map_err(|error| if texts.len() > 8192 { libc::E2BIG } else { crate::guard::errno(&error) })?;
     let as_numbered = schema.items().enumerate().all(|(index, item)| item.slot() == index);
     as_numbered.then_some(schema).ok_or(libc::ENOTRECOVERABLE)

@@ -59,13 +59,6 @@ pub enum Error {
         /// Length given, in the same unit.
         given: usize,
     },
-    /// More numbers than the event has items.
-    SurplusDeltas {
-        /// Items of the event.
-        items: usize,
-        /// Numbers given.
-        given: usize,
-    },
     /// An index lies outside the array.
     OutOfRange {
         /// The index.
@@ -113,7 +106,6 @@ impl Error {
             | Error::BadTopology(_)
             | Error::BadSchema(_)
             | Error::SchemaMismatch
-            | Error::SurplusDeltas { .. }
             | Error::BadSetting(_)
             | Error::BadName(_) => libc::EINVAL,
         }
@@ -149,9 +141,6 @@ impl fmt::Display for Error {
             Error::BadSchema(why) => write!(f, "schema cannot be laid out: {why}"),
             Error::BufferTooSmall { needed, given } => {
                 write!(f, "buffer too small: {needed} needed, {given} given")
-            }
-            Error::SurplusDeltas { items, given } => {
-                write!(f, "{given} numbers for an event of {items} items: nothing was counted")
             }
             Error::OutOfRange { index, len } => write!(f, "index {index} of {len}"),
             Error::SchemaMismatch => write!(f, "groups folded together must share one schema"),

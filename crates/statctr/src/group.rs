@@ -21,19 +21,6 @@ pub struct Group {
     schema: Schema,
 }
 
-/// Calls `$commit` with the deltas as an array, for the lengths that an event can have.
-macro_rules! with_array {
-    ($deltas:expr, $commit:expr) => {
-        match $deltas {
-            [a] => $commit(&[*a]),
-            [a, b] => $commit(&[*a, *b]),
-            [a, b, c] => $commit(&[*a, *b, *c]),
-            [a, b, c, d] => $commit(&[*a, *b, *c, *d]),
-            _ => {}
-        }
-    };
-}
-
 impl Group {
     /// Creates a group of this kind, all zero, in the global pool.
     ///
@@ -83,24 +70,20 @@ impl Group {
         self.lines.add(item.slot(), value);
     }
 
-    /// Adds one number to each item of `event`, by one commit. Missing numbers are 0.
+    /// Adds one number to each of the `N` items of `event`, in their order, by one commit.
     ///
-    /// Cost: about that of two single updates, whatever the number of items. The methods that
-    /// [`group!`](crate::group!) makes take as many numbers as the event has items, which the
-    /// compiler checks.
+    /// Cost: about that of two single updates, whatever the number of items. Another number of
+    /// deltas than the event has items does not compile:
     ///
-    /// # Errors
-    /// [`Error::SurplusDeltas`] for more numbers than the event has items; nothing is counted then.
-    #[inline]
-    pub fn commit(&self, event: Event, deltas: &[u64]) -> Result<()> {
-        commit(&self.lines, event.slot(), event.items(), deltas)
-    }
-
-    /// Commits an event whose slot is known at compile time; for the macro.
-    #[doc(hidden)]
+    /// ```compile_fail,E0308
+    /// # use statctr::{Event, Group};
+    /// fn count(group: &Group, packet: Event<2>) {
+    ///     group.commit(packet, [1, 1500, 7]);
+    /// }
+    /// ```
     #[inline(always)]
-    pub fn commit_at<const N: usize>(&self, slot: usize, deltas: [u64; N]) {
-        self.lines.commit(slot, &deltas);
+    pub fn commit<const N: usize>(&self, event: Event<N>, deltas: [u64; N]) {
+        self.lines.commit(event.slot(), &deltas);
     }
 
     /// Returns the values of all items, CPU by CPU, each line read once.
@@ -186,31 +169,6 @@ fn fold(lines: &Lines, schema: &Schema, values: &mut [u64]) {
     });
 }
 
-#[inline]
-fn commit(lines: &Lines, slot: usize, items: usize, deltas: &[u64]) -> Result<()> {
-    if deltas.len() > items {
-        return Err(surplus(items, deltas.len()));
-    }
-    if deltas.len() <= 4 && deltas.len() == items {
-        with_array!(deltas, |array| lines.commit(slot, array));
-        return Ok(());
-    }
-    let mut line = [0; 8];
-    line[..deltas.len()].copy_from_slice(deltas);
-    match items {
-        0 | 1 => lines.commit(slot, &[line[0]]),
-        2 => lines.commit(slot, &[line[0], line[1]]),
-        3 | 4 => lines.commit(slot, &[line[0], line[1], line[2], line[3]]),
-        _ => lines.commit(slot, &line),
-    }
-    Ok(())
-}
-
-#[cold]
-fn surplus(items: usize, given: usize) -> Error {
-    Error::SurplusDeltas { items, given }
-}
-
 fn add_on_synthetic(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Result<()> {
     impersonate(cpu, || {
         lines.arena().while_locked(|| lines.add_on_synthetic_locked(slot, cpu.index(), value))
@@ -222,7 +180,7 @@ fn add_on_synthetic(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Resul
 /// ```
 /// use statctr::{GroupArray, ItemSpec, Schema};
 ///
-/// let (schema, _) = Schema::new([ItemSpec::new("hits"), ItemSpec::new("misses")], &[])?;
+/// let schema = Schema::new([ItemSpec::new("hits"), ItemSpec::new("misses")], &[])?;
 /// let caches = GroupArray::new(100, &schema)?;
 /// let hits = schema.item(0).expect("two items");
 /// caches.get(7).expect("a hundred").add(hits, 3);
@@ -336,13 +294,10 @@ impl GroupRef<'_> {
         self.lines.add(self.first + item.slot(), value);
     }
 
-    /// Adds one number to each item of `event`, by one commit; see [`Group::commit`].
-    ///
-    /// # Errors
-    /// [`Error::SurplusDeltas`], as [`Group::commit`].
-    #[inline]
-    pub fn commit(self, event: Event, deltas: &[u64]) -> Result<()> {
-        commit(self.lines, self.first + event.slot(), event.items(), deltas)
+    /// Adds one number to each of the `N` items of `event`, by one commit; see [`Group::commit`].
+    #[inline(always)]
+    pub fn commit<const N: usize>(self, event: Event<N>, deltas: [u64; N]) {
+        self.lines.commit(self.first + event.slot(), &deltas);
     }
 
     /// Returns the value of one item.
@@ -463,8 +418,7 @@ macro_rules! group {
                         return Ok(schema);
                     }
                     let items = [$($crate::ItemSpec::new(::core::stringify!($item)).unit($unit).help($help)),+];
-                    let (schema, _) = $crate::Schema::new(items, EVENTS)?;
-                    Ok(SCHEMA.get_or(schema))
+                    Ok(SCHEMA.get_or($crate::Schema::new(items, EVENTS)?))
                 }
 
                 /// Creates a group, all zero, in the global pool.
@@ -513,8 +467,8 @@ macro_rules! group {
                     #[allow(clippy::too_many_arguments)]
                     #[inline(always)]
                     pub fn $event(&self, $($member: u64),+) {
-                        const FIRST: usize = SLOTS[[$(Index::$member as usize),+][0]] as usize;
-                        self.0.commit_at(FIRST, [$($member),+]);
+                        const FIRST: u16 = SLOTS[[$(Index::$member as usize),+][0]];
+                        self.0.commit($crate::Event::at(FIRST), [$($member),+]);
                     }
                 )*
             }

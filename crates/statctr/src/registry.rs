@@ -438,7 +438,7 @@ mod tests {
     fn groups_and_arrays_hand_on_every_item() {
         let registry = Registry::new();
         let items = [ItemSpec::new("a").unit(Unit::BYTES).help("first"), ItemSpec::new("b")];
-        let (schema, _) = Schema::new(items, &[]).expect("schema");
+        let schema = Schema::new(items, &[]).expect("schema");
         let group = Arc::new(Group::new_in(&pool(), &schema).expect("group"));
         let array = Arc::new(CounterArray::new_in(&pool(), 3, 1).expect("array"));
         registry.register(Description::new("g"), &group).expect("free");

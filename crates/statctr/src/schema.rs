@@ -117,30 +117,38 @@ impl Item {
     }
 }
 
-/// A set of items that are updated together, by one commit.
+/// A set of `N` items of a group that are updated together, by one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Event {
+pub struct Event<const N: usize> {
     slot: u16,
-    len: u16,
 }
 
-impl Event {
-    /// Returns the number of items of the event.
+impl<const N: usize> Event<N> {
+    /// Returns the event whose first item has this slot; for the macro.
+    #[doc(hidden)]
     #[must_use]
-    pub const fn items(self) -> usize {
-        self.len as usize
+    pub const fn at(slot: u16) -> Event<N> {
+        Event { slot }
     }
 
-    /// Returns the slot of its first item; the others follow.
+    /// Returns the slot of the event's first item; the other items have the next slots.
     #[must_use]
     pub const fn slot(self) -> usize {
         self.slot as usize
     }
+}
 
-    /// Returns the bytes of the one store that commits it.
-    #[must_use]
-    pub const fn width(self) -> usize {
-        (self.len as usize).next_power_of_two() * 8
+/// Slot of the first item and number of items of an event.
+#[derive(Debug, Clone, Copy)]
+struct EventExtent {
+    slot: u16,
+    items: usize,
+}
+
+impl EventExtent {
+    /// Returns the bytes of the one store that commits the event.
+    const fn width(self) -> usize {
+        self.items.next_power_of_two() * 8
     }
 }
 
@@ -240,7 +248,7 @@ pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
 /// ```
 /// use statctr::{Group, ItemSpec, Schema, Unit};
 ///
-/// let (schema, events) = Schema::new(
+/// let schema = Schema::new(
 ///     [
 ///         ItemSpec::new("errors"),
 ///         ItemSpec::new("packets").unit(Unit::PACKETS),
@@ -248,8 +256,9 @@ pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
 ///     ],
 ///     &[&[1, 2]],
 /// )?;
+/// let packet = schema.event::<2>(0).expect("an event of two items");
 /// let group = Group::new(&schema)?;
-/// group.commit(events[0], &[1, 1500])?;
+/// group.commit(packet, [1, 1500]);
 /// assert_eq!(group.read(), [0, 1, 1500]);
 /// # Ok::<(), statctr::Error>(())
 /// ```
@@ -260,6 +269,7 @@ pub struct Schema(Arc<Inner>);
 struct Inner {
     items: Vec<ItemSpec>,
     slots: Vec<u16>,
+    events: Vec<EventExtent>,
     /// Slots that the group takes: items, and holes between events.
     extent: usize,
     /// Bytes of the widest event; 8 where there is none.
@@ -268,27 +278,24 @@ struct Inner {
 }
 
 impl Schema {
-    /// Creates a schema of these items, of which each of `events` is to be updated by one commit; the
-    /// events come back in the order given.
+    /// Creates a schema of these items. Each of `events` lists the indices of items that are to be
+    /// updated by one commit; [`event`](Self::event) returns the events.
     ///
     /// # Errors
     /// [`Error::BadSchema`] where there are no items or more than 8192, where an event has no items
     /// or more than eight, names one that is not there, or shares one with another event.
-    pub fn new(
-        items: impl IntoIterator<Item = ItemSpec>,
-        events: &[&[usize]],
-    ) -> Result<(Schema, Vec<Event>)> {
+    pub fn new(items: impl IntoIterator<Item = ItemSpec>, events: &[&[usize]]) -> Result<Schema> {
         let items: Vec<ItemSpec> = items.into_iter().collect();
         if items.is_empty() {
             return Err(Error::BadSchema("a group has at least one item".into()));
         }
         let mut slots = vec![0; items.len()];
         let extent = assign_slots(events, &mut slots).map_err(|why| Error::BadSchema(why.into()))?;
-        let event = |items: &&[usize]| Event { slot: slots[items[0]], len: items.len() as u16 };
-        let events: Vec<Event> = events.iter().map(event).collect();
+        let event = |items: &&[usize]| EventExtent { slot: slots[items[0]], items: items.len() };
+        let events: Vec<EventExtent> = events.iter().map(event).collect();
         let widest = events.iter().map(|event| event.width()).max().unwrap_or(8);
         let in_order = slots.iter().enumerate().all(|(index, &slot)| index == slot as usize);
-        Ok((Schema(Arc::new(Inner { items, slots, extent, widest, in_order })), events))
+        Ok(Schema(Arc::new(Inner { items, slots, events, extent, widest, in_order })))
     }
 
     /// Returns the number of items.
@@ -313,6 +320,12 @@ impl Schema {
     /// Returns the items, in the order of declaration.
     pub fn items(&self) -> impl Iterator<Item = Item> + '_ {
         (0..self.len()).filter_map(|index| self.item(index))
+    }
+
+    /// Returns the event at `index`, in the order given to [`new`](Self::new), if it has `N` items.
+    #[must_use]
+    pub fn event<const N: usize>(&self, index: usize) -> Option<Event<N>> {
+        self.0.events.get(index).filter(|event| event.items == N).map(|event| Event { slot: event.slot })
     }
 
     /// Returns the number of chunks that a group takes in each unit.

@@ -67,7 +67,7 @@ fn groups_of_all_shapes_fold_to_their_sums() {
             for (event, others) in [(1, 0), (2, 9), (3, 33), (8, 28), (4, 100), (8, 600)] {
                 // fresh: what one CPU counted is told from the last time that its words were zero
                 let pool = pool(&cpus, width);
-                let (schema, _) = schema(event, others);
+                let schema = schema(event, others);
                 let items = schema.len();
                 let groups: Vec<Group> =
                     (0..9).map(|_| Group::new_in(&pool, &schema).expect("group")).collect();

@@ -126,15 +126,7 @@ impl Targets {
                 tries: if two_copies { 16 } else { 17 },
             };
             let commit = (1..=width as u64).chain([0]).collect();
-            updates.push(update(
-                "commit",
-                commit,
-                Box::new(move || {
-                    line.group
-                        .commit(line.event, &[1, 2, 3, 4, 5, 6, 7, 8][..width])
-                        .expect("deltas that fit")
-                }),
-            ));
+            updates.push(update("commit", commit, Box::new(|| line.commit())));
             let mut add = vec![0; width + 1];
             add[1] = 9;
             updates.push(update("add", add, Box::new(move || line.group.add(line.items[1], 9))));

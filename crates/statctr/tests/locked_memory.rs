@@ -211,7 +211,7 @@ fn locked_memory_is_locked_and_given_back() {
         lock(LOCK_ALL);
         let pool = Pool::builder().placement(Placement::Fixed).build().expect("pool");
         let items: Vec<_> = (0..8).map(|item| ItemSpec::new(format!("item{item}"))).collect();
-        let (schema, _) = Schema::new(items, &[]).expect("schema");
+        let schema = Schema::new(items, &[]).expect("schema");
         let groups: Vec<_> = (0..2000).map(|_| Group::new_in(&pool, &schema).expect("group")).collect();
         let item = schema.item(0).expect("an item");
         groups.iter().for_each(|group| group.inc(item));

@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::kit::{Kit, Line, schema};
+use common::kit::{Kit, Line, schema_with_event};
 use common::{Deadline, Named, budget, os, pools, pools_by_width, scaled};
 use statctr::topology::{CpuId, CpuSet, Topology};
-use statctr::{Counter, CounterArray, Error, Group, GroupArray, ItemSpec, Mode, Placement, Pool, Schema};
+use statctr::{Counter, CounterArray, Group, GroupArray, ItemSpec, Mode, Placement, Pool, Schema};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// Counts on every CPU that there is: `work` runs on each of them.
@@ -70,7 +70,7 @@ fn lines_with_two_copies_start_at_zero_in_any_old_slot() {
     for &width in &common::widths()[..1] {
         let builder = Pool::builder().topology(machine.clone()).placement(Placement::Fixed);
         let pool = builder.max_vector(width).unit_bytes(4096).build().expect("pool");
-        let (schema, event) = schema(8, 30);
+        let (schema, event) = schema_with_event(30);
         for round in 1..50u64 {
             let before = CounterArray::new_in(&pool, 500, 0).expect("array");
             on_every_cpu(|| {
@@ -84,8 +84,8 @@ fn lines_with_two_copies_start_at_zero_in_any_old_slot() {
             drop(before);
             let group = Group::new_in(&pool, &schema).expect("group");
             assert!(group.read().iter().all(|value| *value == 0), "{:?}", group.read());
-            group.commit(event, &[1; 8]).expect("deltas that fit");
-            on_every_cpu(|| group.commit(event, &[1; 8]).expect("deltas that fit"));
+            group.commit(event, [1; 8]);
+            on_every_cpu(|| group.commit(event, [1; 8]));
             for item in schema.items() {
                 group.add(item, 1);
                 group.add_on_synthetic(stranger, item, 5).expect("synthetic");
@@ -345,21 +345,23 @@ fn machines_too_large_for_the_address_space_are_no_danger() {
 }
 
 #[test]
-fn surplus_deltas_are_refused_and_nothing_is_counted() {
-    let items: Vec<_> = (0..3).map(|item| ItemSpec::new(format!("item{item}"))).collect();
-    let (schema, events) = Schema::new(items, &[&[0, 1]]).expect("schema");
+fn an_event_is_had_only_with_its_number_of_items() {
+    let items: Vec<_> = (0..4).map(|item| ItemSpec::new(format!("item{item}"))).collect();
+    let schema = Schema::new(items, &[&[2, 1], &[3]]).expect("schema");
+    assert_eq!(schema.event::<1>(0), None);
+    assert_eq!(schema.event::<3>(0), None);
+    assert_eq!(schema.event::<2>(1), None);
+    assert_eq!(schema.event::<1>(2), None);
+    let (pair, single) = (schema.event::<2>(0).expect("an event"), schema.event::<1>(1).expect("an event"));
     for pool in pools() {
         let group = Group::new_in(&pool.pool, &schema).expect("group");
         let rows = GroupArray::new_in(&pool.pool, 2, &schema).expect("groups");
-        let row = rows.get(1).expect("a row");
-        let surplus = Error::SurplusDeltas { items: 2, given: 3 };
-        assert_eq!(group.commit(events[0], &[1, 2, 3]), Err(surplus.clone()), "{}", pool.name);
-        assert_eq!(row.commit(events[0], &[1, 2, 3]), Err(surplus.clone()), "{}", pool.name);
-        assert_eq!(surplus.errno(), libc::EINVAL);
-        assert!(surplus.to_string().contains("3 numbers for an event of 2"), "{surplus}");
-        assert_eq!(group.read(), [0; 3], "{}", pool.name);
-        // missing ones are 0
-        group.commit(events[0], &[5]).expect("deltas that fit");
-        assert_eq!(group.read(), [5, 0, 0], "{}", pool.name);
+        group.commit(pair, [5, 7]);
+        group.commit(single, [11]);
+        assert_eq!(group.read(), [0, 7, 5, 11], "{}", pool.name);
+        rows.get(1).expect("a row").commit(pair, [1, 2]);
+        let mut values = [0; 8];
+        rows.fold_into(&mut values).expect("room");
+        assert_eq!(values, [0, 0, 0, 0, 0, 2, 1, 0], "{}", pool.name);
     }
 }

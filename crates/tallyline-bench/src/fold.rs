@@ -119,7 +119,7 @@ type Value = fn(usize, usize, usize) -> u64;
 /// Returns the schema of the groups that are folded.
 fn schema() -> Result<Schema> {
     let items = (0..ITEMS).map(|item| ItemSpec::new(format!("item{item}")));
-    Ok(Schema::new(items, &[])?.0)
+    Ok(Schema::new(items, &[])?)
 }
 
 /// Returns a pool for a made-up machine, with room for all groups in one unit.

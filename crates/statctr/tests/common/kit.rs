@@ -2,20 +2,62 @@
 
 use statctr::{Counter, CounterArray, Event, Group, GroupArray, Item, ItemSpec, Pool, Result, Schema};
 
+/// Declares [`AnyEvent`], with a variant for each number of items that tests use.
+macro_rules! any_event {
+    ($($variant:ident($items:literal)),+) => {
+        /// An event whose number of items is chosen when a test runs.
+        #[derive(Clone, Copy)]
+        enum AnyEvent {
+            $($variant(Event<$items>)),+
+        }
+
+        impl AnyEvent {
+            /// Returns the first event of a schema, which has so many items.
+            fn first_of(schema: &Schema, items: usize) -> AnyEvent {
+                match items {
+                    $($items => AnyEvent::$variant(schema.event(0).expect("an event")),)+
+                    _ => panic!("no test has an event of {items} items"),
+                }
+            }
+
+            /// Adds 1 to the first item, 2 to the second and so on, by one commit.
+            #[inline]
+            fn commit(self, group: &Group) {
+                match self {
+                    $(AnyEvent::$variant(event) => group.commit(event, from_one())),+
+                }
+            }
+        }
+    };
+}
+
+any_event!(One(1), Two(2), Three(3), Four(4), Five(5), Eight(8));
+
+/// Returns the numbers from 1 to N.
+fn from_one<const N: usize>() -> [u64; N] {
+    std::array::from_fn(|index| index as u64 + 1)
+}
+
 /// A group with one event of `N` items, and an item beside it.
 pub(crate) struct Line {
     pub(crate) group: Group,
-    pub(crate) event: Event,
+    event: AnyEvent,
     pub(crate) items: Vec<Item>,
     width: usize,
 }
 
-/// Returns a schema of `width` items that are one event, and `others` that are not.
-pub(crate) fn schema(width: usize, others: usize) -> (Schema, Event) {
+/// Returns a schema of `width` items that are its only event, and `others` that are in none.
+pub(crate) fn schema(width: usize, others: usize) -> Schema {
     let items = (0..width + others).map(|index| ItemSpec::new(format!("item_{index}")));
     let members: Vec<usize> = (0..width).collect();
-    let (schema, events) = Schema::new(items, &[&members]).expect("schema");
-    (schema, events[0])
+    Schema::new(items, &[&members]).expect("schema")
+}
+
+/// Returns a schema of `N` items that are one event, and `others` that are in none, with that event.
+pub(crate) fn schema_with_event<const N: usize>(others: usize) -> (Schema, Event<N>) {
+    let schema = schema(N, others);
+    let event = schema.event(0).expect("an event");
+    (schema, event)
 }
 
 impl Line {
@@ -24,16 +66,22 @@ impl Line {
     }
 
     fn try_new(pool: &Pool, width: usize) -> Result<Line> {
-        let (schema, event) = schema(width, 1);
+        let schema = schema(width, 1);
+        let event = AnyEvent::first_of(&schema, width);
         let items = schema.items().collect();
         Ok(Line { group: Group::new_in(pool, &schema)?, event, items, width })
     }
 
     /// Adds 1 to N + 1 to the items, in two steps.
     pub(crate) fn turn(&self) {
-        const DELTAS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
-        self.group.commit(self.event, &DELTAS[..self.width]).expect("deltas that fit");
+        self.commit();
         self.group.add(self.items[self.width], self.width as u64 + 1);
+    }
+
+    /// Adds 1 to N to the items of the event, by one commit.
+    #[inline]
+    pub(crate) fn commit(&self) {
+        self.event.commit(&self.group);
     }
 
     pub(crate) fn check(&self, turns: u64, context: &str) {
@@ -50,7 +98,7 @@ pub(crate) struct Kit {
     pub(crate) array: CounterArray,
     pub(crate) lines: Vec<Line>,
     pub(crate) rows: GroupArray,
-    rows_event: Event,
+    rows_event: Event<4>,
 }
 
 /// Lengths of the events of a kit.
@@ -65,7 +113,7 @@ impl Kit {
 
     /// Creates a kit, as [`new`](Self::new) does; an error where there is no memory for it.
     pub(crate) fn try_new(pool: &Pool) -> Result<Kit> {
-        let (schema, rows_event) = schema(4, 7);
+        let (schema, rows_event) = schema_with_event(7);
         Ok(Kit {
             neighbours: [Counter::new_in(pool, 0)?, Counter::new_in(pool, u64::MAX)?],
             counter: Counter::new_in(pool, INITIAL)?,
@@ -92,7 +140,7 @@ impl Kit {
         }
         self.lines.iter().for_each(Line::turn);
         if let Some(row) = self.rows.get(ROWS - 1) {
-            row.commit(self.rows_event, &[1, 10, 100, 1000]).expect("deltas that fit");
+            row.commit(self.rows_event, [1, 10, 100, 1000]);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::super::fill::{Counting, Real};
 use anyhow::{Context as _, Result, ensure};
 use statctr::topology::{CpuId, Topology};
-use statctr::{Combine, Group, LazyGroup, LazyPool, Placement, Pool, Scope, SyntheticCpu, Unit};
+use statctr::{Combine, Event, Group, LazyGroup, LazyPool, Placement, Pool, Scope, SyntheticCpu, Unit};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -191,7 +191,7 @@ impl FlowMethod for Fixed {
 
     #[inline(always)]
     fn update(&self, flow: &Group, bytes: u64, time: u64) {
-        flow.commit_at(0, [1, bytes, time, FLAGS]);
+        flow.commit(Event::at(0), [1, bytes, time, FLAGS]);
     }
 
     type Impostor = ();
