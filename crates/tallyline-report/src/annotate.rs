@@ -8,7 +8,10 @@ use super::profile::Profile;
 use super::samples::SampleGroup;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use tallyline_debuginfo::abi;
 use tallyline_debuginfo::lookup::Definitions;
+use tallyline_debuginfo::model::{Type, TypeId, Types};
+use tallyline_debuginfo::type_text;
 use tallyline_inference::members_of;
 use tallyline_perf_data::spaces::DsoId;
 
@@ -140,6 +143,7 @@ pub struct TypeUse {
     pub(crate) dso: String,
     pub(crate) build_id: Option<String>,
     pub(crate) name: String,
+    pub(crate) element: Option<String>,
     pub(crate) size: u64,
     pub(crate) members: Vec<Member>,
     pub(crate) place: Option<String>,
@@ -177,6 +181,12 @@ impl TypeUse {
     /// Returns the type.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the type of an array's elements, if they have members: size, members and offsets are those of one element
+    /// then.
+    pub fn element(&self) -> Option<&str> {
+        self.element.as_deref()
     }
 
     /// Returns its size in bytes.
@@ -289,30 +299,41 @@ pub fn annotate(
     accepts: impl Fn(&SampleGroup) -> bool,
 ) -> Vec<TypeUse> {
     let mut found: FxHashMap<JoinedId, OfType> = FxHashMap::default();
+    let mut elements: FxHashMap<JoinedId, Option<u64>> = FxHashMap::default();
     for group in profile.groups().iter().filter(|group| accepts(group)) {
         let Some(operand) = profile.outcome(group).operand() else { continue };
         // a node is one object, whichever of its parts the code knows
         let (ty, start) = operand.within.map_or((operand.ty, 0), |node| (node.ty, node.start));
+        // of an array each element is an object
+        let element = *elements.entry(ty).or_insert_with(|| {
+            let (table, id) = profile.joined().get(ty)?;
+            Some(abi::size_of(table.types(), element_of(table.types(), id)?)).filter(|size| *size > 0)
+        });
         let of_type = found.entry(ty).or_default();
         if operand.within.is_some() {
             *of_type.parts.entry((operand.ty, start)).or_insert(0) += group.samples;
         }
         // also an event that only has such samples is named
         let offsets = of_type.events.entry(group.event).or_default();
-        let offset = start.saturating_add(operand.offset);
+        let in_object = |offset: u64| {
+            let offset = start.saturating_add(offset);
+            element.map_or(offset, |size| offset % size)
+        };
+        let offset = in_object(operand.offset);
         match operand.or {
             None => {
                 offsets.entry(offset).or_default().count(group, operand, weighing);
                 let field = Field {
                     part: (operand.ty, start),
-                    offset: operand.offset,
+                    // a node is no array
+                    offset: if element.is_some() { offset } else { operand.offset },
                     size: operand.size,
                     candidates: operand.candidates,
                 };
                 of_type.fields.entry(field).or_default().count(group, operand, weighing);
             }
             Some(or) => {
-                let both = [offset, start.saturating_add(or)];
+                let both = [offset, in_object(or)];
                 of_type.either.entry(both).or_default().count(group, operand, weighing);
             }
         }
@@ -328,6 +349,13 @@ pub fn annotate(
         }
     }
     list
+}
+
+/// Returns the type of an array's elements, in all of its dimensions; none unless those have members.
+fn element_of(types: &Types, id: TypeId) -> Option<TypeId> {
+    let Type::Array(array) = types.get(types.strip(id)) else { return None };
+    let of = types.array(array).of;
+    types.as_record(types.strip(of)).map(|_| of).or_else(|| element_of(types, of))
 }
 
 /// A type of one unit.
@@ -363,8 +391,10 @@ fn merge(profile: &Profile, found: FxHashMap<JoinedId, OfType>) -> Vec<TypeUse> 
         };
         let types = table.types();
         let definitions = definitions.entry(dso.0).or_insert_with(|| Definitions::new(types));
-        let name = tallyline_debuginfo::type_text(types, id);
-        let size = tallyline_debuginfo::abi::size_of(types, id);
+        let name = type_text(types, id);
+        let element = element_of(types, id);
+        let id = element.unwrap_or(id);
+        let size = abi::size_of(types, id);
         let is_record = types.as_record(types.strip(id)).is_some();
         let content = if is_record { definitions.content(id) } else { Default::default() };
         let (of_type, events) = merged.entry((dso.0, name.clone(), size, content)).or_insert_with(|| {
@@ -373,6 +403,7 @@ fn merge(profile: &Profile, found: FxHashMap<JoinedId, OfType>) -> Vec<TypeUse> 
                 dso: file.map_or_else(String::new, |dso| dso.path().to_owned()),
                 build_id: file.and_then(|dso| dso.build_id()).map(|id| id.to_string()),
                 name,
+                element: element.map(|id| type_text(types, id)),
                 size,
                 members: members(types, id),
                 ..TypeUse::default()
@@ -408,7 +439,7 @@ impl TypeUse {
     fn add(&mut self, profile: &Profile, events: &mut Events, of_unit: OfType) {
         for ((part, start), samples) in of_unit.parts {
             let Some((table, id)) = profile.joined().get(part) else { continue };
-            let name = tallyline_debuginfo::type_text(table.types(), id);
+            let name = type_text(table.types(), id);
             fill_room(&mut self.members, start, &name, table.types(), id);
             *self.parts.entry(name).or_insert(0) += samples;
         }
@@ -437,8 +468,9 @@ impl TypeUse {
         let (part, start) = field.part;
         let (table, id) = profile.joined().get(part)?;
         let types = table.types();
-        let paths = members_of(types, id, field.offset, field.size, field.candidates);
-        let name = tallyline_debuginfo::type_text(types, id);
+        let element = element_of(types, id);
+        let paths = members_of(types, element.unwrap_or(id), field.offset, field.size, field.candidates);
+        let name = type_text(types, id);
         if start == 0 && self.name == name {
             return Some(paths);
         }

@@ -8,7 +8,7 @@ use super::index::PlaceId;
 use super::places::{PlaceCollector, place_of};
 use rustc_hash::FxHashMap;
 use tallyline_perf_data::sample::CpuMode;
-use tallyline_perf_data::spaces::{AddressSpaces, DsoKind};
+use tallyline_perf_data::spaces::{AddressSpaces, DsoKind, ResolvedAddress};
 
 /// The words of a recording's samples, and what has become of them.
 pub(super) struct ReturnAddresses {
@@ -42,7 +42,9 @@ impl ReturnAddresses {
         if known.0 != state {
             let location = spaces.resolve(pid, CpuMode::User, word);
             let is_file = |kind| matches!(kind, DsoKind::File | DsoKind::Vdso);
-            let found = location.filter(|found| is_file(spaces.dso(found.dso()).kind()));
+            let is_code =
+                |found: &ResolvedAddress| found.is_executable() && is_file(spaces.dso(found.dso()).kind());
+            let found = location.filter(is_code);
             let place = |found| places.intern(place_of(spaces, Some(found), pid, CpuMode::User, word));
             *known = (state, found.map(place));
         }

@@ -33,7 +33,7 @@ pub(crate) fn heat(path: &Path) -> Result<HashMap<String, Heat>> {
     let mut found: HashMap<String, Heat> = HashMap::new();
     for of_type in annotate(&profile, weighing, |_| true) {
         // one name may be of several files
-        let heat = found.entry(plain(of_type.name()).to_owned()).or_default();
+        let heat = found.entry(plain(of_type.element().unwrap_or(of_type.name())).to_owned()).or_default();
         heat.share += share(of_type.whole().total());
         for member in of_type.members() {
             let share = share(of_type.of_member(&[member.number()]).total());

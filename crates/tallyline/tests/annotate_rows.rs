@@ -21,6 +21,18 @@ long either(struct holder *p) { return p->e.number; }
 int main(void) { return 0; }
 ";
 
+const ARRAYS: &str = "\
+struct order { long key; int amount; int kind; };
+struct order orders[1024], grid[4][8];
+int numbers[16];
+int kind(void) { return orders[3].kind; }
+int kind_of_another(void) { return orders[700].kind; }
+long key(void) { return orders[9].key; }
+int amount(void) { return grid[2][3].amount; }
+int number(void) { return numbers[5]; }
+int main(void) { return 0; }
+";
+
 const ENUM: &str = include_str!("programs/shapes.rs");
 
 /// A row: its depth, its samples and its text.
@@ -95,6 +107,25 @@ fn samples_of_unions_and_bitfields_are_in_one_row_each() {
     assert_eq!((samples(&rows, " number;"), samples(&rows, " text;")), (0, 0), "{text}");
     assert_eq!(samples(&rows, "/* e.number or e.text */"), 2, "{text}");
     assert_eq!(samples(&rows, "e {"), 2, "{text}");
+    fs::remove_dir_all(recorded.folder).expect("removed");
+}
+
+#[test]
+fn samples_of_arrays_are_those_of_their_elements_fields() {
+    let accesses = ["kind", "kind_of_another", "kind_of_another", "key", "amount", "number"].map(access);
+    let Some(recorded) = record_program("annotate-arrays", ARRAYS, &["-g"], true, &accesses) else { return };
+    let text = annotated(&recorded);
+    for (array, total, of_key, of_amount, of_kind) in
+        [("struct order[1024]", 4, 1, 0, 3), ("struct order[4][8]", 1, 0, 1, 0)]
+    {
+        let rows = rows(&text, array);
+        assert_sums(&rows, total);
+        assert_eq!(rows[0].text, "struct order  {", "{text}");
+        let of = ["key;", "amount;", "kind;"].map(|field| samples(&rows, field));
+        assert_eq!(of, [of_key, of_amount, of_kind], "{array}: {text}");
+    }
+    // an element without members has no rows of its own
+    assert_eq!(rows(&text, "int[16]")[0].text, "int[16] ;", "{text}");
     fs::remove_dir_all(recorded.folder).expect("removed");
 }
 

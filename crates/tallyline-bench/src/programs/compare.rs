@@ -10,6 +10,9 @@ pub(super) const LEAST: f64 = 2.0;
 /// The rank correlation that is wanted.
 pub(super) const CORRELATION: f64 = 0.8;
 
+/// The standard errors of a difference by which two shares may differ and be tied.
+pub(super) const TIED: f64 = 2.0;
+
 /// The weight of each field, and of all.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
@@ -100,8 +103,8 @@ impl Comparison {
             program: program.to_owned(),
             samples: sampled.all as u64,
             typed: (sampled.typed(), modelled.typed()),
-            correlation: spearman(&sampled_pairs),
-            correlation_either: spearman(&pairs),
+            correlation: spearman(&sampled_pairs, sampled.all),
+            correlation_either: spearman(&pairs, sampled.all),
             fields,
         }
     }
@@ -127,25 +130,40 @@ impl Comparison {
     }
 }
 
-/// Returns Spearman's rank correlation; `None` with fewer than two pairs, or where one side has a single
-/// rank.
-fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
+/// Returns Spearman's rank correlation of shares in percent, of which so many samples cannot tell those apart that are
+/// tied; `None` with fewer than two pairs, or where one side has a single rank.
+fn spearman(pairs: &[(f64, f64)], samples: f64) -> Option<f64> {
     if pairs.len() < 2 {
         return None;
     }
-    let one = ranks(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>());
-    let other = ranks(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>());
+    let one = ranks(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>(), samples);
+    let other = ranks(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>(), samples);
     let mean = (pairs.len() as f64 - 1.0) / 2.0;
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
     let (first, second) = (product(&one, &one), product(&other, &other));
     (first > 0.0 && second > 0.0).then(|| product(&one, &other) / (first * second).sqrt())
 }
 
-/// Returns the ranks of values; equal ones share the mean of theirs.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let below = |value: &f64| values.iter().filter(|other| *other < value).count() as f64;
-    let equal = |value: &f64| values.iter().filter(|other| *other == value).count() as f64;
-    values.iter().map(|value| below(value) + (equal(value) - 1.0) / 2.0).collect()
+/// Returns the ranks of shares in percent; of those that are tied each counts as half above the other. They add up as
+/// ranks without ties do.
+fn ranks(shares: &[f64], samples: f64) -> Vec<f64> {
+    let rank = |own: &f64| {
+        let others = shares.iter().map(|other| match is_tied(*own, *other, samples) {
+            true => 0.5,
+            false => f64::from(other < own),
+        });
+        // its own half is no other's
+        others.sum::<f64>() - 0.5
+    };
+    shares.iter().map(rank).collect()
+}
+
+/// Returns whether two shares, in percent of so many samples, differ by no more than [`TIED`] standard errors of their
+/// difference.
+fn is_tied(one: f64, other: f64, samples: f64) -> bool {
+    let (one, other) = (one / 100.0, other / 100.0);
+    let variance = (one + other - (one - other).powi(2)).max(0.0) / samples.max(1.0);
+    (one - other).abs() <= TIED * variance.sqrt()
 }
 
 fn rows<'v>(document: &'v Value, name: &str) -> Result<&'v Vec<Value>> {
@@ -165,6 +183,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Samples that tell any two shares of the tests apart.
+    const MANY: f64 = 1e6;
+
     fn shares(fields: &[(&str, f64)]) -> Shares {
         let mut shares = Shares::default();
         fields.iter().for_each(|(name, weight)| shares.add("struct s", name, *weight));
@@ -174,19 +195,34 @@ mod tests {
     #[test]
     fn orders_that_agree_correlate_and_reversed_ones_do_not() {
         let same = [(30.0, 50.0), (20.0, 40.0), (10.0, 5.0)];
-        assert_eq!(spearman(&same), Some(1.0));
+        assert_eq!(spearman(&same, MANY), Some(1.0));
         let reversed = [(30.0, 5.0), (20.0, 40.0), (10.0, 50.0)];
-        assert_eq!(spearman(&reversed), Some(-1.0));
-        assert_eq!((spearman(&same[..2]), spearman(&same[..1])), (Some(1.0), None));
-        assert_eq!(spearman(&[(1.0, 2.0), (1.0, 3.0), (1.0, 4.0)]), None);
-        assert_eq!(ranks(&[5.0, 1.0, 5.0, 9.0]), [1.5, 0.0, 1.5, 3.0]);
+        assert_eq!(spearman(&reversed, MANY), Some(-1.0));
+        assert_eq!((spearman(&same[..2], MANY), spearman(&same[..1], MANY)), (Some(1.0), None));
+        assert_eq!(spearman(&[(1.0, 2.0), (1.0, 3.0), (1.0, 4.0)], MANY), None);
+        assert_eq!(ranks(&[5.0, 1.0, 5.0, 9.0], MANY), [1.5, 0.0, 1.5, 3.0]);
+    }
+
+    #[test]
+    fn shares_that_the_samples_cannot_tell_apart_are_tied() {
+        // the standard error of 2.4 less 2.0 is 0.21 of 10 000 samples, and 0.07 of 100 000
+        assert!(is_tied(2.4, 2.0, 10_000.0) && !is_tied(2.4, 2.0, 100_000.0));
+        assert!(!is_tied(3.0, 2.0, 10_000.0) && is_tied(3.0, 3.0, MANY));
+        assert_eq!(ranks(&[9.0, 2.4, 2.0], 10_000.0), [2.0, 0.5, 0.5]);
+        assert_eq!(ranks(&[9.0, 2.4, 2.0], 100_000.0), [2.0, 1.0, 0.0]);
+        // being tied does not carry over: the middle one is tied with both
+        assert_eq!(ranks(&[2.6, 2.3, 2.0], 10_000.0), [1.5, 1.0, 0.5]);
+        // a reversed pair counts as soon as the samples tell it apart
+        let reversed = [(9.0, 9.0), (2.4, 2.0), (2.0, 2.4)];
+        assert_eq!(spearman(&reversed, 10_000.0), Some(1.0));
+        assert_eq!(spearman(&reversed, 100_000.0), Some(0.5));
     }
 
     #[test]
     fn fields_that_only_one_side_has_count_with_nothing_on_the_other() {
         let comparison = Comparison::new(
             "program",
-            shares(&[("a", 60.0), ("b", 39.0), ("c", 1.0)]),
+            shares(&[("a", 6000.0), ("b", 3900.0), ("c", 100.0)]),
             shares(&[("a", 50.0), ("d", 49.0), ("c", 1.0)]),
         );
         let names: Vec<_> = comparison.fields.iter().map(|field| field.name.as_str()).collect();

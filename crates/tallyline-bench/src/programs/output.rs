@@ -10,7 +10,7 @@
 //! Shares are percents of all samples of the program, and of all of the model's time.
 
 use super::Programs;
-use super::compare::{CORRELATION, Comparison, LEAST};
+use super::compare::{CORRELATION, Comparison, LEAST, TIED};
 use anyhow::Result;
 use serde_json::json;
 use std::io::Write;
@@ -86,7 +86,9 @@ pub(super) fn text(found: &Programs, out: &mut dyn Write) -> Result<()> {
     let close = found.compared.iter().filter(is_close).count();
     writeln!(
         out,
-        "\nThe same field is first in {agree} of {count}; the rank correlation is at least {CORRELATION} in {close} of {count}"
+        "\nThe same field is first in {agree} of {count}; the rank correlation is at least {CORRELATION} in {close} of \
+         {count}.\nOf fields whose shares, in either column, differ by no more than {TIED} standard errors of a \
+         difference\nof shares of so many samples, the ranks are tied."
     )?;
     Ok(())
 }

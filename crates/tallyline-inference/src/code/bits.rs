@@ -92,7 +92,7 @@ fn loaded(body: &Body, position: usize, native: &iced_x86::Instruction, memory: 
 
 /// Returns the number that a register has before an instruction, if the block says it.
 fn constant(body: &Body, position: usize, register: Native) -> Option<u64> {
-    let register = super::x86::register(register)?;
+    let register = super::x86_operands::register(register)?;
     let block = body.block_of(position)?;
     let start = body.blocks()[block].instructions.start as usize;
     for before in (start.max(position.saturating_sub(BACK_LIMIT))..position).rev() {

@@ -93,8 +93,8 @@ pub struct Image {
     tables: Vec<(u64, u64)>,
     // sections that the linker creates; no variable lies there
     links: Vec<(u64, u64)>,
-    // values that the dynamic linker writes, by address
-    slots: FxHashMap<u64, u64>,
+    // values that the dynamic linker writes, sorted by address
+    slots: Vec<(u64, u64)>,
     // names of imported variables, by the slot of their address
     imports: FxHashMap<u64, String>,
     thread_local: Option<(u64, u64)>,
@@ -135,7 +135,7 @@ impl Image {
             stripped: None,
             tables: Vec::new(),
             links: Vec::new(),
-            slots: FxHashMap::default(),
+            slots: Vec::new(),
             imports: FxHashMap::default(),
             thread_local: None,
             runtime_types: OnceLock::new(),
@@ -177,11 +177,8 @@ impl Image {
     /// Reads the slots that dynamic relocations fill: addresses in the program itself, and the names of imported
     /// variables.
     fn read_slots<'a, R: ReadRef<'a>>(&mut self, file: &ElfFile64<'a, object::Endianness, R>) {
-        let names: FxHashMap<usize, u64> = file
-            .dynamic_symbols()
-            .filter(|symbol| !symbol.is_undefined())
-            .map(|symbol| (symbol.index().0, symbol.address()))
-            .collect();
+        let symbols = file.dynamic_symbol_table();
+        let symbol = |index| symbols.as_ref().and_then(|table| table.symbol_by_index(index).ok());
         for (place, relocation) in file.dynamic_relocations().into_iter().flatten() {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
             let relative = match self.machine {
@@ -190,17 +187,15 @@ impl Image {
             };
             let value = match relocation.target() {
                 _ if r_type == relative => Some(relocation.addend() as u64),
-                RelocationTarget::Symbol(index) => {
-                    names.get(&index.0).map(|address| address.wrapping_add(relocation.addend() as u64))
-                }
+                RelocationTarget::Symbol(index) => symbol(index)
+                    .filter(|symbol| !symbol.is_undefined())
+                    .map(|symbol| symbol.address().wrapping_add(relocation.addend() as u64)),
                 _ => None,
             };
             match (value, relocation.target()) {
-                (Some(value), _) => _ = self.slots.insert(place, value),
+                (Some(value), _) => self.slots.push((place, value)),
                 (None, RelocationTarget::Symbol(index)) if relocation.addend() == 0 => {
-                    let symbol =
-                        file.dynamic_symbol_table().and_then(|table| table.symbol_by_index(index).ok());
-                    let variable = symbol.filter(|symbol| {
+                    let variable = symbol(index).filter(|symbol| {
                         // without the other file at link time the symbol has no type
                         matches!(symbol.kind(), object::SymbolKind::Data | object::SymbolKind::Unknown)
                     });
@@ -211,6 +206,10 @@ impl Image {
                 (None, _) => {}
             }
         }
+        // of several at a place the last one is what is there in the end
+        self.slots.reverse();
+        self.slots.sort_by_key(|(place, _)| *place);
+        self.slots.dedup_by_key(|(place, _)| *place);
     }
 
     /// Returns the bytes of a section; `None` if there is no such section.
@@ -291,12 +290,13 @@ impl Image {
 
     /// Returns the address in the program itself that the dynamic linker writes to a slot.
     pub(crate) fn slot(&self, place: u64) -> Option<u64> {
-        self.slots.get(&place).copied()
+        let index = self.slots.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        Some(self.slots[index].1)
     }
 
     /// Returns the addresses in the program itself that the dynamic linker writes.
     pub(super) fn slots(&self) -> impl Iterator<Item = u64> {
-        self.slots.values().copied()
+        self.slots.iter().map(|(_, value)| *value)
     }
 
     /// Returns the regions, sorted by address.
@@ -337,6 +337,17 @@ impl Image {
     /// Returns the symbol of the function that covers an address.
     pub fn function_at(&self, address: u64) -> Option<&Symbol> {
         covering(self.functions(), address)
+    }
+
+    /// Returns the code range of the function that covers an address, by its symbol; empty if the file does not state
+    /// the size.
+    pub fn function_range_at(&self, address: u64) -> Option<Range<u64>> {
+        let ranges = self.symbols.function_ranges();
+        let index = ranges.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
+        let (start, size) = ranges[index];
+        let range = start..start.saturating_add(size);
+        let next = ranges.get(index + 1).map_or(u64::MAX, |(next, _)| *next);
+        (address < if size == 0 { next } else { range.end }).then_some(range)
     }
 
     /// Returns the symbol of the variable that covers an address.
@@ -484,4 +495,28 @@ fn thread_local<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, object::Endianness, R>)
     let header = file.elf_program_headers().iter().find(|header| header.p_type(endian) == elf::PT_TLS)?;
     let align = header.p_align(endian).max(1);
     Some((header.p_memsz(endian).checked_next_multiple_of(align)?, align))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_functions_are_those_of_their_symbols() {
+        // this very program
+        let bytes = std::fs::read(std::env::current_exe().expect("a program")).expect("the program");
+        let image = Image::parse(&bytes).expect("an ELF file");
+        let asked = image.functions().iter().flat_map(|function| {
+            let (start, size) = (function.address, function.size);
+            [start.wrapping_sub(1), start, start.saturating_add(size / 2), start.saturating_add(size)]
+        });
+        let mut found = 0;
+        for address in asked {
+            let symbol = image.function_at(address);
+            let range = symbol.map(|symbol| symbol.address..symbol.address.saturating_add(symbol.size));
+            assert_eq!(image.function_range_at(address), range, "{address:#x}");
+            found += usize::from(range.is_some());
+        }
+        assert!(found > 1000, "{found}");
+    }
 }

@@ -21,6 +21,7 @@ mod text;
 mod update;
 mod vector;
 mod x86;
+mod x86_operands;
 
 pub use address_taken::addresses_taken;
 pub(crate) use bits::bits_of;

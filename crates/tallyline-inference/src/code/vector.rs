@@ -4,7 +4,7 @@ use super::bits::native;
 use super::body::Body;
 use super::image::{Image, Machine};
 use super::instruction::Register;
-use super::x86::register;
+use super::x86_operands::register;
 use iced_x86::{EncodingKind, Mnemonic, OpKind};
 
 /// A query for the elements of a vector register.

@@ -1,20 +1,15 @@
 //! x86-64: what instructions do.
 
 use super::fusion::{FlagOperation, FlagProducer, FusionRole, JumpCondition, OperandForm};
-use super::instruction::{
-    Access, ComparisonOperand, Condition, Effect, Flow, Instruction, Memory, Register, SegmentBase,
-};
+use super::instruction::{Access, ComparisonOperand, Condition, Effect, Flow, Instruction, Memory, Register};
+use super::x86_operands::{self, STACK, is_stack_operation, register};
 use iced_x86::{
     Code, ConditionCode, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register as Native,
 };
 
-/// The stack pointer's number in DWARF.
-const STACK: Register = Register(7);
+/// The frame pointer's number in DWARF.
 const FRAME: Register = Register(6);
-
-/// The number in DWARF of the first of the vector registers that are not followed, `%xmm16`.
-const NOT_FOLLOWED: u8 = 67;
 
 /// Decodes code at an address, one instruction after the other.
 pub(super) fn decode(
@@ -104,7 +99,7 @@ struct EffectReader<'r> {
 
 impl EffectReader<'_> {
     fn read(&mut self) -> (Option<Memory>, Option<Memory>) {
-        let (memory, second) = self.memory();
+        let (memory, second) = x86_operands::memory(self.native, self.factory);
         if !self.known(memory.as_ref()) {
             self.modify_written();
         }
@@ -146,65 +141,6 @@ impl EffectReader<'_> {
             return false;
         }
         is_compared
-    }
-
-    /// Returns the operands in memory: of two, first the one that is read. The implicit stack operand is
-    /// returned only if there is no other.
-    fn memory(&mut self) -> (Option<Memory>, Option<Memory>) {
-        let info = self.factory.info(self.native);
-        let (mut found, mut second): (Option<Memory>, Option<Memory>) = (None, None);
-        let explicit = (0..self.native.op_count()).any(|index| self.native.op_kind(index) == OpKind::Memory);
-        for used in info.used_memory() {
-            let Some(access) = access(used.access()) else { continue };
-            // `push 8(%rax)` has the stack and an operand of its own
-            let own = explicit
-                && used.base() == self.native.memory_base()
-                && used.displacement() == self.native.memory_displacement64();
-            let implicit = is_stack_operation(self.native) && !own;
-            let base = used.base();
-            let displacement = used.displacement() as i64;
-            let memory = Memory {
-                base: register(base),
-                index: index_register(used.index()),
-                scale: used.scale() as u8,
-                displacement,
-                segment: match used.segment() {
-                    Native::FS => SegmentBase::Fs,
-                    Native::GS => SegmentBase::Gs,
-                    _ => SegmentBase::Flat,
-                },
-                size: u16::try_from(used.memory_size().size()).unwrap_or(0),
-                access,
-                implicit,
-                is_pair: false,
-            };
-            match &found {
-                None => found = Some(memory),
-                Some(before) if before.implicit != implicit => {
-                    found = if implicit { found } else { Some(memory) };
-                }
-                Some(_) if implicit => {}
-                // of a string's move the operand that is written comes first
-                Some(before) if access.reads() && !before.access.reads() => second = found.replace(memory),
-                Some(before) => second = (!is_at_same_place(before, &memory)).then_some(memory).or(second),
-            }
-        }
-        // prefetches and the like say that they access nothing
-        if found.is_none() && explicit && is_prefetch(self.native.mnemonic()) {
-            let prefetched = Memory {
-                base: register(self.native.memory_base()),
-                index: index_register(self.native.memory_index()),
-                scale: self.native.memory_index_scale() as u8,
-                displacement: self.native.memory_displacement64() as i64,
-                segment: SegmentBase::Flat,
-                size: 1,
-                access: Access::Read,
-                implicit: false,
-                is_pair: false,
-            };
-            return (Some(prefetched), None);
-        }
-        (found, second)
     }
 
     /// Decodes the effects of an instruction that pointers pass through; returns false for another one.
@@ -535,21 +471,6 @@ fn fusion(native: &iced_x86::Instruction, memory: Option<&Memory>) -> FusionRole
     FusionRole::Producer(FlagProducer { operation, operands })
 }
 
-pub(super) fn is_stack_operation(native: &iced_x86::Instruction) -> bool {
-    native.is_stack_instruction() || native.mnemonic() == Mnemonic::Leave
-}
-
-fn is_prefetch(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Prefetcht0
-            | Mnemonic::Prefetcht1
-            | Mnemonic::Prefetcht2
-            | Mnemonic::Prefetchnta
-            | Mnemonic::Prefetchw
-    )
-}
-
 pub(super) fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool {
     native.op_count() > operand && native.op_kind(operand) == OpKind::Register
 }
@@ -583,53 +504,6 @@ fn is_wide(native: &iced_x86::Instruction) -> bool {
 
 fn size_of(register: Native) -> usize {
     register.size()
-}
-
-pub(super) fn access(access: OpAccess) -> Option<Access> {
-    match access {
-        OpAccess::Read | OpAccess::CondRead => Some(Access::Read),
-        OpAccess::Write | OpAccess::CondWrite => Some(Access::Write),
-        OpAccess::ReadWrite | OpAccess::ReadCondWrite => Some(Access::ReadWrite),
-        _ => None,
-    }
-}
-
-/// Returns the register of an index. Vector registers that are not followed are there too: where one is an
-/// index it is not known what is accessed.
-fn index_register(native: Native) -> Option<Register> {
-    let not_followed = || native.is_vector_register().then(|| native.full_register().number() as u8);
-    register(native).or_else(|| not_followed().map(|number| Register(NOT_FOLLOWED + (number & 15))))
-}
-
-/// Returns true if two operands of one instruction have the same address.
-fn is_at_same_place(one: &Memory, other: &Memory) -> bool {
-    (one.base, one.index, one.scale, one.displacement, one.segment)
-        == (other.base, other.index, other.scale, other.displacement, other.segment)
-}
-
-/// Returns a register's number in DWARF, whatever part of it is meant; `None` for those that are not
-/// followed.
-pub(super) fn register(native: Native) -> Option<Register> {
-    Some(Register(match native.full_register() {
-        Native::RAX => 0,
-        Native::RDX => 1,
-        Native::RCX => 2,
-        Native::RBX => 3,
-        Native::RSI => 4,
-        Native::RDI => 5,
-        Native::RBP => 6,
-        Native::RSP => 7,
-        Native::R8 => 8,
-        Native::R9 => 9,
-        Native::R10 => 10,
-        Native::R11 => 11,
-        Native::R12 => 12,
-        Native::R13 => 13,
-        Native::R14 => 14,
-        Native::R15 => 15,
-        other if other.is_zmm() => u8::try_from(other.number()).ok().filter(|n| *n < 16)? + 17,
-        _ => return None,
-    }))
 }
 
 #[cfg(test)]

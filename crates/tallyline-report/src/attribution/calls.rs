@@ -16,8 +16,9 @@ use crate::samples::{Charges, Samples};
 use crate::skid::Rule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use std::rc::Rc;
-use tallyline_inference::code::{Body, Flow, Predecessors, Symbol, addresses_taken};
+use std::ops::Range;
+use std::sync::Arc;
+use tallyline_inference::code::{Body, Flow, Predecessors, addresses_taken};
 use tallyline_perf_data::spaces::DsoId;
 
 /// The most functions that jump on to each other that are looked through for a jump through memory.
@@ -50,7 +51,11 @@ pub(crate) struct Calls {
     returns: FxHashMap<u32, BTreeMap<PlaceId, u64>>,
     // by the places of the sample and of the return; none where no call is in front of that
     sites: FxHashMap<(PlaceId, PlaceId), Option<Sites>>,
+    bodies: DecodedFunctions,
 }
+
+/// Decoded functions: by file and first address, with the address behind.
+type DecodedFunctions = FxHashMap<(DsoId, u64), (u64, Arc<Body>)>;
 
 /// The instructions through memory by which control may have come to a function; none where the call is direct, or
 /// goes to an address in a register.
@@ -83,7 +88,13 @@ impl Calls {
             }
             *calls.returns.entry(*index).or_default().entry(*to).or_default() += 1;
         }
-        calls
+        Calls { bodies: functions.bodies, ..calls }
+    }
+
+    /// Returns a function, if it was decoded already as one range of addresses.
+    pub(super) fn body(&self, dso: DsoId, range: &Range<u64>) -> Option<Arc<Body>> {
+        let (end, body) = self.bodies.get(&(dso, range.start))?;
+        (*end == range.end).then(|| Arc::clone(body))
     }
 
     /// Returns the instructions that have to be analysed: files and addresses.
@@ -100,26 +111,28 @@ impl Calls {
 /// Functions of programs, decoded when they are asked for.
 struct Functions<'b> {
     binaries: &'b Binaries,
-    bodies: FxHashMap<(DsoId, u64), Rc<Body>>,
+    bodies: DecodedFunctions,
 }
 
 impl Functions<'_> {
-    fn symbol(&self, dso: DsoId, address: u64) -> Option<&Symbol> {
-        self.binaries.get(dso)?.symbols().function_at(address)
+    /// Returns the code range of the function at an address, by its symbol.
+    fn range(&self, dso: DsoId, address: u64) -> Option<Range<u64>> {
+        self.binaries.get(dso)?.symbols().function_range_at(address)
     }
 
-    fn body(&mut self, dso: DsoId, address: u64) -> Option<Rc<Body>> {
-        let symbol = self.symbol(dso, address)?;
-        let start = symbol.address();
-        let range = start..start.saturating_add(symbol.size());
+    fn body(&mut self, dso: DsoId, address: u64) -> Option<Arc<Body>> {
+        let range = self.range(dso, address)?;
         let program = self.binaries.get(dso)?;
-        let decode = || Rc::new(Body::decode(&program.image, std::slice::from_ref(&range), start));
-        Some(self.bodies.entry((dso, start)).or_insert_with(decode).clone())
+        let decode = || {
+            let body = Body::decode(&program.image, std::slice::from_ref(&range), range.start);
+            (range.end, Arc::new(body))
+        };
+        Some(Arc::clone(&self.bodies.entry((dso, range.start)).or_insert_with(decode).1))
     }
 
     /// Returns whether an instruction is a function's first, and nothing in the function leads to it.
     fn is_entry(&mut self, dso: DsoId, address: u64) -> bool {
-        self.symbol(dso, address).is_some_and(|symbol| symbol.address() == address)
+        self.range(dso, address).is_some_and(|range| range.start == address)
             && self
                 .body(dso, address)
                 .is_some_and(|body| body.predecessors(address) == Some(Predecessors::Entry))
@@ -159,7 +172,7 @@ impl Functions<'_> {
         let (mut asked, mut next, mut found) = (vec![function], 0, Vec::new());
         while let Some(function) = asked.get(next).copied() {
             next += 1;
-            if self.symbol(dso, function).is_none_or(|symbol| symbol.address() != function) {
+            if self.range(dso, function).is_none_or(|range| range.start != function) {
                 continue;
             }
             let Some(body) = self.body(dso, function) else { continue };

@@ -28,6 +28,7 @@ use candidates::{Candidates, FunctionSamples, Origin};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
+use std::sync::Arc;
 use tallyline_inference::Outcome;
 use tallyline_inference::code::{Body, FusiblePair};
 use tallyline_perf_data::spaces::DsoId;
@@ -85,7 +86,7 @@ pub(super) fn attribute(
 ) -> Charges {
     let sampled = sampled(samples, answers, branches);
     let views: Vec<View<'_>> =
-        sampled.par_iter().filter_map(|function| view(function, binaries, answers)).collect();
+        sampled.par_iter().filter_map(|function| view(function, binaries, answers, calls)).collect();
     let mut counts = PairCounts::default();
     let mut shifts: FxHashMap<u32, ShiftCounts> = FxHashMap::default();
     for view in &views {
@@ -176,12 +177,17 @@ fn entry(answers: &Answers, address: u64) -> Option<u64> {
 }
 
 /// Decodes a function, and finds where its samples may come from.
-fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &All) -> Option<View<'s>> {
+fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &All, calls: &Calls) -> Option<View<'s>> {
     let program = binaries.get(function.dso)?;
     let answers = answers.get(&function.dso)?.as_ref().ok()?;
     let ranges = &answers.table().function_at(function.entry)?.ranges();
-    let body = Body::decode(&program.image, ranges, function.entry);
-    let samples = FunctionSamples::new(&body, program.image.machine(), &function.counts)
+    let decoded = match &ranges[..] {
+        [only] => calls.body(function.dso, only),
+        _ => None,
+    };
+    let decode = || Arc::new(Body::decode(&program.image, ranges, function.entry));
+    let body = &*decoded.unwrap_or_else(decode);
+    let samples = FunctionSamples::new(body, program.image.machine(), &function.counts)
         .with_branches(&function.branches);
     let mut pairs = PairCounts::default();
     let mut candidates: Vec<Candidates> = Vec::with_capacity(function.counts.len());
@@ -191,16 +197,16 @@ fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &All) -> Option
     let (mut shifts, mut moved) = (FxHashMap::default(), Vec::new());
     let mut known: FxHashSet<u64> = FxHashSet::default();
     for (event, counts) in &function.counters {
-        shifts.insert(*event, shift::count(&body, samples.stack_pointer(), counts));
+        shifts.insert(*event, shift::count(body, samples.stack_pointer(), counts));
         for (address, by) in counts.keys().flat_map(|address| (2..SHIFTS).map(move |by| (*address, by))) {
-            let Some(to) = shift::as_if_one(&body, address, by) else { continue };
+            let Some(to) = shift::as_if_one(body, address, by) else { continue };
             moved.push(((address, by as u8), to));
             if !function.counts.contains_key(&to) && known.insert(to) {
                 candidates.extend(samples.candidates(to, &mut pairs));
             }
         }
     }
-    let calls = InFunction::find(&body, function.entry, &function.counts, &samples);
+    let calls = InFunction::find(body, function.entry, &function.counts, &samples);
     Some(View { dso: function.dso, function, candidates, pairs, shifts, moved, calls })
 }
 

@@ -127,7 +127,7 @@ impl fmt::Display for FusionRules {
             return Ok(());
         }
         match self.assumed {
-            Some(rules) => write!(out, "; assumed by the rules for {}", rules.name),
+            Some(rules) => write!(out, "; {}", rules.source()),
             None => write!(out, "; no rules are known for this CPU"),
         }
     }

@@ -7,6 +7,7 @@
 use FlagOperation::{Add, And, Cmp, Dec, Inc, Sub, Test};
 use JumpCondition::{Carry, Other, Signed, Zero};
 use OperandForm::{Immediate, Memory, Registers};
+use Source::{Published, Recordings};
 use tallyline_inference::code::{FlagOperation, FusiblePair, JumpCondition, OperandForm};
 
 /// Kinds of pairs that are one: any of the operations with any of the operands and conditions.
@@ -21,13 +22,25 @@ struct Pairs {
 #[derive(Debug)]
 pub(crate) struct Generation {
     /// The name that reports say.
-    pub(crate) name: &'static str,
+    name: &'static str,
     /// The vendor as CPUs say it.
     vendor: &'static str,
     family: u32,
     /// The models; none for all that no row above has.
     models: &'static [u32],
     pairs: &'static [Pairs],
+    source: Source,
+}
+
+/// The source of a generation's rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The vendor's manuals, or measurements that others published.
+    Published,
+    /// Recordings that this project made.
+    Recordings,
+    /// Nothing: no pairs are taken for one.
+    Nothing,
 }
 
 const ALL: &[JumpCondition] = &[Zero, Carry, Signed, Other];
@@ -73,10 +86,17 @@ const ZEN_3: &[Pairs] = &[];
 
 /// The first row that fits is a CPU's. Vendors and families without a row are taken for CPUs without such pairs.
 static GENERATIONS: &[Generation] = &[
-    row("Intel Core 2, which has such pairs in 32-bit code alone", INTEL, 6, &[15, 22, 23, 29], &[]),
-    row("Intel Nehalem and Westmere", INTEL, 6, &[26, 30, 31, 37, 44, 46, 47], NEHALEM),
     row(
-        "Intel Atom and its successors, of which no rules are published",
+        "Intel Core 2, which has such pairs in 32-bit code alone",
+        INTEL,
+        6,
+        &[15, 22, 23, 29],
+        &[],
+        Published,
+    ),
+    row("Intel Nehalem and Westmere", INTEL, 6, &[26, 30, 31, 37, 44, 46, 47], NEHALEM, Published),
+    row(
+        "Intel Atom and its successors",
         INTEL,
         6,
         &[
@@ -84,6 +104,7 @@ static GENERATIONS: &[Generation] = &[
             190, 221,
         ],
         &[],
+        Source::Nothing,
     ),
     row(
         "Intel Sandy Bridge to Cannon Lake",
@@ -91,14 +112,15 @@ static GENERATIONS: &[Generation] = &[
         6,
         &[42, 45, 58, 60, 61, 62, 63, 69, 70, 71, 78, 79, 85, 86, 94, 102, 142, 158, 165, 166],
         SANDY_BRIDGE,
+        Published,
     ),
-    row("Intel Ice Lake and later", INTEL, 6, &[], ICE_LAKE),
-    row("Intel Ice Lake and later", INTEL, 19, &[], ICE_LAKE),
-    row("AMD Bulldozer to Excavator", AMD, 21, &[], BULLDOZER),
-    row("AMD Zen and Zen 2", AMD, 23, &[], BULLDOZER),
-    row("AMD Zen 3 and Zen 4", AMD, 25, &[], ZEN_3),
-    row("AMD Zen 5", AMD, 26, &[], ZEN_3),
-    row("Hygon Dhyana", HYGON, 24, &[], BULLDOZER),
+    row("Intel Ice Lake and later", INTEL, 6, &[], ICE_LAKE, Published),
+    row("Intel Ice Lake and later", INTEL, 19, &[], ICE_LAKE, Published),
+    row("AMD Bulldozer to Excavator", AMD, 21, &[], BULLDOZER, Published),
+    row("AMD Zen and Zen 2", AMD, 23, &[], BULLDOZER, Published),
+    row("AMD Zen 3 and Zen 4", AMD, 25, &[], ZEN_3, Recordings),
+    row("AMD Zen 5", AMD, 26, &[], ZEN_3, Recordings),
+    row("Hygon Dhyana", HYGON, 24, &[], BULLDOZER, Published),
 ];
 
 const fn row(
@@ -107,8 +129,9 @@ const fn row(
     family: u32,
     models: &'static [u32],
     pairs: &'static [Pairs],
+    source: Source,
 ) -> Generation {
-    Generation { name, vendor, family, models, pairs }
+    Generation { name, vendor, family, models, pairs, source }
 }
 
 impl Generation {
@@ -123,6 +146,15 @@ impl Generation {
             let is_model = row.models.is_empty() || model.is_some_and(|model| row.models.contains(&model));
             row.vendor == vendor && row.family == family && is_model
         })
+    }
+
+    /// Returns the source of the rules with the generation, as reports name it.
+    pub(crate) fn source(&self) -> String {
+        match self.source {
+            Published => format!("assumed by the rules published for {}", self.name),
+            Recordings => format!("assumed by recordings of {}", self.name),
+            Source::Nothing => format!("assumed as two: no rules are published for {}", self.name),
+        }
     }
 
     /// Returns whether pairs of a kind retire as one.
@@ -181,6 +213,12 @@ mod tests {
         }
         // as headers of recordings have it
         assert!(is_fused("GenuineIntel,6,207,2", Cmp, Memory, Zero));
+        let source = |cpu| Generation::of(cpu).map(Generation::source).unwrap_or_default();
+        assert_eq!(source(skylake), "assumed by the rules published for Intel Sandy Bridge to Cannon Lake");
+        assert_eq!(
+            source("GenuineIntel-6-190-0"),
+            "assumed as two: no rules are published for Intel Atom and its successors"
+        );
         // Gracemont; a model that is not known yet has what the latest have
         assert!(!is_fused("GenuineIntel-6-190-0", Cmp, Registers, Zero));
         assert!(is_fused("GenuineIntel-6-250-0", Cmp, Memory, Zero));
@@ -209,6 +247,8 @@ mod tests {
                 assert_eq!(found, expected, "{operation:?} {condition:?}");
             }
         }
+        let source = |cpu| Generation::of(cpu).map(Generation::source);
+        assert_eq!(source(zen_3).as_deref(), Some("assumed by recordings of AMD Zen 3 and Zen 4"));
         for operands in [Memory, MemoryImmediate, RelativeMemory, MemoryWritten] {
             assert!(!is_fused(zen_2, Cmp, operands, Zero) && !is_fused(zen_5, Cmp, operands, Zero));
         }

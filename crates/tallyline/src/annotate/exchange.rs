@@ -95,7 +95,8 @@ pub(super) fn write(profile: &Profile, types: &[TypeUse], out: &mut dyn Write) -
     for of_type in types {
         let dso = (of_type.dso(), of_type.build_id());
         dsos.entry(dso).or_default().push(OfType {
-            name: of_type.name().to_string(),
+            // the format has no arrays
+            name: of_type.element().unwrap_or(of_type.name()).to_string(),
             size: of_type.size(),
             place: of_type.place().map(str::to_string),
             members: of_type.members().iter().map(Member::of).collect(),

@@ -52,7 +52,8 @@ pub(crate) fn lines(of_type: &TypeUse, plain: bool, line: u64) -> Vec<Line> {
     let mut page = Page { plain, line, on_line: None, whole: &whole, of_type, lines: Vec::new() };
     page.head(of_type);
     let record = !of_type.members().is_empty();
-    let text = format!("{}\t{}", clean(of_type.name()), if record { " {" } else { ";" });
+    let name = of_type.element().unwrap_or(of_type.name());
+    let text = format!("{}\t{}", clean(name), if record { " {" } else { ";" });
     page.row(&whole, 0, of_type.size(), 0, &text);
     page.members(of_type.members(), &mut Vec::new());
     if record {
@@ -83,6 +84,9 @@ impl Page<'_> {
     fn head(&mut self, of_type: &TypeUse) {
         let (name, dso) = (clean(of_type.name()), clean(of_type.dso()));
         self.text(format!("Annotate type: '{name}' in {dso} ({} samples):", self.whole.samples()));
+        if let Some(element) = of_type.element().filter(|_| !self.plain) {
+            self.text(format!(" by the element: {}", clean(element)));
+        }
         if let Some(place) = of_type.place().as_ref().filter(|_| !self.plain) {
             self.text(format!(" defined at {}", clean(place)));
         }
