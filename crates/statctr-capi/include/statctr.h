@@ -9,7 +9,8 @@
  *     statctr_cleanup(&packets);
  *
  * Link with `pkg-config --cflags --libs statctr`. Groups of counters that are updated together
- * are in <statctr/group.h>, which this file includes.
+ * are in <statctr/group.h>, counters that need no initialisation, and a registry, in
+ * <statctr/static.h>; this file includes both.
  *
  * # Cost of an update
  * On x86-64 and aarch64 with GCC or clang an update is inline: a dozen plain instructions on memory that no
@@ -110,7 +111,10 @@ typedef struct statctr_handle {
 
 STATCTR_STATIC_ASSERT_(sizeof(statctr_handle_t) == 2 * sizeof(void *), "statctr_handle_t has no padding");
 
-/** A counter. Initialise with statctr_init(); statically allocated is not enough. */
+/**
+ * A counter. Initialise with statctr_init(); statically allocated is not enough: for that there is
+ * STATCTR_DEFINE().
+ */
 #ifdef STATCTR_UP
 typedef unsigned long statctr_t;
 #else
@@ -380,6 +384,7 @@ extern int statctr_up_check(void);
 #include <statctr/group.h>
 #include <statctr/allocator.h>
 #include <statctr/lazy.h>
+#include <statctr/static.h>
 #if defined(STATCTR_INLINE_)
 /* Always: an inline function with asm in it looks larger to a compiler than it is. */
 #define STATCTR_ALWAYS_INLINE_ static inline __attribute__((always_inline))

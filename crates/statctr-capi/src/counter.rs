@@ -27,7 +27,7 @@ const TAG_UNIPROCESSOR: usize = 2;
 const TAG_ATOMIC: usize = 4;
 
 /// Returns the handle behind the pointer, if it is one that this library could have made for a counter.
-unsafe fn live(counter: *const StatctrHandle) -> Result<StatctrHandle, c_int> {
+pub(crate) unsafe fn live(counter: *const StatctrHandle) -> Result<StatctrHandle, c_int> {
     // SAFETY: NULL or a handle, by the module's contract.
     let handle = unsafe { counter.as_ref() }.copied().ok_or(libc::EINVAL)?;
     checked(handle)

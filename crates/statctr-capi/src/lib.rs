@@ -7,7 +7,7 @@
 //!
 //! It promises: 0 or a negative `errno` from every function that can fail; no panic ever crosses
 //! the boundary (see `guard.rs`); the structs that cross it have no padding.
-//! It leaves out: pools of one's own, arrays without handles, and the registry. Those are Rust's.
+//! It leaves out: pools of one's own, arrays without handles, and families of statics. Those are Rust's.
 
 mod allocator;
 mod counter;
@@ -17,6 +17,7 @@ mod hotplug;
 mod lazy;
 mod process;
 mod schema;
+mod statics;
 
 pub use allocator::*;
 pub use counter::*;
@@ -26,6 +27,7 @@ pub use hotplug::*;
 pub use lazy::*;
 pub use process::*;
 pub use schema::{StatctrGroupDesc, StatctrItemDesc};
+pub use statics::*;
 
 /// The number of the layout that the header's inline code relies on: its `STATCTR_ABI`.
 pub const ABI: u32 = 1;

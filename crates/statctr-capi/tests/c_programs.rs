@@ -233,6 +233,11 @@ fn signal_handlers_count_too() {
 }
 
 #[test]
+fn statics_and_the_registry() {
+    both_ways("statics");
+}
+
+#[test]
 fn forked_children_go_on() {
     both_ways("forks");
 }

@@ -5,8 +5,8 @@
 //! with the layout of the structs. And the header declares no function that is not exported.
 
 use statctr_capi::{
-    StatctrCost, StatctrGroup, StatctrGroupDesc, StatctrHandle, StatctrItemDesc, StatctrLazy, StatctrMemory,
-    StatctrPcpuCtr,
+    StatctrCost, StatctrDesc, StatctrGroup, StatctrGroupDesc, StatctrHandle, StatctrItemDesc, StatctrLazy,
+    StatctrMemory, StatctrPcpuCtr, StatctrSample, StatctrStatic,
 };
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,13 +14,14 @@ use std::io::Write as _;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
     include_str!("../src/allocator.rs"),
     include_str!("../src/counter.rs"),
     include_str!("../src/group.rs"),
     include_str!("../src/hotplug.rs"),
     include_str!("../src/lazy.rs"),
     include_str!("../src/process.rs"),
+    include_str!("../src/statics.rs"),
 ];
 
 struct Function {
@@ -54,6 +55,9 @@ fn c_type(rust: &str) -> String {
         "StatctrLazyPool" => "statctr_lazy_pool_t",
         "StatctrCost" => "statctr_cost_t",
         "StatctrMemory" => "statctr_memory_t",
+        "StatctrStatic" => "statctr_static_t",
+        "StatctrDesc" => "statctr_desc_t",
+        "StatctrVisitFn" => "statctr_visit_fn",
         other => panic!("what is {other} in C?"),
     }
     .into()
@@ -162,6 +166,9 @@ fn layouts_agree() {
             bytes_per_counter_per_cpu = "bytes_per_counter_per_cpu", units = "units",
             unit_bytes = "unit_bytes", stride = "stride", vector_bytes = "vector_bytes"
         }
+        StatctrStatic = "statctr_static_t" { name = "name", help = "help", unit = "unit" }
+        StatctrDesc = "statctr_desc_t" { name = "name", help = "help", unit = "unit", labels = "labels" }
+        StatctrSample = "statctr_sample_t" { desc = "desc", item = "item", index = "index", value = "value" }
         StatctrMemory = "statctr_memory_t" {
             reserved = "reserved", resident = "resident", reservations = "reservations", slots = "slots"
         }

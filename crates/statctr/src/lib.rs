@@ -29,6 +29,9 @@
 //! # Ok::<(), statctr::Error>(())
 //! ```
 //!
+//! A counter that is a static needs no initialisation and no registration: [`StaticCounter`]; several
+//! of one name, by labels: [`StaticFamily`].
+//!
 //! # Guarantees
 //! 1. **Exact.** When writers have stopped, a read is the sum of all updates modulo 2⁶⁴, whatever
 //!    the migrations, preemptions, signals, forks, threads without rseq and CPUs that come and go.
@@ -48,6 +51,7 @@
 //! | | time | memory |
 //! |---|---|---|
 //! | [`Counter::inc`] | about a plain increment and a half | 8 bytes per CPU that counts, 16 for the handle |
+//! | [`StaticCounter::inc`] | as [`Counter::inc`] | 8 bytes per CPU that counts, from its first update on |
 //! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |
 //! | [`GroupArray::fold_into`] | memory bandwidth | |
@@ -66,6 +70,7 @@
 mod combine;
 mod counter;
 mod cpu;
+mod description;
 mod error;
 mod group;
 pub mod hotplug;
@@ -77,11 +82,13 @@ pub mod raw;
 mod registry;
 mod rseq;
 mod schema;
+mod static_counter;
 mod sys;
 pub mod topology;
 
 pub use combine::Combine;
 pub use counter::{Counter, CounterArray, CounterRef};
+pub use description::Description;
 pub use error::{Error, Result};
 pub use group::{Group, GroupArray, GroupRef, fold_groups};
 pub use lazy::{
@@ -92,7 +99,7 @@ pub use placement::{
     Cost, DrainCallbackGuard, FallbackReason, Memory, Mode, Placement, Pool, PoolBuilder, VectorWidth,
     fallback_reason, thread_mode,
 };
-pub use registry::{Description, Registry, Sample, SampleItem, Source};
+pub use registry::{Registry, Sample, SampleItem, Source};
 #[cfg(feature = "inject")]
 #[doc(hidden)]
 pub use rseq::inject;
@@ -100,5 +107,6 @@ pub use rseq::{Registration, forget_section, registration};
 #[doc(hidden)]
 pub use schema::slots_of;
 pub use schema::{Event, Item, ItemSpec, Schema, Unit};
+pub use static_counter::{StaticCounter, StaticFamily};
 #[doc(hidden)]
 pub use sys::OnceBox;

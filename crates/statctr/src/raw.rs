@@ -3,11 +3,19 @@
 #![allow(unsafe_code)] // ownership is in the hands of C; each function says what it must keep
 
 use crate::counter::Counter;
+use crate::description::Description;
+use crate::error::Result;
 use crate::group::Group;
 use crate::lazy::{LazyGroup, Scope};
+pub use crate::memory::RawStatic;
 use crate::memory::{CHUNK_WORDS, Handle, LatchLayout, Lines, Object, Word};
+
+use crate::registry::{BorrowedCounter, Registry};
 use crate::schema::Schema;
+use crate::sys::{Guard, Lock, OnceBox, Rank};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Makes the first pool test the kernel, for tests of that test, also where that is not done by
 /// itself. Not `armed`: by a section that the kernel is not told of, as if it aborted none.
@@ -260,4 +268,50 @@ impl RawLazy {
         let object = unsafe { self.object() }.map(std::mem::ManuallyDrop::new)?;
         Some((object.read(), object.instances()))
     }
+}
+
+/// Counters of C in the program's registry.
+type Borrowed = Vec<(RawCounter, Arc<BorrowedCounter>)>;
+
+fn borrowed() -> Guard<'static, Borrowed> {
+    static BORROWED: OnceBox<Lock<Borrowed>> = OnceBox::new();
+    BORROWED.get_or_make(|| Lock::new(Rank::Names, Vec::new())).lock()
+}
+
+/// Registers a counter in the program's registry; `None` for zeros, and for one that is there.
+///
+/// # Errors
+/// Those of [`Registry::register`].
+///
+/// # Safety
+/// Zeros, or a counter that nobody takes back before it is unregistered.
+pub unsafe fn register(counter: RawCounter, description: Description) -> Option<Result<()>> {
+    // made before the lock is held
+    let registry = Registry::global();
+    // SAFETY: passed on; dropped never.
+    let borrowed_counter = ManuallyDrop::new(unsafe { counter.into_counter() }?);
+    let source = Arc::new(BorrowedCounter::new(borrowed_counter));
+    let mut borrowed = borrowed();
+    if borrowed.iter().any(|(other, _)| *other == counter) {
+        drop(borrowed);
+        return None;
+    }
+    let result = registry.register(description, &source);
+    if result.is_ok() {
+        borrowed.push((counter, Arc::clone(&source)));
+    }
+    // the source has a lock, which must not go while this one is held
+    drop(borrowed);
+    Some(result)
+}
+
+/// Takes a counter out of the program's registry: no read of it is under way afterwards. Returns `false` if
+/// it was not there.
+#[must_use]
+pub fn unregister(counter: RawCounter) -> bool {
+    let mut borrowed = borrowed();
+    let place = borrowed.iter().position(|(other, _)| *other == counter);
+    let taken = place.map(|place| borrowed.swap_remove(place));
+    drop(borrowed);
+    taken.map(|(_, source)| source.end()).is_some()
 }

@@ -4,118 +4,19 @@
 //! reading through the registry costs a counter's writers nothing.
 
 use crate::counter::{Counter, CounterArray};
+use crate::description::{Description, Key};
 use crate::error::{Error, Result};
 use crate::group::Group;
+use crate::memory::listed_foreign_statics;
 use crate::schema::Unit;
+use crate::static_counter::{self, StaticCounter};
 use crate::sys::OnceBox;
 use crate::sys::{Lock, Rank};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Weak};
-
-/// Name, labels, unit and help text of a counter or a group.
-///
-/// ```
-/// use statctr::{Description, Unit};
-///
-/// let description = Description::new("rx_bytes")
-///     .help("bytes received")
-///     .unit(Unit::BYTES)
-///     .label("device", "eth0");
-/// # drop(description);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
-    name: Cow<'static, str>,
-    help: Cow<'static, str>,
-    unit: Unit,
-    labels: Vec<Label>,
-}
-
-impl Description {
-    /// Creates a description with a name of letters, digits, `_` and `:`, which does not begin with
-    /// a digit.
-    pub fn new(name: impl Into<Cow<'static, str>>) -> Description {
-        Description { name: name.into(), help: Cow::Borrowed(""), unit: Unit::NONE, labels: Vec::new() }
-    }
-
-    /// Sets the help text.
-    #[must_use]
-    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Description {
-        self.help = help.into();
-        self
-    }
-
-    /// Sets the unit of the values. For a group the units of its items apply instead.
-    #[must_use]
-    pub fn unit(mut self, unit: Unit) -> Description {
-        self.unit = unit;
-        self
-    }
-
-    /// Adds a label: a name of letters, digits and `_`, and any value.
-    #[must_use]
-    pub fn label(
-        mut self,
-        name: impl Into<Cow<'static, str>>,
-        value: impl Into<Cow<'static, str>>,
-    ) -> Description {
-        self.labels.push((name.into(), value.into()));
-        self
-    }
-
-    /// Returns the name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the help text.
-    #[must_use]
-    pub fn help_text(&self) -> &str {
-        &self.help
-    }
-
-    /// Returns the unit of the values.
-    #[must_use]
-    pub fn unit_name(&self) -> &str {
-        self.unit.name()
-    }
-
-    /// Returns the labels, in the order given.
-    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.labels.iter().map(|(name, value)| (&**name, &**value))
-    }
-
-    fn check(&self) -> Result<()> {
-        let is_name = |name: &str, colon: bool| {
-            let mut bytes = name.bytes();
-            let first = |b: u8| b.is_ascii_alphabetic() || b == b'_' || (colon && b == b':');
-            bytes.next().is_some_and(first) && bytes.all(|b| first(b) || b.is_ascii_digit())
-        };
-        if !is_name(&self.name, true) {
-            return Err(Error::BadName(self.name.to_string()));
-        }
-        for (index, (name, _)) in self.labels.iter().enumerate() {
-            let twice = self.labels[..index].iter().any(|(other, _)| other == name);
-            if twice || !is_name(name, false) {
-                return Err(Error::BadName(name.to_string()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the key that no two living entries share: the name and the labels, in whatever order.
-    fn key(&self) -> Key {
-        let mut labels = self.labels.clone();
-        labels.sort();
-        (self.name.clone(), labels)
-    }
-}
-
-type Label = (Cow<'static, str>, Cow<'static, str>);
-type Key = (Cow<'static, str>, Vec<Label>);
 
 /// Source of values that can be registered. Implemented for counters, arrays and groups.
 pub trait Source: Send + Sync + 'static + sealed::Sealed {
@@ -128,6 +29,7 @@ mod sealed {
     impl Sealed for super::Counter {}
     impl Sealed for super::CounterArray {}
     impl Sealed for super::Group {}
+    impl Sealed for super::BorrowedCounter {}
 }
 
 /// Position of a value within its source: single, by index, or by item.
@@ -152,6 +54,33 @@ pub enum SampleItem<'a> {
 impl Source for Counter {
     fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64)) {
         sink(SampleItem::Only, self.read());
+    }
+}
+
+/// A counter that somebody else owns, and lends for as long as he says; for the C face.
+pub(crate) struct BorrowedCounter(Lock<Option<ManuallyDrop<Counter>>>);
+
+impl BorrowedCounter {
+    pub(crate) fn new(counter: ManuallyDrop<Counter>) -> BorrowedCounter {
+        BorrowedCounter(Lock::new(Rank::Reader, Some(counter)))
+    }
+
+    /// Ends the use of the counter: no read is under way afterwards.
+    pub(crate) fn end(&self) {
+        *self.0.lock() = None;
+    }
+
+    /// Returns the value; `None` after the end.
+    fn read(&self) -> Option<u64> {
+        self.0.lock().as_ref().map(|counter| counter.read())
+    }
+}
+
+impl Source for BorrowedCounter {
+    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64)) {
+        if let Some(value) = self.read() {
+            sink(SampleItem::Only, value);
+        }
     }
 }
 
@@ -220,10 +149,10 @@ impl Entries {
     fn remove(&mut self, place: u64) {
         let Some(entry) = self.list.remove(&place) else { return };
         self.by_key.remove(&entry.description.key());
-        if let Some(family) = self.families.get_mut(&entry.description.name) {
+        if let Some(family) = self.families.get_mut(entry.description.name()) {
             family.entries -= 1;
             if family.entries == 0 {
-                self.families.remove(&entry.description.name);
+                self.families.remove(entry.description.name());
             }
         }
     }
@@ -243,8 +172,10 @@ impl Entries {
             self.remove(place);
         }
         let other_kind = |entries: &Entries| {
-            let family = entries.families.get(&description.name);
-            family.is_some_and(|family| family.unit != description.unit || family.help != description.help)
+            let family = entries.families.get(description.name());
+            family.is_some_and(|family| {
+                family.unit != *description.unit_of_values() || family.help != description.help_text()
+            })
         };
         // perhaps all of the other kind are dead
         other_kind(self) && {
@@ -257,9 +188,9 @@ impl Entries {
         if self.list.len() >= self.sweep_at {
             self.sweep();
         }
-        let (unit, help) = (description.unit.clone(), description.help.clone());
-        let family =
-            self.families.entry(description.name.clone()).or_insert(Family { unit, help, entries: 0 });
+        let (unit, help) =
+            (description.unit_of_values().clone(), Cow::Owned(description.help_text().to_owned()));
+        let family = self.families.entry(key.0.clone()).or_insert(Family { unit, help, entries: 0 });
         family.entries += 1;
         self.by_key.insert(key, self.registered);
         self.list.insert(self.registered, Entry { description: Arc::new(description), source });
@@ -282,7 +213,13 @@ impl Entries {
 /// assert_eq!(seen, [("requests".to_owned(), 3)]);
 /// # Ok::<(), statctr::Error>(())
 /// ```
-pub struct Registry(Lock<Entries>);
+///
+/// The program's own registry ([`global`](Registry::global)) has all statics that were ever used or
+/// listed, too ([`StaticCounter`](crate::StaticCounter), [`StaticFamily`](crate::StaticFamily)).
+pub struct Registry {
+    entries: Lock<Entries>,
+    with_statics: bool,
+}
 
 impl Default for Registry {
     fn default() -> Self {
@@ -300,14 +237,18 @@ impl Registry {
     /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Registry {
-        Registry(Lock::new(Rank::Registry, Entries::default()))
+        Registry::having(false)
+    }
+
+    fn having(with_statics: bool) -> Registry {
+        Registry { entries: Lock::new(Rank::Registry, Entries::default()), with_statics }
     }
 
     /// Returns the registry of the program.
     #[must_use]
     pub fn global() -> &'static Registry {
         static GLOBAL: OnceBox<Registry> = OnceBox::new();
-        GLOBAL.get_or_make(Registry::new)
+        GLOBAL.get_or_make(|| Registry::having(true))
     }
 
     /// Registers `source` under a description for as long as it lives. Costs a few hundred nanoseconds,
@@ -321,18 +262,26 @@ impl Registry {
         description.check()?;
         let source: Arc<dyn Source> = Arc::clone(source) as Arc<dyn Source>;
         let key = description.key();
-        let mut entries = self.0.lock();
+        let mut entries = self.entries.lock();
         if entries.is_taken(&description, &key) {
-            return Err(Error::NameTaken(description.name.into_owned()));
+            return Err(Error::NameTaken(description.name().to_owned()));
         }
         entries.insert(description, key, Arc::downgrade(&source));
         Ok(())
     }
 
-    /// Returns the number of living sources.
+    /// Returns the number of living sources, and in the program's registry of listed statics.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.lock().list.values().filter(|entry| entry.lives()).count()
+        let registered = self.entries.lock().list.values().filter(|entry| entry.lives()).count();
+        registered + if self.with_statics { self.statics().len() } else { 0 }
+    }
+
+    /// Runs a closure while nobody registers, visits or takes a static out; for the C face.
+    #[doc(hidden)]
+    pub fn while_locked<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _entries = self.entries.lock();
+        work()
     }
 
     /// Returns `true` if nothing is registered.
@@ -341,17 +290,49 @@ impl Registry {
         self.len() == 0
     }
 
-    /// Reads all registered sources, in the order of registration.
+    /// Reads the listed statics, by name and labels. Where several have the same ones (a static of a
+    /// header, or of a crate that is there in two versions), their values are added up.
+    fn statics(&self) -> Vec<(Cow<'static, Description>, u64)> {
+        let mut statics: Vec<(Key, Cow<'static, Description>, u64)> = {
+            // nothing leaves the lists meanwhile
+            let _entries = self.entries.lock();
+            let listed = static_counter::listed();
+            let rust = listed.map(|counter| (Cow::Borrowed(counter.description()), counter.read()));
+            let c = listed_foreign_statics().map(|([name, help, unit], value)| {
+                let description = Description::new(name).help(help).unit(Unit::new(unit));
+                (Cow::Owned(description), value)
+            });
+            rust.chain(c).map(|(description, value)| (description.key(), description, value)).collect()
+        };
+        statics.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+        statics.dedup_by(|(key, _, value), (first, _, sum)| {
+            let same = key == first;
+            if same {
+                *sum = sum.wrapping_add(*value);
+            }
+            same
+        });
+        statics.into_iter().map(|(_, description, value)| (description, value)).collect()
+    }
+
+    /// Reads all registered sources, in the order of registration; in the program's registry the listed
+    /// statics come next, by name and labels.
     ///
     /// No lock is held while `sink` runs: it may register, make and drop counters.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {
         let living: Vec<(Arc<Description>, Arc<dyn Source>)> = {
-            let entries = self.0.lock();
+            let entries = self.entries.lock();
             let living = |entry: &Entry| Some((Arc::clone(&entry.description), entry.source.upgrade()?));
             entries.list.values().filter_map(living).collect()
         };
         for (description, source) in &living {
             source.values(&mut |item, value| sink(Sample { description, item, value }));
+        }
+        if self.with_statics {
+            StaticCounter::prepare();
+            for (description, value) in &self.statics() {
+                sink(Sample { description, item: SampleItem::Only, value: *value });
+            }
         }
     }
 }
@@ -430,7 +411,7 @@ mod tests {
             let short_lived = Arc::new(Counter::new(0).expect("counter"));
             registry.register(Description::new(format!("n{round}")), &short_lived).expect("free");
         }
-        assert!(registry.0.lock().list.len() <= 64);
+        assert!(registry.entries.lock().list.len() <= 64);
         assert_eq!(registry.len(), 1);
     }
 

@@ -10,7 +10,9 @@ use common::kit::Kit;
 use common::{Named, flexible_pools, os};
 use statctr::inject::{self, Site};
 use statctr::topology::{CpuId, CpuSet, Topology};
-use statctr::{Combine, Counter, CounterArray, Error, LazyPool, Mode, PerCpu, Placement, Pool};
+use statctr::{
+    Combine, Counter, CounterArray, Error, LazyPool, Mode, PerCpu, Placement, Pool, StaticCounter, Unit,
+};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -287,4 +289,30 @@ fn a_second_cpu_without_memory_uses_the_atomic_words_and_tries_again() {
     } else {
         assert_eq!((pool.mode(), flow.instances()), (Mode::AtomicFallback, 1));
     }
+}
+
+static SHORT: [StaticCounter; 3] =
+    [const { StaticCounter::new("short", "counts while there is no memory", Unit::NONE) }; 3];
+
+#[test]
+fn static_counters_wait_for_memory_on_words_of_their_own() {
+    let _alone = NoCompanions::new();
+    StaticCounter::prepare();
+    if SHORT[0].mode() != Mode::Rseq {
+        println!("skipped: static counters are atomic here");
+        return;
+    }
+    inject::fail(Site::Map, u64::MAX);
+    for _ in 0..100 {
+        SHORT.iter().for_each(StaticCounter::inc);
+    }
+    assert!(SHORT.iter().all(|counter| counter.read() == 100 && counter.fallback_part() == 100));
+    assert_eq!(StaticCounter::memory().expect("smaps").slots, 0);
+    inject::clear();
+    // asked for again after at most so many updates
+    for _ in 0..2000 {
+        SHORT.iter().for_each(StaticCounter::inc);
+    }
+    assert!(SHORT.iter().all(|counter| counter.read() == 2100 && counter.fallback_part() < 2100));
+    assert_eq!(StaticCounter::memory().expect("smaps").slots, 3);
 }

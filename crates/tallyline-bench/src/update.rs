@@ -54,6 +54,7 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
         let name = |name: &str| if think { format!("{name}{THINK}") } else { name.to_owned() };
         add(&name("fixed/inc"), ours(sides::fixed::inc(&pool, think)));
         add(&name("fixed/inc-c"), sides::c::inc(think));
+        add(&name("static/inc"), Ok(sides::fixed::static_inc(think)));
         add(&name("fixed/packet4"), ours(sides::fixed::packet4(&pool, think)));
         add(&name("rseq-minimal/inc"), sides::rseq_minimal::inc(cpus, think));
         add(&name("plain/inc"), Ok(sides::plain::inc(threads, think)));
@@ -68,6 +69,7 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
         add(&name("contatori/inc"), Err("built without the feature `contatori`".into()));
     }
     add("fixed/inc-c-call", sides::c::call_inc());
+    add("static/inc-c", sides::c::static_inc());
     add("fixed/add", ours(sides::fixed::add(&pool)));
     add("rseq-minimal/add", sides::rseq_minimal::add(cpus));
     add("fixed/packet4-1group", ours(sides::fixed::packet4_one(&pool)));
@@ -78,12 +80,15 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
 }
 
 /// The pairs of sides that are compared: the first's time over the second's.
-const RATIOS: [(&str, &str); 17] = [
+const RATIOS: [(&str, &str); 20] = [
     ("fixed/inc", "rseq-minimal/inc"),
     ("fixed/inc-c", "rseq-minimal/inc"),
     ("fixed/add", "rseq-minimal/add"),
     ("fixed/inc", "plain/inc"),
     ("fixed/inc-c-call", "fixed/inc-c"),
+    ("static/inc", "fixed/inc"),
+    ("static/inc-c", "fixed/inc-c"),
+    ("static/inc+think", "fixed/inc+think"),
     ("shared-atomic/inc", "fixed/inc"),
     ("getcpu-atomic/inc", "fixed/inc"),
     ("thread-slots/inc", "fixed/inc"),
@@ -108,6 +113,7 @@ fn aim(report: &mut Report) {
     for threads in [1, 2] {
         report.aim("fixed/inc", "rseq-minimal/inc", threads, None, Bound::AtMost, 1.10);
         report.aim("fixed/inc-c", "rseq-minimal/inc", threads, None, Bound::AtMost, 1.10);
+        report.aim("static/inc", "fixed/inc", threads, None, Bound::AtMost, 1.10);
     }
     report.aim("shared-atomic/inc", "fixed/inc", 2, None, Bound::AtLeast, 20.0);
     report.aim("shared-atomic/packet4", "fixed/packet4", 2, None, Bound::AtLeast, 35.0);

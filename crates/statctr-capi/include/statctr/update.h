@@ -95,6 +95,45 @@ STATCTR_ALWAYS_INLINE_ int statctr_dec(statctr_t *counter)
 }
 
 /* ------------------------------------------------------------------------------------------- */
+/* Statics                                                                                     */
+
+STATCTR_ALWAYS_INLINE_ int statctr_static_add(statctr_static_t *counter, uint64_t value)
+{
+    if (STATCTR_LIKELY_(counter != NULL)) {
+        /* the table first: with it comes the base. 0 before the first update: no area */
+        const uintptr_t table = __atomic_load_n(&counter->table, __ATOMIC_ACQUIRE);
+        const uintptr_t base = __atomic_load_n(&counter->base, __ATOMIC_RELAXED);
+        const ptrdiff_t area = statctr_area_(table);
+        if (STATCTR_LIKELY_(area != 0)) {
+            __asm__ volatile goto(STATCTR_ADD_
+                                  :
+                                  : [area] "r"(area), [table] "r"(STATCTR_TABLE_(table)), [base] "r"(base),
+                                    [value] STATCTR_VALUE_(value)
+                                  : STATCTR_SCRATCH_, "memory"
+                                  : statctr_slow_);
+            return 0;
+        }
+    }
+statctr_slow_:
+    return statctr_static_slow_add(counter, value, STATCTR_ABI);
+}
+
+STATCTR_ALWAYS_INLINE_ int statctr_static_sub(statctr_static_t *counter, uint64_t value)
+{
+    return statctr_static_add(counter, UINT64_C(0) - value);
+}
+
+STATCTR_ALWAYS_INLINE_ int statctr_static_inc(statctr_static_t *counter)
+{
+    return statctr_static_add(counter, 1);
+}
+
+STATCTR_ALWAYS_INLINE_ int statctr_static_dec(statctr_static_t *counter)
+{
+    return statctr_static_add(counter, UINT64_MAX);
+}
+
+/* ------------------------------------------------------------------------------------------- */
 /* Groups                                                                                      */
 
 /* Whether `width` slots from `slot` on are slots of the group, for one commit. */

@@ -4,21 +4,33 @@
 //! (contract 2). The upper level has a bit per 64 CPUs, so that finding one CPU among a thousand
 //! takes two loads instead of sixteen.
 
+use super::atomics::{Atomics, Room};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Mask of the CPUs that ever wrote. Bits are set in place, and cleared only in a copy.
 #[derive(Debug)]
 pub(crate) struct ActiveCpuMask {
-    summary: Box<[AtomicU64]>,
-    words: Box<[AtomicU64]>,
+    summary: Atomics<AtomicU64>,
+    words: Atomics<AtomicU64>,
 }
 
 impl ActiveCpuMask {
     /// Creates an empty mask for CPUs 0 to `cpus` − 1.
     pub(crate) fn new(cpus: usize) -> Self {
-        let zeros = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>();
         let words = cpus.div_ceil(64);
-        ActiveCpuMask { summary: zeros(words.div_ceil(64)), words: zeros(words) }
+        ActiveCpuMask { summary: Atomics::new(words.div_ceil(64)), words: Atomics::new(words) }
+    }
+
+    /// Creates an empty mask for CPUs 0 to `cpus` − 1 in a room, which takes
+    /// [`words`](Self::words_for) words of it. Async-signal-safe.
+    pub(super) fn within(room: &mut Room, cpus: usize) -> Option<Self> {
+        let words = cpus.div_ceil(64);
+        Some(ActiveCpuMask { summary: room.take(words.div_ceil(64))?, words: room.take(words)? })
+    }
+
+    /// Returns the number of words of a mask for so many CPUs.
+    pub(super) const fn words_for(cpus: usize) -> usize {
+        cpus.div_ceil(64) + cpus.div_ceil(4096)
     }
 
     /// Inserts a CPU. Stores that this thread makes afterwards happen after the bit is set.
@@ -32,7 +44,7 @@ impl ActiveCpuMask {
     /// Makes this mask equal to `other` without `cpu`. Both have the same number of CPUs, and nobody inserts
     /// any meanwhile; a concurrent walk may see either mask.
     pub(crate) fn copy_without(&self, other: &ActiveCpuMask, cpu: usize) {
-        for (index, (word, theirs)) in self.words.iter().zip(&other.words).enumerate() {
+        for (index, (word, theirs)) in self.words.iter().zip(&*other.words).enumerate() {
             let mut bits = theirs.load(Ordering::Relaxed);
             if index == cpu / 64 {
                 bits &= !(1 << (cpu % 64));

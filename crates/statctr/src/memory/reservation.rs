@@ -1,5 +1,7 @@
 //! One set of units: its memory, its table of displacements and what readers need to walk it.
 
+use super::active_cpu_mask::ActiveCpuMask;
+use super::atomics::Room;
 use super::depot::Depot;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, COMMON_UNITS, LatchLayout, Layout, RESIDUES};
 use super::mapping::{Mapping, PAGE, zero};
@@ -91,20 +93,6 @@ impl Reservation {
     ) -> Result<Box<Reservation>> {
         let last = layout.cpus.last().map_or(0, |cpu| cpu.index() + 1);
         let bound = cpu_bound().unwrap_or(0).max(last);
-        let entries = bound.max(MOST_CPUS);
-        let units = (size_of::<Header>() + entries * size_of::<usize>()).next_multiple_of(PAGE);
-        // no more than a pointer can be moved by: a matter of 32-bit machines
-        let bytes =
-            layout.own_units().checked_mul(layout.stride()).and_then(|bytes| bytes.checked_add(units));
-        let fits = bytes.filter(|&bytes| bytes <= isize::MAX as usize - 3 * PAGE);
-        let Some(bytes) = fits else {
-            return Err(Error::OutOfMemory { bytes: usize::MAX, errno: libc::ENOMEM });
-        };
-        let mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 1 + layout.own_units())?;
-        // zeros do for the entries of CPUs that have no unit
-        if !mapping.make_writable(0, size_of::<Header>() + bound * size_of::<usize>()) {
-            return Err(Error::OutOfMemory { bytes, errno: libc::ENOMEM });
-        }
         let cpus = if layout.movable {
             Units::movable(bound)
         } else {
@@ -112,27 +100,90 @@ impl Reservation {
             for (index, cpu) in layout.cpus.iter().enumerate() {
                 displacements[cpu.index()] = (COMMON_UNITS + index) * layout.stride();
             }
-            Units::fixed(displacements)
+            Units::fixed(&displacements)
         };
-        let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
-        let (width, layout_home_in_use) = (layout.width, layout.home_in_use);
         let writable = WritableExtent::new(cpus.len());
-        let reservation =
-            Box::new(Reservation { mapping, layout, units, cpus, writable, state, supply, owner });
+        let own_units = layout.own_units();
+        let reservation = Reservation::reserve(layout, bound, own_units, cpus, writable, supply, owner)?;
+        let reservation = Box::new(reservation);
+        reservation.write_header();
+        Ok(reservation)
+    }
+
+    /// Makes a reservation with a unit for each CPU number below `cpus`, without the program's
+    /// allocator. Takes [`words_for`](Self::words_for) words of the room. Async-signal-safe.
+    ///
+    /// `supply` must outlive the reservation, and all else of it is in the room: it must never be
+    /// dropped after that is gone.
+    pub(super) fn within(
+        room: &mut Room,
+        layout: Layout,
+        cpus: usize,
+        supply: *const UnitSupply,
+    ) -> Option<NonNull<Reservation>> {
+        let place = room.place::<Reservation>()?;
+        let units = Units::within(room, cpus, COMMON_UNITS * layout.stride(), layout.stride())?;
+        let writable = WritableExtent::within(room, cpus)?;
+        let (own_units, nobody) = (COMMON_UNITS + cpus, std::ptr::null());
+        let made = Reservation::reserve(layout, cpus, own_units, units, writable, supply, nobody).ok()?;
+        // SAFETY: a place that nobody else has; initialised by the write.
+        let reservation = unsafe {
+            place.write(made);
+            place.as_ref()
+        };
+        reservation.write_header();
+        Some(place)
+    }
+
+    /// Returns the number of words that a reservation for so many CPUs takes in a room.
+    pub(super) const fn words_for(cpus: usize) -> usize {
+        // with what alignment may cost
+        size_of::<Reservation>().div_ceil(8) + 1 + Units::words_for(cpus) + ActiveCpuMask::words_for(cpus)
+    }
+
+    /// Reserves the address space; the header is still to be written. `bound`: the CPU numbers whose
+    /// entries may be written.
+    fn reserve(
+        layout: Layout,
+        bound: usize,
+        own_units: usize,
+        cpus: Units,
+        writable: WritableExtent,
+        supply: *const UnitSupply,
+        owner: *const (),
+    ) -> Result<Reservation> {
+        let entries = bound.max(MOST_CPUS);
+        let units = (size_of::<Header>() + entries * size_of::<usize>()).next_multiple_of(PAGE);
+        // no more than a pointer can be moved by: a matter of 32-bit machines
+        let bytes = own_units.checked_mul(layout.stride()).and_then(|bytes| bytes.checked_add(units));
+        let fits = bytes.filter(|&bytes| bytes <= isize::MAX as usize - 3 * PAGE);
+        let Some(bytes) = fits else {
+            return Err(Error::OutOfMemory { bytes: usize::MAX, errno: libc::ENOMEM });
+        };
+        let mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 1 + own_units)?;
+        // zeros do for the entries of CPUs that have no unit
+        if !mapping.make_writable(0, size_of::<Header>() + bound * size_of::<usize>()) {
+            return Err(Error::OutOfMemory { bytes, errno: libc::ENOMEM });
+        }
+        let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
+        Ok(Reservation { mapping, layout, units, cpus, writable, state, supply, owner })
+    }
+
+    /// Writes the header of a reservation that is at its place.
+    fn write_header(&self) {
         let header = Header {
-            reservation: &raw const *reservation,
-            quick: AtomicUsize::new(if layout_home_in_use { SEVERAL } else { NOBODY }),
+            reservation: &raw const *self,
+            quick: AtomicUsize::new(if self.layout.home_in_use { SEVERAL } else { NOBODY }),
             unused: 0,
             hold: AtomicU64::new(0),
-            width,
+            width: self.layout.width,
             abi: ABI,
             area: rseq::offset().unwrap_or(0),
             guards: [0; 2],
         };
         // SAFETY: the mapping starts with room for the header, at a page boundary.
-        unsafe { reservation.mapping.start().cast::<Header>().write(header) };
-        rseq::publish_header(reservation.mapping.start().as_ptr());
-        Ok(reservation)
+        unsafe { self.mapping.start().cast::<Header>().write(header) };
+        rseq::publish_header(self.mapping.start().as_ptr());
     }
 
     /// Returns the address of the arena that the reservation belongs to.

@@ -23,6 +23,11 @@ impl UnitSupply {
         UnitSupply { depot, refusals: AtomicU64::new(0), short: AtomicBool::new(false) }
     }
 
+    /// Returns a supply without blocks.
+    pub(super) const fn none() -> UnitSupply {
+        UnitSupply { depot: None, refusals: AtomicU64::new(0), short: AtomicBool::new(false) }
+    }
+
     /// Returns the blocks that movable units are made of.
     pub(super) fn depot(&self) -> Option<&Depot> {
         self.depot.as_ref()

@@ -12,6 +12,7 @@
 //! is free for others at once.
 
 use super::active_cpu_mask::ActiveCpuMask;
+use super::atomics::{Atomics, Room};
 use super::signal_safe_lock::{SignalSafeLock, SignalSafeLockGuard};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
@@ -26,7 +27,7 @@ struct View {
 #[derive(Debug)]
 pub(crate) struct Units {
     /// By CPU number: displacement from a home word to that CPU's, 0 where the CPU has no unit.
-    displacements: Box<[AtomicUsize]>,
+    displacements: Atomics<AtomicUsize>,
     views: [View; 2],
     generation: AtomicUsize,
     movable: bool,
@@ -44,12 +45,32 @@ pub(crate) struct Walk<'a> {
 
 impl Units {
     /// Creates units at fixed displacements.
-    pub(crate) fn fixed(displacements: impl IntoIterator<Item = usize>) -> Units {
-        let displacements: Box<[_]> = displacements.into_iter().map(AtomicUsize::new).collect();
-        let view = |cpus| View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
+    pub(crate) fn fixed(displacements: &[usize]) -> Units {
+        let places = Atomics::<AtomicUsize>::new(displacements.len());
+        places.iter().zip(displacements).for_each(|(place, unit)| place.store(*unit, Ordering::Relaxed));
+        Units::at_fixed(places, [ActiveCpuMask::new(displacements.len()), ActiveCpuMask::new(0)])
+    }
+
+    /// Creates units for CPUs 0 to `cpus` − 1 in a room: CPU n's is at `first` + n · `stride`.
+    /// Takes [`words_for`](Self::words_for) words. Async-signal-safe.
+    pub(super) fn within(room: &mut Room, cpus: usize, first: usize, stride: usize) -> Option<Units> {
+        let places = room.take::<AtomicUsize>(cpus)?;
+        for (cpu, place) in places.iter().enumerate() {
+            place.store(first + cpu * stride, Ordering::Relaxed);
+        }
+        let masks = [ActiveCpuMask::within(room, cpus)?, ActiveCpuMask::within(room, 0)?];
+        Some(Units::at_fixed(places, masks))
+    }
+
+    /// Returns the number of words that the units of so many CPUs take in a room.
+    pub(super) const fn words_for(cpus: usize) -> usize {
+        cpus + ActiveCpuMask::words_for(cpus)
+    }
+
+    fn at_fixed(displacements: Atomics<AtomicUsize>, masks: [ActiveCpuMask; 2]) -> Units {
         Units {
-            views: [view(displacements.len()), view(0)],
             displacements,
+            views: masks.map(|active| View { active, residue: AtomicUsize::new(0) }),
             generation: AtomicUsize::new(0),
             movable: false,
             changing: SignalSafeLock::new(),
@@ -60,7 +81,7 @@ impl Units {
     pub(crate) fn movable(cpus: usize) -> Units {
         let view = || View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
         Units {
-            displacements: (0..cpus).map(|_| AtomicUsize::new(0)).collect(),
+            displacements: Atomics::new(cpus),
             views: [view(), view()],
             generation: AtomicUsize::new(0),
             movable: true,
@@ -235,7 +256,7 @@ mod tests {
 
     #[test]
     fn fixed_units_are_always_current() {
-        let units = Units::fixed([0, 64, 0, 128]);
+        let units = Units::fixed(&[0, 64, 0, 128]);
         units.announce(3);
         assert!(units.walk().is_current() && !units.is_movable());
         assert_eq!((walked(units.walk()), units.displacement(0), units.len()), (vec![128], None, 4));

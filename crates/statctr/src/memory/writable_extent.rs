@@ -13,6 +13,7 @@
 //! CPU that is announced can write every slot there is.
 
 use super::active_cpu_mask::ActiveCpuMask;
+use super::atomics::Room;
 use super::mapping::Mapping;
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -34,9 +35,19 @@ pub(super) struct WritableExtent {
 impl WritableExtent {
     /// Creates an extent for CPU numbers 0 to `cpus` − 1; nothing may be written.
     pub(super) fn new(cpus: usize) -> WritableExtent {
+        WritableExtent::with(ActiveCpuMask::new(cpus))
+    }
+
+    /// Creates an extent for CPU numbers 0 to `cpus` − 1 in a room, in as many words as a mask takes.
+    /// Async-signal-safe.
+    pub(super) fn within(room: &mut Room, cpus: usize) -> Option<WritableExtent> {
+        ActiveCpuMask::within(room, cpus).map(WritableExtent::with)
+    }
+
+    fn with(opened: ActiveCpuMask) -> WritableExtent {
         WritableExtent {
             extent: AtomicUsize::new(0),
-            opened: ActiveCpuMask::new(cpus),
+            opened,
             refusals: AtomicU32::new(0),
             backoff: AtomicU32::new(0),
         }

@@ -20,7 +20,7 @@ use drain_callbacks::DrainCallbacks;
 use std::fmt;
 use std::sync::Arc;
 pub use usage::Memory;
-pub(crate) use usage::resident;
+pub(crate) use usage::{measure_statics, resident};
 
 /// Arrangement of the per-CPU words of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

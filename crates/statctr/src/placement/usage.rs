@@ -1,7 +1,7 @@
 //! The memory of a pool, by the kernel's account.
 
 use crate::error::{Error, Result};
-use crate::memory::Arena;
+use crate::memory::{Arena, statics_in_use};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
@@ -24,6 +24,17 @@ pub(super) fn measure(arena: &Arena) -> Result<Memory> {
     let usage = arena.usage();
     let resident = resident(&arena.addresses())?;
     Ok(Memory { reservations: usage.reservations, reserved: usage.reserved, resident, slots: usage.words })
+}
+
+/// Measures the memory of all static counters of the process.
+pub(crate) fn measure_statics() -> Result<Memory> {
+    let usage = statics_in_use();
+    Ok(Memory {
+        reservations: usage.blocks,
+        reserved: usage.addresses.iter().map(ExactSizeIterator::len).sum(),
+        resident: if usage.blocks == 0 { 0 } else { resident(&usage.addresses)? },
+        slots: usage.slots,
+    })
 }
 
 /// Returns the number of bytes of memory that are resident in mappings that begin in one of these

@@ -229,6 +229,14 @@ pub(crate) fn tested_offset() -> Option<isize> {
     offset()
 }
 
+/// Returns the [`offset`] as far as it can be found out without threads, locks or memory: where libc
+/// registers threads and this kernel needs no test, or somebody did the rest before. Async-signal-safe,
+/// but for `errno`.
+pub(crate) fn offset_at_once() -> Option<isize> {
+    registration::settle_by_libc();
+    if self_test::is_due() { None } else { offset() }
+}
+
 /// Offset of `cpu_id` in a thread's area.
 pub(crate) const CPU_ID: usize = 4;
 /// Offset of `mm_cid`, the concurrency id, where the kernel has one ([`has_mm_cid`]).

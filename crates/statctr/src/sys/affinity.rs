@@ -27,6 +27,16 @@ pub(crate) fn cpu_bound() -> Option<usize> {
     *BOUND.get_or_make(|| mask_of(0).map(|(bytes, _)| bytes * 8))
 }
 
+/// Returns [`cpu_bound`], if it is no more than 8192, without an allocation. Async-signal-safe, but for
+/// `errno`.
+pub(crate) fn small_cpu_bound() -> Option<usize> {
+    let mut mask = [0u64; 128];
+    // SAFETY: as in `mask_of`.
+    let bytes =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
+    usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| bytes * 8)
+}
+
 /// Returns the CPUs that a thread (0: the calling one) may run on now.
 pub(crate) fn affinity(thread: i32) -> Option<CpuSet> {
     let (_, mask) = mask_of(thread)?;
@@ -66,6 +76,7 @@ mod tests {
     fn the_cpuset_has_the_cpus_of_every_mask() {
         let mine = affinity(0).expect("a mask");
         assert!(!mine.is_empty());
+        assert_eq!(small_cpu_bound(), cpu_bound());
         assert!(mine.last().is_some_and(|cpu| cpu.index() < cpu_bound().expect("a bound")));
         let all = allowed_by_cpuset().expect("a thread");
         assert!(mine.is_subset(&all), "{mine} {all}");

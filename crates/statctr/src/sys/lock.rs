@@ -14,6 +14,8 @@ use std::ops::{Deref, DerefMut};
 /// The order in which locks may be taken together, and in which `fork` takes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
+    /// The counters of C that a registry has: registers while it is held.
+    Names,
     /// A registry: may ask pools while it is held.
     Registry,
     /// A pool.

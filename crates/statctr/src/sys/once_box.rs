@@ -29,18 +29,23 @@ impl<T: Send + Sync + 'static> OnceBox<T> {
 
     /// Returns the value, after setting it to `value` if there was none.
     pub fn get_or(&'static self, value: T) -> &'static T {
-        if let Some(there) = self.get() {
-            return there;
-        }
+        self.get().unwrap_or_else(|| self.try_set(value).unwrap_or_else(|first| first))
+    }
+
+    /// Sets the value and returns it.
+    ///
+    /// # Errors
+    /// The value that there is already; `value` is dropped.
+    pub fn try_set(&'static self, value: T) -> Result<&'static T, &'static T> {
         let new = Box::into_raw(Box::new(value));
         match self.0.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: now nobody's but the static's, and never freed.
-            Ok(_) => unsafe { &*new },
+            Ok(_) => Ok(unsafe { &*new }),
             Err(first) => {
                 // SAFETY: `new` was not published; `first` was, by the thread that was faster.
                 unsafe {
                     drop(Box::from_raw(new));
-                    &*first
+                    Err(&*first)
                 }
             }
         }
@@ -69,5 +74,6 @@ mod tests {
         });
         assert!(seen.iter().all(|value| *value == seen[0]));
         assert_eq!(ONCE.get_or_make(|| 99), &seen[0]);
+        assert_eq!(ONCE.try_set(99), Err(&seen[0]));
     }
 }

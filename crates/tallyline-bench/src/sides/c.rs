@@ -9,11 +9,17 @@ use super::Available;
 pub(crate) const COMPILER: &str = env!("TALLYLINE_C_COMPILER");
 
 #[cfg(c_sides)]
-pub(crate) use built::{call_inc, inc};
+pub(crate) use built::{call_inc, inc, static_inc};
 
 /// Returns the reason why `fixed/inc-c` was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn inc(_think: bool) -> Available {
+    Err(COMPILER.into())
+}
+
+/// Returns the reason why `static/inc-c` was not built.
+#[cfg(not(c_sides))]
+pub(crate) fn static_inc() -> Available {
     Err(COMPILER.into())
 }
 
@@ -43,16 +49,19 @@ mod built {
     // SAFETY: the declarations of `sides.h`.
     unsafe extern "C" {
         static tallyline_c_inc: [Loop; PLACEMENTS];
+        static tallyline_c_static_inc: [Loop; PLACEMENTS];
         static tallyline_c_inc_think: [Loop; PLACEMENTS];
         static tallyline_c_call_inc: [Loop; PLACEMENTS];
         fn tallyline_counter_new() -> *mut Opaque;
         fn tallyline_counter_read(counter: *mut Opaque) -> u64;
+        fn tallyline_static_read(counter: *mut Opaque) -> u64;
         fn tallyline_counter_free(counter: *mut Opaque);
     }
 
     struct Counter {
         counter: NonNull<Opaque>,
         loops: &'static [Loop; PLACEMENTS],
+        total: unsafe extern "C" fn(*mut Opaque) -> u64,
     }
 
     // SAFETY: a `statctr_t` may be used by all threads at once.
@@ -72,7 +81,7 @@ mod built {
 
         fn total(&self) -> Option<u64> {
             // SAFETY: a live counter.
-            Some(unsafe { tallyline_counter_read(self.counter.as_ptr()) })
+            Some(unsafe { (self.total)(self.counter.as_ptr()) })
         }
     }
 
@@ -83,22 +92,32 @@ mod built {
         }
     }
 
-    fn side(loops: &'static [Loop; PLACEMENTS]) -> Available {
+    fn side(
+        loops: &'static [Loop; PLACEMENTS],
+        total: unsafe extern "C" fn(*mut Opaque) -> u64,
+    ) -> Available {
         // SAFETY: has no preconditions.
         let counter = NonNull::new(unsafe { tallyline_counter_new() })
             .ok_or_else(|| format!("statctr_init: {}", std::io::Error::last_os_error()))?;
-        Ok(Box::new(Counter { counter, loops }))
+        Ok(Box::new(Counter { counter, loops, total }))
     }
 
     /// Returns the side `fixed/inc-c`: C's inline update.
     pub(crate) fn inc(think: bool) -> Available {
         // SAFETY: constants, never written.
-        side(unsafe { if think { &tallyline_c_inc_think } else { &tallyline_c_inc } })
+        let loops = unsafe { if think { &tallyline_c_inc_think } else { &tallyline_c_inc } };
+        side(loops, tallyline_counter_read)
+    }
+
+    /// Returns the side `static/inc-c`: C's inline update of a static.
+    pub(crate) fn static_inc() -> Available {
+        // SAFETY: as above.
+        side(unsafe { &tallyline_c_static_inc }, tallyline_static_read)
     }
 
     /// Returns the side `fixed/inc-c-call`: C's update behind a call.
     pub(crate) fn call_inc() -> Available {
         // SAFETY: as above.
-        side(unsafe { &tallyline_c_call_inc })
+        side(unsafe { &tallyline_c_call_inc }, tallyline_counter_read)
     }
 }

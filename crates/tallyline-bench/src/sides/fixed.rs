@@ -2,7 +2,7 @@
 
 use super::looped::{Looped, Step, opaque};
 use super::{GROUPS, PACKET_LENGTH, PACKET_SUM, Side, packet_length};
-use statctr::{Counter, Pool, Result, Unit};
+use statctr::{Counter, Pool, Result, StaticCounter, Unit};
 
 statctr::group! {
     /// Traffic of one interface.
@@ -49,6 +49,10 @@ fn sum_of_all(interfaces: &Interfaces) -> u64 {
     interfaces.iter().fold(0, |all, interface| all.wrapping_add(sum(interface)))
 }
 
+/// The counter of the side `static/inc`, in no pool.
+static STATIC: StaticCounter =
+    StaticCounter::new("bench_static", "updates of the side static/inc", Unit::OPERATIONS);
+
 /// Declares a side: a type, its state and its step.
 macro_rules! steps {
     ($($(#[$doc:meta])* $name:ident($state:ident: $type:ty, $turn:ident) $body:block)*) => {
@@ -68,6 +72,7 @@ macro_rules! steps {
 
 steps! {
     Inc(counter: Counter, _turn) { counter.inc(); }
+    StaticInc(_nothing: (), _turn) { STATIC.inc(); }
     Read(counter: Counter, _turn) { opaque(counter.read()); }
     Add(counter: Counter, _turn) { counter.add(packet_length()); }
     Packet4(interfaces: Interfaces, turn) { one_commit(&interfaces[turn as usize % GROUPS]); }
@@ -79,6 +84,11 @@ steps! {
 /// Returns the side `fixed/inc`: an increment of one counter.
 pub(crate) fn inc(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc>::with_shared_state(Counter::new_in(pool, 0)?, Counter::read).thinking(think).boxed())
+}
+
+/// Returns the side `static/inc`: an increment of a counter that is a static.
+pub(crate) fn static_inc(think: bool) -> Box<dyn Side> {
+    Looped::<StaticInc>::with_shared_state((), |()| STATIC.read()).thinking(think).boxed()
 }
 
 /// Returns the side `fixed/read`: a read of one counter.

@@ -57,9 +57,20 @@
 		name##_64, name##_80, name##_96, name##_112,                                        \
 	};
 
+/* A static is updated where it is: a copy would not have its words. */
+STATCTR_DEFINE(tallyline_c_static);
+#define STATIC_INC(hot) ((void)(hot), statctr_static_inc(&tallyline_c_static))
+
+LOOPS(c_static_inc, STATIC_INC, IDLE)
 LOOPS(c_inc, statctr_inc, IDLE)
 LOOPS(c_inc_think, statctr_inc, THINK)
 LOOPS(c_call_inc, tallyline_call_inc, IDLE)
+
+uint64_t tallyline_static_read(struct tallyline_counter *counter)
+{
+	(void)counter;
+	return statctr_static_read(&tallyline_c_static);
+}
 
 /* A counter of its own on its own cache line, or NULL and errno. */
 struct tallyline_counter *tallyline_counter_new(void)

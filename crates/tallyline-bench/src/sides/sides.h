@@ -18,11 +18,13 @@ struct tallyline_counter {
 typedef void (*tallyline_loop)(struct tallyline_counter *, uint64_t n);
 
 extern const tallyline_loop tallyline_c_inc[TALLYLINE_PLACEMENTS];
+extern const tallyline_loop tallyline_c_static_inc[TALLYLINE_PLACEMENTS];
 extern const tallyline_loop tallyline_c_inc_think[TALLYLINE_PLACEMENTS];
 extern const tallyline_loop tallyline_c_call_inc[TALLYLINE_PLACEMENTS];
 
 struct tallyline_counter *tallyline_counter_new(void);
 uint64_t tallyline_counter_read(struct tallyline_counter *);
+uint64_t tallyline_static_read(struct tallyline_counter *);
 void tallyline_counter_free(struct tallyline_counter *);
 
 void tallyline_call_inc(statctr_t *);

@@ -43,7 +43,7 @@ mod here;
 mod rendezvous;
 
 use super::{area_cpu_id, glibc_registration};
-use crate::sys::{Lock, OnceBox, Rank, cpu_bound};
+use crate::sys::{Lock, OnceBox, Rank, cpu_bound, small_cpu_bound};
 use std::fmt;
 use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU8, Ordering};
 
@@ -129,16 +129,32 @@ pub(crate) fn settle() -> Outcome {
     found.outcome
 }
 
+/// Notes the area of libc, where that registers threads: the part of [`settle`] that a signal handler
+/// may do, but for `errno`. What it stores is the same whoever does it.
+pub(crate) fn settle_by_libc() {
+    if outcome().is_some() {
+        return;
+    }
+    if let Some((offset, _)) = glibc_registration().filter(is_usable)
+        && small_cpu_bound().is_some()
+    {
+        OFFSET.store(offset, Ordering::Relaxed);
+        OUTCOME.store(Outcome::Libc as u8, Ordering::Release);
+    }
+}
+
+fn is_usable(&(offset, size): &(isize, u32)) -> bool {
+    size >= AREA_SIZE && offset != 0
+}
+
 fn find() -> Found {
     let nobody = Found { outcome: Outcome::Nobody, offset: 0, register: None };
     if cpu_bound().is_none() {
         return nobody;
     }
-    match glibc_registration() {
-        Some((offset, size)) if size >= AREA_SIZE && offset != 0 => {
-            Found { outcome: Outcome::Libc, offset, register: None }
-        }
-        _ => find_elsewhere().unwrap_or(nobody),
+    match glibc_registration().filter(is_usable) {
+        Some((offset, _)) => Found { outcome: Outcome::Libc, offset, register: None },
+        None => find_elsewhere().unwrap_or(nobody),
     }
 }
 

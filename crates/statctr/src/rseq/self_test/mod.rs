@@ -103,11 +103,16 @@ pub(crate) fn is_trusted() -> bool {
     verdict().is_none_or(|verdict| verdict == Verdict::Aborts)
 }
 
+/// Returns `true` if the kernel is still to be tested before sections may be used.
+pub(crate) fn is_due() -> bool {
+    verdict().is_none() && (cfg!(target_arch = "aarch64") || REQUESTED.load(Ordering::Relaxed) != 0)
+}
+
 /// Tests the kernel if that is necessary and was not done. Threads that come at the same time each run the
 /// test, and the first verdict holds.
 pub(crate) fn test_once(offset: isize) {
     let requested = REQUESTED.load(Ordering::Relaxed);
-    if verdict().is_none() && (cfg!(target_arch = "aarch64") || requested != 0) {
+    if is_due() {
         let verdict = run(offset, requested != UNARMED);
         let _ = VERDICT.compare_exchange(0, verdict as u8, Ordering::AcqRel, Ordering::Acquire);
     }

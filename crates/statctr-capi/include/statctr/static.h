@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/**
+ * Counters that are statics, and the registry: counters by name. <statctr.h> includes this file.
+ *
+ *     STATCTR_DEFINE(requests);             // at file scope; nothing is to be initialised
+ *     statctr_static_inc(&requests);        // anywhere: constructors, signal handlers, threads
+ *
+ *     static int print(const statctr_sample_t *sample, void *file)
+ *     {
+ *         return fprintf(file, "%s %" PRIu64 "\n", sample->desc.name, sample->value) < 0;
+ *     }
+ *     statctr_visit(print, stdout);         // requests 1
+ *
+ * A static counter is data of the program, and has no other memory before its first update. That may be
+ * in a constructor, in a signal handler in the middle of malloc(), or on several threads at once: it takes
+ * no lock and calls no allocator. It takes 8 bytes for each CPU that counts, which are never given back.
+ * Where that cannot be had at once, updates go to a word of the static, atomically, and later ones try
+ * again: where memory is short; where the C library registers no threads for rseq, and on aarch64, until
+ * statctr_prepare(), statctr_visit() or the first statctr_init(), as a signal handler must not do what
+ * these do.
+ */
+#ifndef STATCTR_STATIC_H
+#define STATCTR_STATIC_H
+
+#ifdef __cplusplus
+extern "C" {
+#define STATCTR_ALIGNAS_(bytes) alignas(bytes)
+#else
+#define STATCTR_ALIGNAS_(bytes) _Alignas(bytes)
+#endif
+
+/** Counter that is a static, made by STATCTR_DEFINE(). The fields are for this header only. */
+typedef struct statctr_static {
+    uintptr_t base;                     /* the home word, once there is one */
+    uintptr_t table;                    /* as in a handle; 0 before the first update */
+    STATCTR_ALIGNAS_(8) uint64_t early; /* what was counted before that */
+    struct statctr_static *next;        /* in the list of statics */
+    STATCTR_ALIGNAS_(8) uint64_t state; /* of that list */
+    const char *name;
+    const char *help;
+    const char *unit;
+} statctr_static_t;
+
+/* What the updates are here: with STATCTR_UP they are calls, too. */
+#if defined(STATCTR_INLINE_)
+#define STATCTR_STATIC_UPDATE_ static inline
+#else
+#define STATCTR_STATIC_UPDATE_ extern
+#endif
+
+/**
+ * Defines a counter as a global variable `id`, whose name in the registry is that of the variable. Put
+ * it at file scope. With GCC and clang the registry has it, with the value 0, from when the program, or
+ * the library that it is in, is loaded; else from its first update. Several statics of one name are one
+ * in the registry, with the sum of their values.
+ */
+#define STATCTR_DEFINE(id) STATCTR_DEFINE_AS(id, #id, "", "")
+
+/** Defines a counter with a name of letters, digits, `_` and `:`, a help text and a unit. */
+#define STATCTR_DEFINE_AS(id, name, help, unit)            \
+    statctr_static_t id = { 0, 0, 0, NULL, 0, name, help, unit }; \
+    STATCTR_LIST_(id)                                      \
+    struct statctr_static
+
+/** Declares a counter that another file defines. */
+#define STATCTR_DECLARE(id) extern statctr_static_t id
+
+#if defined(__GNUC__)
+#define STATCTR_LIST_(id)                                                     \
+    __attribute__((constructor)) static void statctr_list_##id##_(void)       \
+    {                                                                         \
+        statctr_static_list(&id);                                             \
+    }
+#else
+#define STATCTR_LIST_(id)
+#endif
+
+/**
+ * Adds `value`, modulo 2^64.
+ * Cost: that of statctr_add(); the first update also some system calls. Errors: -EINVAL (NULL). Order:
+ * relaxed. Signals: safe. Before main: yes.
+ */
+STATCTR_STATIC_UPDATE_ int statctr_static_add(statctr_static_t *counter, uint64_t value);
+
+/** Subtracts `value`, modulo 2^64. Otherwise as statctr_static_add(). */
+STATCTR_STATIC_UPDATE_ int statctr_static_sub(statctr_static_t *counter, uint64_t value);
+
+/** Adds 1. Otherwise as statctr_static_add(). */
+STATCTR_STATIC_UPDATE_ int statctr_static_inc(statctr_static_t *counter);
+
+/** Subtracts 1. Otherwise as statctr_static_add(). */
+STATCTR_STATIC_UPDATE_ int statctr_static_dec(statctr_static_t *counter);
+
+/**
+ * Returns the value: all updates that happen before the call. 0 for NULL.
+ * Cost: a cache line per CPU that counted. Signals: safe.
+ */
+extern uint64_t statctr_static_read(const statctr_static_t *counter);
+
+/**
+ * Returns the mode of the counter's updates, an enum statctr_mode_value: STATCTR_MODE_RSEQ if it has
+ * words per CPU, or gets them by its next update; else STATCTR_MODE_ATOMIC.
+ * Cost: a call. Errors: -EINVAL (NULL). Signals: safe.
+ */
+extern int statctr_static_mode(const statctr_static_t *counter);
+
+/**
+ * Puts the counter into the program's registry; STATCTR_DEFINE() does so by itself.
+ * Cost: a call. Errors: -EINVAL (NULL). Signals: safe.
+ */
+extern int statctr_static_list(statctr_static_t *counter);
+
+/**
+ * Takes the counter out of the program's registry: for each static of code that is to be unloaded with
+ * dlclose(), before that, when nobody counts there any more (see also statctr_prepare_unload()). Its 8 bytes
+ * for each CPU stay taken.
+ * Cost: a lock. Errors: -EINVAL (NULL). Signals: not safe.
+ */
+extern int statctr_static_forget(statctr_static_t *counter);
+
+/**
+ * Does what the first update of a static must not do, as it may be in a signal handler: registers threads
+ * for rseq where the C library does not, and tests the kernel on aarch64. At the start of main(), say.
+ * Cost: on x86-64 with glibc 2.35 or later nothing; elsewhere a thread, on aarch64 some milliseconds,
+ * two seconds at most. Errors: none; returns 0. Signals: not safe.
+ */
+extern int statctr_prepare(void);
+
+/* ------------------------------------------------------------------------------------------- */
+/* The registry                                                                                */
+
+/** Description of a counter. */
+typedef struct statctr_desc {
+    const char *name;          /* letters, digits, _ and :, no digit first */
+    const char *help;          /* or NULL */
+    const char *unit;          /* in the plural, or NULL */
+    const char *const *labels; /* NULL, or name, value, name, value, ..., NULL; at most 64 labels */
+} statctr_desc_t;
+
+/** A value in the registry. Its strings are valid as long as the function runs that gets it. */
+typedef struct statctr_sample {
+    statctr_desc_t desc;
+    const char *item; /* the name of a group's item, else NULL */
+    uint64_t index;   /* in an array, else 0 */
+    uint64_t value;
+} statctr_sample_t;
+
+/** Function that is called with each value; a result other than 0 ends the visit. */
+typedef int (*statctr_visit_fn)(const statctr_sample_t *sample, void *context);
+
+#ifndef STATCTR_UP
+/**
+ * Registers a counter under a description, which is copied. Call statctr_unregister() before the counter
+ * is cleaned up.
+ * Cost: a lock, some microseconds. Errors: -EINVAL (NULL, a handle that is not initialised, a bad name, a
+ * label that is given twice), -EEXIST (the counter is registered; the name is taken with these labels, or
+ * with another help text or unit). Signals: not safe.
+ */
+extern int statctr_register(const statctr_t *counter, const statctr_desc_t *desc);
+
+/**
+ * Takes a counter out of the registry; no visit reads it afterwards.
+ * Cost: a lock. Errors: -EINVAL, -ENOENT (not registered). Signals: not safe.
+ */
+extern int statctr_unregister(const statctr_t *counter);
+#endif
+
+/**
+ * Calls `visit` with the value of each registered counter, in the order of registration, and then of each
+ * static, by name. It may count, register and make counters; the values are of one moment each.
+ * Cost: a read and some strings for each. Errors: -EINVAL (NULL), or what `visit` returned other than 0.
+ * Signals: not safe.
+ */
+extern int statctr_visit(statctr_visit_fn visit, void *context);
+
+/*
+ * For the inline code of this header only: the way out of an update. It claims the counter's words, unless
+ * the code was compiled for another STATCTR_ABI.
+ */
+extern int statctr_static_slow_add(statctr_static_t *counter, uint64_t value, unsigned abi);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* STATCTR_STATIC_H */

@@ -1,0 +1,246 @@
+//! Counters that are statics of a C program, and the program's registry.
+//!
+//! Each function is described in `include/statctr/static.h`. The safety contract is that of
+//! [`counter`](crate): a pointer is NULL or leads to what its type says, a string ends, and statics live
+//! until they are forgotten.
+
+#![allow(unsafe_code)] // the boundary to C: pointers come from there, and names go there
+#![allow(clippy::missing_safety_doc)] // once for all in the module's description
+
+use crate::counter::StatctrHandle;
+use crate::guard::{errno, guard, guard_value};
+use statctr::raw::{self, RawStatic};
+use statctr::{Description, Mode, Registry, SampleItem, StaticCounter, Unit};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+
+/// Counter that is a static: `statctr_static_t`.
+pub type StatctrStatic = RawStatic;
+
+/// Description of a counter: `statctr_desc_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct StatctrDesc {
+    /// The name: letters, digits, `_` and `:`.
+    pub name: *const c_char,
+    /// The help text, or NULL.
+    pub help: *const c_char,
+    /// The unit, or NULL.
+    pub unit: *const c_char,
+    /// NULL, or names and values of labels in turn, and a NULL behind the last one.
+    pub labels: *const *const c_char,
+}
+
+/// A value in the program's registry: `statctr_sample_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct StatctrSample {
+    /// The description; its strings are valid during the call.
+    pub desc: StatctrDesc,
+    /// The name of a group's item, else NULL.
+    pub item: *const c_char,
+    /// The index in an array, else 0.
+    pub index: u64,
+    /// The value.
+    pub value: u64,
+}
+
+/// The function that is called for each value: `statctr_visit_fn`.
+pub type StatctrVisitFn = Option<unsafe extern "C" fn(*const StatctrSample, *mut c_void) -> c_int>;
+
+/// Returns the static behind the pointer.
+unsafe fn there(counter: *const StatctrStatic) -> Result<&'static StatctrStatic, c_int> {
+    // SAFETY: NULL or a static, by the module's contract.
+    unsafe { counter.as_ref() }.ok_or(libc::EINVAL)
+}
+
+/// Implements `statctr_static_add()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_add(counter: *mut StatctrStatic, value: u64) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { statctr_static_slow_add(counter, value, crate::ABI) }
+}
+
+/// Implements `statctr_static_sub()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_sub(counter: *mut StatctrStatic, value: u64) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { statctr_static_add(counter, value.wrapping_neg()) }
+}
+
+/// Implements `statctr_static_inc()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_inc(counter: *mut StatctrStatic) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { statctr_static_add(counter, 1) }
+}
+
+/// Implements `statctr_static_dec()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_dec(counter: *mut StatctrStatic) -> c_int {
+    // SAFETY: the module's contract.
+    unsafe { statctr_static_add(counter, u64::MAX) }
+}
+
+/// Adds where an inline update's section did not commit; see the header. Code that was compiled with the
+/// header of another layout of tables gets none, and so never leaves this way.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_slow_add(
+    counter: *mut StatctrStatic,
+    value: u64,
+    abi: c_uint,
+) -> c_int {
+    // SAFETY: the module's contract.
+    match unsafe { there(counter) } {
+        Ok(counter) if abi == crate::ABI => counter.add(value),
+        Ok(counter) => counter.add_atomically(value),
+        Err(error) => return -error,
+    }
+    0
+}
+
+/// Implements `statctr_static_read()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_read(counter: *const StatctrStatic) -> u64 {
+    // SAFETY: the module's contract.
+    guard_value(0, || unsafe { there(counter) }.ok().map(StatctrStatic::read))
+}
+
+/// Implements `statctr_static_list()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_list(counter: *mut StatctrStatic) -> c_int {
+    // SAFETY: the module's contract.
+    guard(|| unsafe { there(counter) }.map(StatctrStatic::list))
+}
+
+/// Implements `statctr_static_forget()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_forget(counter: *mut StatctrStatic) -> c_int {
+    guard(|| {
+        // SAFETY: the module's contract.
+        let counter = unsafe { there(counter)? };
+        // SAFETY: under the registry's lock; nobody uses it any more, by the header's contract.
+        Registry::global().while_locked(|| unsafe { counter.forget() });
+        Ok(())
+    })
+}
+
+/// Implements `statctr_static_mode()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_mode(counter: *const StatctrStatic) -> c_int {
+    // SAFETY: the module's contract.
+    let is_per_cpu = || unsafe { there(counter) }.map(StatctrStatic::is_per_cpu);
+    let mode = |per_cpu| if per_cpu { Mode::Rseq } else { Mode::AtomicFallback };
+    crate::process::mode_of(|| is_per_cpu().map(mode))
+}
+
+/// Implements `statctr_prepare()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub extern "C" fn statctr_prepare() -> c_int {
+    guard(|| {
+        StaticCounter::prepare();
+        Ok(())
+    })
+}
+
+unsafe fn string(text: *const c_char) -> Result<String, c_int> {
+    if text.is_null() {
+        return Ok(String::new());
+    }
+    // SAFETY: not NULL, so a string by the module's contract.
+    unsafe { CStr::from_ptr(text) }.to_str().map(str::to_owned).map_err(|_| libc::EINVAL)
+}
+
+/// The most labels that a description may have.
+const MOST_LABELS: usize = 64;
+
+unsafe fn description(desc: *const StatctrDesc) -> Result<Description, c_int> {
+    // SAFETY: the module's contract, here and below.
+    unsafe {
+        let desc = desc.as_ref().ok_or(libc::EINVAL)?;
+        let unit = Unit::new(string(desc.unit)?);
+        let mut made = Description::new(string(desc.name)?).help(string(desc.help)?).unit(unit);
+        if desc.labels.is_null() {
+            return Ok(made);
+        }
+        for label in 0..=MOST_LABELS {
+            let name = *desc.labels.add(2 * label);
+            if name.is_null() {
+                return Ok(made);
+            }
+            let value = *desc.labels.add(2 * label + 1);
+            if value.is_null() || label == MOST_LABELS {
+                break;
+            }
+            made = made.label(string(name)?, string(value)?);
+        }
+        Err(libc::EINVAL)
+    }
+}
+
+/// Implements `statctr_register()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_register(counter: *const StatctrHandle, desc: *const StatctrDesc) -> c_int {
+    guard(|| {
+        // SAFETY: the module's contract.
+        let (handle, description) = unsafe { (crate::counter::live(counter)?, description(desc)?) };
+        // SAFETY: the header's contract: unregistered before it is cleaned up.
+        let registered = unsafe { raw::register(handle, description) };
+        registered.ok_or(libc::EEXIST)?.map_err(|error| errno(&error))
+    })
+}
+
+/// Implements `statctr_unregister()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_unregister(counter: *const StatctrHandle) -> c_int {
+    guard(|| {
+        // SAFETY: the module's contract.
+        let handle = unsafe { crate::counter::live(counter)? };
+        if raw::unregister(handle) { Ok(()) } else { Err(libc::ENOENT) }
+    })
+}
+
+/// Implements `statctr_visit()` of `statctr/static.h`, which documents it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_visit(visit: StatctrVisitFn, context: *mut c_void) -> c_int {
+    let mut stopped = 0;
+    let result = guard(|| {
+        let visit = visit.ok_or(libc::EINVAL)?;
+        Registry::global().visit(|sample| {
+            if stopped == 0 {
+                // SAFETY: the header's contract for the function.
+                stopped = unsafe { show(&sample, visit, context) };
+            }
+        });
+        Ok(())
+    });
+    if result == 0 { stopped } else { result }
+}
+
+/// Hands a sample to C.
+unsafe fn show(
+    sample: &statctr::Sample<'_>,
+    visit: unsafe extern "C" fn(*const StatctrSample, *mut c_void) -> c_int,
+    context: *mut c_void,
+) -> c_int {
+    let text = |text: &str| CString::new(text.replace('\0', "")).unwrap_or_default();
+    let description = sample.description;
+    let [name, help, unit] = [description.name(), description.help_text(), description.unit_name()].map(text);
+    let labels: Vec<CString> =
+        description.labels().flat_map(|(name, value)| [text(name), text(value)]).collect();
+    let mut pointers: Vec<*const c_char> = labels.iter().map(|label| label.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    let (item, index) = match sample.item {
+        SampleItem::Named { name, .. } => (Some(text(name)), 0),
+        SampleItem::Index(index) => (None, index as u64),
+        _ => (None, 0),
+    };
+    let desc = StatctrDesc {
+        name: name.as_ptr(),
+        help: help.as_ptr(),
+        unit: unit.as_ptr(),
+        labels: pointers.as_ptr(),
+    };
+    let item = item.as_ref().map_or(std::ptr::null(), |item| item.as_ptr());
+    // SAFETY: the strings live until it returns.
+    unsafe { visit(&StatctrSample { desc, item, index, value: sample.value }, context) }
+}

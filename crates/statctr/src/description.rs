@@ -1,0 +1,132 @@
+//! Descriptions of what is exported: name, labels, unit and help text.
+
+use crate::error::{Error, Result};
+use crate::schema::Unit;
+use std::borrow::Cow;
+
+/// Name, labels, unit and help text of a counter or a group.
+///
+/// ```
+/// use statctr::{Description, Unit};
+///
+/// let description = Description::new("rx_bytes")
+///     .help("bytes received")
+///     .unit(Unit::BYTES)
+///     .label("device", "eth0");
+/// # drop(description);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    name: Cow<'static, str>,
+    help: Cow<'static, str>,
+    unit: Unit,
+    labels: Vec<Label>,
+}
+
+impl Description {
+    /// Creates a description with a name of letters, digits, `_` and `:`, which does not begin with
+    /// a digit.
+    pub fn new(name: impl Into<Cow<'static, str>>) -> Description {
+        Description { name: name.into(), help: Cow::Borrowed(""), unit: Unit::NONE, labels: Vec::new() }
+    }
+
+    /// Creates the description of a static.
+    ///
+    /// # Panics
+    /// For a bad name: where it is evaluated by the compiler, that is an error of the compilation.
+    pub(crate) const fn of_static(name: &'static str, help: &'static str, unit: Unit) -> Description {
+        assert!(is_name(name, true), "a name has letters, digits, `_` and `:`, and begins with no digit");
+        Description { name: Cow::Borrowed(name), help: Cow::Borrowed(help), unit, labels: Vec::new() }
+    }
+
+    /// Sets the help text.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Description {
+        self.help = help.into();
+        self
+    }
+
+    /// Sets the unit of the values. For a group the units of its items apply instead.
+    #[must_use]
+    pub fn unit(mut self, unit: Unit) -> Description {
+        self.unit = unit;
+        self
+    }
+
+    /// Adds a label: a name of letters, digits and `_`, and any value.
+    #[must_use]
+    pub fn label(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Description {
+        self.labels.push((name.into(), value.into()));
+        self
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the help text.
+    #[must_use]
+    pub fn help_text(&self) -> &str {
+        &self.help
+    }
+
+    /// Returns the unit.
+    pub(crate) fn unit_of_values(&self) -> &Unit {
+        &self.unit
+    }
+
+    /// Returns the unit of the values.
+    #[must_use]
+    pub fn unit_name(&self) -> &str {
+        self.unit.name()
+    }
+
+    /// Returns the labels, in the order given.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.labels.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if !is_name(&self.name, true) {
+            return Err(Error::BadName(self.name.to_string()));
+        }
+        for (index, (name, _)) in self.labels.iter().enumerate() {
+            let twice = self.labels[..index].iter().any(|(other, _)| other == name);
+            if twice || !is_name(name, false) {
+                return Err(Error::BadName(name.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the key that no two living entries share: the name and the labels, in whatever order.
+    pub(crate) fn key(&self) -> Key {
+        let mut labels = self.labels.clone();
+        labels.sort();
+        (self.name.clone(), labels)
+    }
+}
+
+/// Returns `true` for a name that exporters take: letters, digits and `_`, for metrics `:`, too.
+pub(crate) const fn is_name(name: &str, colon: bool) -> bool {
+    let bytes = name.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let byte = bytes[at];
+        let letter = byte.is_ascii_alphabetic() || byte == b'_' || (colon && byte == b':');
+        if !letter && (at == 0 || !byte.is_ascii_digit()) {
+            return false;
+        }
+        at += 1;
+    }
+    at > 0
+}
+
+type Label = (Cow<'static, str>, Cow<'static, str>);
+pub(crate) type Key = (Cow<'static, str>, Vec<Label>);

@@ -1,0 +1,94 @@
+//! Static counters of C programs: the struct that `STATCTR_DEFINE` makes, and the list of those in the
+//! program's registry.
+
+use super::statics::StaticWord;
+use crate::sys::{Link, Linked, StaticList};
+use std::ffi::{CStr, c_char};
+
+/// Counter that is a static of a C program: `statctr_static_t`. Zeros but for the strings before its
+/// first use.
+#[derive(Debug)]
+#[repr(C)]
+pub struct RawStatic {
+    word: StaticWord,
+    link: Link<RawStatic>,
+    /// The name; null for a counter that is in no registry.
+    pub name: *const c_char,
+    /// The help text, or null.
+    pub help: *const c_char,
+    /// The unit, or null.
+    pub unit: *const c_char,
+}
+
+// SAFETY: atomics, and strings that nobody changes.
+unsafe impl Send for RawStatic {}
+// SAFETY: as above.
+unsafe impl Sync for RawStatic {}
+
+impl Linked for RawStatic {
+    fn link(&self) -> &Link<RawStatic> {
+        &self.link
+    }
+}
+
+/// The C program's statics that are listed.
+static LISTED: StaticList<RawStatic> = StaticList::new();
+
+impl RawStatic {
+    /// Lists the counter in the program's registry, unless it has no name. Async-signal-safe.
+    pub fn list(&'static self) {
+        if !self.name.is_null() {
+            LISTED.add(self);
+        }
+    }
+
+    /// Adds `value`, as the header's inline section did not. Async-signal-safe.
+    #[inline]
+    pub fn add(&'static self, value: u64) {
+        if !self.word.try_add(value) {
+            self.list();
+            self.word.add_slow(value);
+        }
+    }
+
+    /// Adds `value` without per-CPU words, for code that cannot use them. Async-signal-safe.
+    pub fn add_atomically(&'static self, value: u64) {
+        self.list();
+        self.word.add_early(value);
+    }
+
+    /// Returns the value. Async-signal-safe.
+    #[must_use]
+    pub fn read(&self) -> u64 {
+        self.word.read()
+    }
+
+    /// Returns `true` if it has words per CPU, or gets them by the next update. Async-signal-safe.
+    #[must_use]
+    pub fn is_per_cpu(&self) -> bool {
+        self.word.is_per_cpu()
+    }
+
+    /// Takes the counter out of the program's registry, before its memory goes. Its words stay taken.
+    ///
+    /// # Safety
+    /// The lock of the program's registry is held ([`Registry::while_locked`](crate::Registry)); nobody
+    /// uses the counter meanwhile or afterwards.
+    pub unsafe fn forget(&self) {
+        // SAFETY: walks and removals are under that lock; nobody adds it, by the caller's promise.
+        unsafe { LISTED.remove(self) };
+    }
+}
+
+/// Returns the name, help text, unit and value of each listed static. The lock of the program's registry
+/// is held.
+pub(crate) fn listed_foreign_statics() -> impl Iterator<Item = ([String; 3], u64)> {
+    LISTED.iter().map(|counter| {
+        let text = |string: *const c_char| {
+            // SAFETY: not null, so a string that lives as long as the counter.
+            let text = (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) });
+            text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        ([counter.name, counter.help, counter.unit].map(text), counter.read())
+    })
+}

@@ -1,0 +1,263 @@
+//! Words of counters that are statics: without a pool, an owner or an end.
+//!
+//! Such a word is made by the compiler, as zeros, and gets its slot in the slow path of its first
+//! update, which may be in a signal handler, in the middle of the program's allocator, or before `main`:
+//! ```text
+//! table = 0      counts are in the word `early`, atomically
+//! first update:  base := a slot of the last block, by one exchange;  table := its table
+//! then           as any other counter, and `early` stays what it is
+//! ```
+//! So claiming takes no lock and no heap: a block is a reservation whose books are in a mapping, for all
+//! CPU numbers that the kernel can have, and slots are given out by a number that goes up. What cannot be
+//! claimed (no rseq, no memory) is counted in `early`, and claimed by a later update.
+//!
+//! A read adds both. Updates of before the claim are in `early` for ever, so nothing is moved, and no
+//! reader can see a count twice or not at all.
+
+use super::atomics::Room;
+use super::handle::Handle;
+use super::layout::Layout;
+use super::mapping::{Mapping, PAGE};
+use super::reservation::Reservation;
+use super::slabs::Growth;
+use super::supply::UnitSupply;
+use crate::cpu::CpuSet;
+use crate::error::Error;
+use crate::rseq::{self, HandleTag};
+use crate::sys::small_cpu_bound;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+/// Bytes of a unit of a block.
+const UNIT_BYTES: usize = 8192;
+/// Slots of a block.
+const SLOTS: usize = UNIT_BYTES / 8;
+/// Blocks of a process: 262 144 counters.
+const BLOCKS: usize = 256;
+
+static BLOCK: [AtomicPtr<Reservation>; BLOCKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; BLOCKS];
+/// The number of slots given out.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static GROWTH: Growth = Growth::new();
+static SUPPLY: UnitSupply = UnitSupply::none();
+
+/// Word of a static counter: its handle, once it has one, and the cell that serves until then.
+/// Part of the C ABI.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct StaticWord {
+    base: AtomicPtr<u8>,
+    table: AtomicPtr<u8>,
+    early: AtomicU64,
+}
+
+impl StaticWord {
+    pub(crate) const fn new() -> StaticWord {
+        StaticWord {
+            base: AtomicPtr::new(std::ptr::null_mut()),
+            table: AtomicPtr::new(std::ptr::null_mut()),
+            early: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns what a section works with: the home word and the table, both null before the claim.
+    #[inline(always)]
+    fn parts(&self) -> (*mut u8, *mut u8) {
+        // the table first: with it comes the base
+        let table = self.table.load(Ordering::Acquire);
+        (self.base.load(Ordering::Relaxed), table)
+    }
+
+    fn handle(&self) -> Option<Handle> {
+        let (base, table) = self.parts();
+        Some(Handle { base: NonNull::new(base)?, table: NonNull::new(table)? })
+    }
+
+    /// Adds by a section. Returns `false` where that did not commit: then [`add_slow`](Self::add_slow).
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn try_add(&self, value: u64) -> bool {
+        let (base, table) = self.parts();
+        // SAFETY: a table of 0 has no tag, and nothing is done; else the handle is a live one.
+        unsafe { rseq::add(base, table, value) }
+    }
+
+    /// Adds 1, as [`try_add`](Self::try_add).
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn try_inc(&self) -> bool {
+        let (base, table) = self.parts();
+        // SAFETY: as in `try_add`.
+        unsafe { rseq::inc(base, table) }
+    }
+
+    /// Subtracts 1, as [`try_add`](Self::try_add).
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn try_dec(&self) -> bool {
+        let (base, table) = self.parts();
+        // SAFETY: as in `try_add`.
+        unsafe { rseq::dec(base, table) }
+    }
+
+    /// Adds after the section failed to commit: claims a slot where there is none yet.
+    /// Async-signal-safe.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn add_slow(&self, value: u64) {
+        match self.handle().or_else(|| self.claim()) {
+            Some(handle) => handle.add_slow(value),
+            None => self.add_early(value),
+        }
+    }
+
+    /// Adds to the word that serves before the claim. Async-signal-safe.
+    pub(crate) fn add_early(&self, value: u64) {
+        self.early.fetch_add(value, Ordering::Relaxed);
+    }
+
+    /// Returns the value. Async-signal-safe.
+    pub(crate) fn read(&self) -> u64 {
+        let early = self.early.load(Ordering::Relaxed);
+        early.wrapping_add(self.handle().map_or(0, Handle::read))
+    }
+
+    /// Returns what was counted on one CPU.
+    pub(crate) fn read_cpu(&self, cpu: usize) -> u64 {
+        self.handle().map_or(0, |handle| handle.read_cpu(cpu))
+    }
+
+    /// Returns the part of the value that was counted atomically.
+    pub(crate) fn fallback_part(&self) -> u64 {
+        let early = self.early.load(Ordering::Relaxed);
+        early.wrapping_add(self.handle().map_or(0, Handle::fallback_part))
+    }
+
+    /// Returns `true` if it has a slot, or the next update can claim one. Async-signal-safe, but for
+    /// `errno`.
+    pub(crate) fn is_per_cpu(&self) -> bool {
+        let may_claim = || !cfg!(feature = "uniprocessor") && rseq::offset_at_once().is_some();
+        !self.table.load(Ordering::Acquire).is_null() || may_claim()
+    }
+
+    /// Gives the word a slot, if there is one to be had.
+    ///
+    /// Several threads may be at it, and a fork may leave it half done: whoever stores the base first
+    /// has chosen the slot, and every thread that comes finishes the work.
+    fn claim(&self) -> Option<Handle> {
+        if cfg!(feature = "uniprocessor") {
+            return None;
+        }
+        let chosen = NonNull::new(self.base.load(Ordering::Acquire));
+        let base = match chosen {
+            Some(base) => base,
+            None => {
+                let (base, number) = take_slot()?;
+                let null = std::ptr::null_mut();
+                let first =
+                    self.base.compare_exchange(null, base.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
+                match first {
+                    Ok(_) => base,
+                    Err(theirs) => {
+                        // back, if nobody has taken another one since
+                        let after = number + 1;
+                        let _ = TAKEN.compare_exchange(after, number, Ordering::AcqRel, Ordering::Relaxed);
+                        NonNull::new(theirs)?
+                    }
+                }
+            }
+        };
+        let address = base.addr().get();
+        let table = blocks().find(|block| block.slot_of(address).is_some())?.table(HandleTag::Rseq);
+        self.table.store(table.as_ptr(), Ordering::Release);
+        Some(Handle { base, table })
+    }
+}
+
+fn blocks() -> impl Iterator<Item = &'static Reservation> {
+    // SAFETY: null, or a block, which is never dropped.
+    BLOCK.iter().map_while(|block| unsafe { block.load(Ordering::Acquire).as_ref() })
+}
+
+/// Returns the home word of a slot that is the caller's from now on, and the slot's number.
+fn take_slot() -> Option<(NonNull<u8>, usize)> {
+    loop {
+        let number = TAKEN.load(Ordering::Acquire);
+        let place = BLOCK.get(number / SLOTS)?;
+        // SAFETY: as in `blocks`.
+        let there = unsafe { place.load(Ordering::Acquire).as_ref() };
+        let Some(block) = there else {
+            if grow(place) {
+                continue;
+            }
+            return None;
+        };
+        if TAKEN.compare_exchange(number, number + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            return Some((block.home(number % SLOTS), number));
+        }
+    }
+}
+
+/// Makes a block at a place that has none. Returns `true` if there is one now.
+fn grow(place: &AtomicPtr<Reservation>) -> bool {
+    let errno = Error::last_errno();
+    let usable = rseq::offset_at_once().is_some();
+    // SAFETY: the calling thread's own.
+    unsafe { *libc::__errno_location() = errno };
+    // no reason to ask less often: it costs little, and changes when a pool is made
+    if !usable {
+        return false;
+    }
+    let is_there = || !place.load(Ordering::Acquire).is_null();
+    GROWTH.try_grow(is_there, |_| {
+        let refused = Error::OutOfMemory { bytes: UNIT_BYTES, errno: libc::ENOMEM };
+        let (books, block) = make_block().ok_or(refused)?;
+        let null = std::ptr::null_mut();
+        let first = place.compare_exchange(null, block.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
+        if first.is_ok() {
+            std::mem::forget(books);
+        } else {
+            // a fork in a signal handler can let a second thread in
+            // SAFETY: made just now, and nobody else's; its books go after it.
+            unsafe { block.drop_in_place() };
+        }
+        Ok(())
+    })
+}
+
+/// Makes a block and the mapping with its books.
+fn make_block() -> Option<(Mapping, NonNull<Reservation>)> {
+    let cpus = small_cpu_bound()?;
+    // single words: no event is ever committed here
+    let layout =
+        Layout { cpus: CpuSet::new(), movable: false, unit_bytes: UNIT_BYTES, width: 8, home_in_use: false };
+    let books = Mapping::new(Room::bytes(Reservation::words_for(cpus)).next_multiple_of(PAGE)).ok()?;
+    // SAFETY: just made; it is dropped after the block, or never.
+    let mut room = unsafe { Room::new(&books) };
+    let block = Reservation::within(&mut room, layout, cpus, &raw const SUPPLY)?;
+    // SAFETY: made just now.
+    let made = unsafe { block.as_ref() }.make_slots_writable(SLOTS);
+    if made.is_err() {
+        // SAFETY: nobody else's; its books go after it.
+        unsafe { block.drop_in_place() };
+        return None;
+    }
+    Some((books, block))
+}
+
+/// Use of memory by all static counters of the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StaticsInUse {
+    /// Blocks made.
+    pub(crate) blocks: usize,
+    /// Slots given out.
+    pub(crate) slots: usize,
+    /// The addresses of the blocks.
+    pub(crate) addresses: Vec<std::ops::Range<usize>>,
+}
+
+/// Returns the use of memory by static counters.
+pub(crate) fn statics_in_use() -> StaticsInUse {
+    let addresses: Vec<_> = blocks().map(|block| block.mapping().addresses()).collect();
+    StaticsInUse { blocks: addresses.len(), slots: TAKEN.load(Ordering::Relaxed), addresses }
+}
