@@ -38,17 +38,19 @@ fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
     Ok(place.get_or(pool))
 }
 
-/// Returns the pool of the flexible allocator.
+/// Returns the process's pool of counters with memory for each CPU that counts
+/// (`STATCTR_ALLOCATOR_FLEXIBLE`).
 pub(crate) fn flexible_pool() -> Result<&'static Pool, c_int> {
     pool_of(FLEXIBLE)
 }
 
-/// Returns the pool that `pcpu_ctr_alloc()` takes counters from at present.
+/// Returns the pool of the allocator that `statctr_use_allocator()` chose, from which C's new counters come.
 pub(crate) fn current_pool() -> Result<&'static Pool, c_int> {
     pool_of(CURRENT.load(Ordering::Acquire))
 }
 
-/// Implements `statctr_use_allocator()` of `statctr/allocator.h`, which documents it.
+/// Chooses the allocator of C counters and groups that are initialised from now on: `statctr_use_allocator()`
+/// of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_use_allocator(allocator: c_int) -> c_int {
     guard(|| {
@@ -58,7 +60,8 @@ pub extern "C" fn statctr_use_allocator(allocator: c_int) -> c_int {
     })
 }
 
-/// Implements `statctr_drain()` of `statctr/allocator.h`, which documents it.
+/// Moves the counts of a CPU that went offline elsewhere and frees its memory: `statctr_drain()` of
+/// `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
     guard(|| {
@@ -70,7 +73,7 @@ pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
     })
 }
 
-/// A counter that an allocator returned: `pcpu_ctr_t`.
+/// A C counter that is reached through its CPUs' words, as `pcpu_ctr_alloc()` returns it: `pcpu_ctr_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrPcpuCtr {
@@ -78,7 +81,7 @@ pub struct StatctrPcpuCtr {
     pub handle: RawCounter,
 }
 
-/// Implements `pcpu_ctr_alloc()` of `statctr/allocator.h`, which documents it.
+/// Allocates a C counter with a 64-bit word for each CPU: `pcpu_ctr_alloc()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     guard_value(std::ptr::null_mut(), || {
@@ -88,7 +91,8 @@ pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     })
 }
 
-/// Implements `pcpu_ctr_alloc` for code with inline updates; see the header.
+/// Allocates a C counter, as `pcpu_ctr_alloc()`, for code whose updates are inline, after a check of that
+/// code's ABI number.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc_abi(flag: c_int, abi: c_uint) -> *mut StatctrPcpuCtr {
     match check_abi(abi) {
@@ -97,7 +101,7 @@ pub extern "C" fn pcpu_ctr_alloc_abi(flag: c_int, abi: c_uint) -> *mut StatctrPc
     }
 }
 
-/// Implements `pcpu_ctr_free()` of `statctr/allocator.h`, which documents it.
+/// Frees a C counter that `pcpu_ctr_alloc()` returned: `pcpu_ctr_free()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcpu_ctr_free(counter: *mut StatctrPcpuCtr) -> *mut StatctrPcpuCtr {
     guard_value(std::ptr::null_mut(), || {
@@ -110,7 +114,7 @@ pub unsafe extern "C" fn pcpu_ctr_free(counter: *mut StatctrPcpuCtr) -> *mut Sta
     })
 }
 
-/// Implements `statctr_pcpu_word()` of `statctr/allocator.h`, which documents it.
+/// Returns a pointer to one CPU's word of a C counter: `statctr_pcpu_word()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_pcpu_word(counter: *mut StatctrPcpuCtr, cpu: c_int) -> *mut c_ulong {
     guard_value(std::ptr::null_mut(), || {

@@ -14,13 +14,14 @@ use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
 use std::ffi::{c_int, c_uint, c_ulong};
 
-/// Counter owned by C: `statctr_handle_t`.
+/// The two words in which C holds a counter, home word and tagged table: `statctr_handle_t`.
 pub type StatctrHandle = RawCounter;
 
 const _: () = assert!(size_of::<StatctrHandle>() == 2 * size_of::<usize>());
 const _: () = assert!(align_of::<StatctrHandle>() == align_of::<usize>());
 
-/// Mask of a handle's tag in the address of its table.
+/// Mask of the bits of a table's address, in a counter's handle, that say by which kind of update it is
+/// counted.
 pub(crate) const TAG_MASK: usize = 63;
 const TAG_RSEQ: usize = 1;
 const TAG_UNIPROCESSOR: usize = 2;
@@ -82,28 +83,30 @@ unsafe fn clean_all(counters: &mut [StatctrHandle]) -> Result<(), c_int> {
     result
 }
 
-/// Implements `statctr_init()` of `statctr/allocator.h`, which documents it.
+/// Initialises a C counter with a value: `statctr_init()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_init(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_ninit(counter, 1, value) }
 }
 
-/// Implements `statctr_ninit()` of `statctr/up.h`, which documents it.
+/// Initialises an array of C counters with one value, all or none: `statctr_ninit()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_ninit(counters: *mut StatctrHandle, count: c_int, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unsafe { init_all(handles(counters, count)?, u64::from(value)) })
 }
 
-/// Implements `statctr_init` for code with inline updates; see the header.
+/// Initialises a C counter, as `statctr_init()`, after a check of the ABI number that its caller was compiled
+/// with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_init_abi(counter: *mut StatctrHandle, value: c_ulong, abi: c_uint) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_ninit_abi(counter, 1, value, abi) }
 }
 
-/// Implements `statctr_ninit` for code with inline updates; see the header.
+/// Initialises an array of C counters, as `statctr_ninit()`, after a check of the ABI number that its caller
+/// was compiled with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_ninit_abi(
     counters: *mut StatctrHandle,
@@ -121,14 +124,14 @@ pub unsafe extern "C" fn statctr_ninit_abi(
     })
 }
 
-/// Implements `statctr_cleanup()` of `statctr/up.h`, which documents it.
+/// Frees the memory of a C counter and zeroes its handle: `statctr_cleanup()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_cleanup(counter: *mut StatctrHandle) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_ncleanup(counter, 1) }
 }
 
-/// Implements `statctr_ncleanup()` of `statctr/up.h`, which documents it.
+/// Frees the memory of an array of C counters: `statctr_ncleanup()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_ncleanup(counters: *mut StatctrHandle, count: c_int) -> c_int {
     // SAFETY: the module's contract.
@@ -147,35 +150,35 @@ unsafe fn add(counter: *const StatctrHandle, value: u64) -> c_int {
     }
 }
 
-/// Implements `statctr_add()` of `statctr/allocator.h`, which documents it.
+/// Adds a value to a C counter on the calling thread's CPU: `statctr_add()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_add(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, u64::from(value)) }
 }
 
-/// Implements `statctr_sub()` of `statctr/up.h`, which documents it.
+/// Subtracts a value from a C counter on the calling thread's CPU: `statctr_sub()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_sub(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, u64::from(value).wrapping_neg()) }
 }
 
-/// Implements `statctr_inc()` of `statctr/up.h`, which documents it.
+/// Adds 1 to a C counter on the calling thread's CPU: `statctr_inc()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_inc(counter: *mut StatctrHandle) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, 1) }
 }
 
-/// Implements `statctr_dec()` of `statctr/up.h`, which documents it.
+/// Subtracts 1 from a C counter on the calling thread's CPU: `statctr_dec()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_dec(counter: *mut StatctrHandle) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, u64::MAX) }
 }
 
-/// Adds where an inline update's section did not commit; see the header.
+/// Adds a value to a C counter after the header's inline critical section was aborted or could not run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_slow_add(base: usize, table: usize, value: u64) -> c_int {
     let handle = StatctrHandle { base, table };
@@ -183,7 +186,7 @@ pub unsafe extern "C" fn statctr_slow_add(base: usize, table: usize, value: u64)
     unsafe { add(&handle, value) }
 }
 
-/// Implements `statctr_read()` of `statctr/allocator.h`, which documents it.
+/// Returns a C counter's value, the sum over its CPUs; 0 for no counter: `statctr_read()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read(counter: *const StatctrHandle) -> c_ulong {
     // SAFETY: the module's contract.
@@ -206,14 +209,14 @@ unsafe fn read_into(
     Ok(())
 }
 
-/// Implements `statctr_read_checked()` of `statctr/up.h`, which documents it.
+/// Stores a C counter's value, or returns an error for no counter: `statctr_read_checked()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read_checked(counter: *const StatctrHandle, value: *mut u64) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unsafe { read_into(counter, value, Counter::read) })
 }
 
-/// Implements `statctr_read_cpu()` of `statctr/group.h`, which documents it.
+/// Stores one CPU's part of a C counter's value: `statctr_read_cpu()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read_cpu(
     counter: *const StatctrHandle,
@@ -224,7 +227,7 @@ pub unsafe extern "C" fn statctr_read_cpu(
     guard(|| unsafe { read_into(counter, value, |counter| counter.read_cpu(CpuId::new(cpu))) })
 }
 
-/// Implements `statctr_set()` of `statctr/group.h`, which documents it.
+/// Sets a C counter's value without a store to any CPU's word: `statctr_set()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_set(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.

@@ -16,7 +16,7 @@ use statctr::{Group, Item};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 
-/// A group owned by C: `statctr_group_t`.
+/// The words in which C holds a group of counters that are updated together: `statctr_group_t`.
 pub type StatctrGroup = RawGroup;
 
 const _: () = assert!(size_of::<StatctrGroup>() == 3 * size_of::<usize>() + 8);
@@ -55,7 +55,8 @@ fn item_of(group: &Group, slot: c_uint) -> Result<Item, c_int> {
     group.schema().item(slot as usize).ok_or(libc::ERANGE)
 }
 
-/// Implements `statctr_group_init()` of `statctr/group.h`, which documents it.
+/// Initialises a C group of counters of a described kind, all zero: `statctr_group_init()` of
+/// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_init(
     group: *mut StatctrGroup,
@@ -77,7 +78,8 @@ pub unsafe extern "C" fn statctr_group_init(
     })
 }
 
-/// Implements `statctr_group_init` for code with inline updates; see the header.
+/// Initialises a C group of counters, as `statctr_group_init()`, after a check of the ABI number that its
+/// caller was compiled with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_init_abi(
     group: *mut StatctrGroup,
@@ -97,7 +99,7 @@ pub unsafe extern "C" fn statctr_group_init_abi(
     }
 }
 
-/// Implements `statctr_group_cleanup()` of `statctr/group.h`, which documents it.
+/// Frees the memory of a C group of counters: `statctr_group_cleanup()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_cleanup(group: *mut StatctrGroup) -> c_int {
     guard(|| {
@@ -125,14 +127,16 @@ unsafe fn update(group: *const StatctrGroup, work: impl FnOnce(StatctrGroup) -> 
     }
 }
 
-/// Adds where an inline update's section did not commit; see the header.
+/// Adds a value to one item of a C group after the header's inline critical section was aborted or could not
+/// run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_add(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { update(group, |group| group.add(item as usize, value)) }
 }
 
-/// Applies an event where its inline section did not commit; see the header.
+/// Adds two values to an event of a C group by one commit, after the header's inline critical section was
+/// aborted or could not run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event2(
     group: *mut StatctrGroup,
@@ -144,7 +148,8 @@ pub unsafe extern "C" fn statctr_group_slow_event2(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1])) }
 }
 
-/// Applies an event where its inline section did not commit; see the header.
+/// Adds four values to an event of a C group by one commit, after the header's inline critical section was
+/// aborted or could not run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event4(
     group: *mut StatctrGroup,
@@ -158,7 +163,8 @@ pub unsafe extern "C" fn statctr_group_slow_event4(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1, v2, v3])) }
 }
 
-/// Applies an event where its inline section did not commit; see the header.
+/// Adds eight values to an event of a C group by one commit, after the header's inline critical section was
+/// aborted or could not run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event8(
     group: *mut StatctrGroup,
@@ -173,28 +179,29 @@ pub unsafe extern "C" fn statctr_group_slow_event8(
     }
 }
 
-/// Implements `statctr_group_add()` of `statctr/group.h`, which documents it.
+/// Adds a value to one item of a C group: `statctr_group_add()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_add(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_group_slow_add(group, item, value) }
 }
 
-/// Implements `statctr_group_inc()` of `statctr/group.h`, which documents it.
+/// Adds 1 to one item of a C group: `statctr_group_inc()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_inc(group: *mut StatctrGroup, item: c_uint) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_group_slow_add(group, item, 1) }
 }
 
-/// Implements `statctr_group_dec()` of `statctr/group.h`, which documents it.
+/// Subtracts 1 from one item of a C group: `statctr_group_dec()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_dec(group: *mut StatctrGroup, item: c_uint) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_group_slow_add(group, item, u64::MAX) }
 }
 
-/// Implements `statctr_group_event2()` of `statctr/group.h`, which documents it.
+/// Adds two values to neighbouring items of a C group by one commit: `statctr_group_event2()` of
+/// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event2(
     group: *mut StatctrGroup,
@@ -206,7 +213,8 @@ pub unsafe extern "C" fn statctr_group_event2(
     unsafe { statctr_group_slow_event2(group, event, v0, v1) }
 }
 
-/// Implements `statctr_group_event4()` of `statctr/group.h`, which documents it.
+/// Adds four values to neighbouring items of a C group by one commit: `statctr_group_event4()` of
+/// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event4(
     group: *mut StatctrGroup,
@@ -220,7 +228,8 @@ pub unsafe extern "C" fn statctr_group_event4(
     unsafe { statctr_group_slow_event4(group, event, v0, v1, v2, v3) }
 }
 
-/// Implements `statctr_group_event8()` of `statctr/group.h`, which documents it.
+/// Adds eight values to neighbouring items of a C group by one commit: `statctr_group_event8()` of
+/// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event8(
     group: *mut StatctrGroup,
@@ -249,7 +258,7 @@ unsafe fn read_into(
     })
 }
 
-/// Implements `statctr_group_read_item()` of `statctr/group.h`, which documents it.
+/// Stores the value of one item of a C group: `statctr_group_read_item()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_read_item(
     group: *const StatctrGroup,
@@ -260,7 +269,7 @@ pub unsafe extern "C" fn statctr_group_read_item(
     unsafe { read_into(group, value, |group| Ok(group.read_item(item_of(group, item)?))) }
 }
 
-/// Implements `statctr_group_read_cpu()` of `statctr/group.h`, which documents it.
+/// Stores one CPU's part of an item of a C group: `statctr_group_read_cpu()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_read_cpu(
     group: *const StatctrGroup,
@@ -281,7 +290,8 @@ unsafe fn values_of<'a>(values: *mut u64, len: usize) -> Result<&'a mut [u64], c
     Ok(unsafe { std::slice::from_raw_parts_mut(values, len) })
 }
 
-/// Implements `statctr_group_fold()` of `statctr/group.h`, which documents it.
+/// Stores the values of all items of a C group, each summed over the CPUs: `statctr_group_fold()` of
+/// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fold(
     group: *const StatctrGroup,
@@ -320,7 +330,8 @@ impl Drop for Borrowed {
     }
 }
 
-/// Implements `statctr_group_fold_many()` of `statctr/group.h`, which documents it.
+/// Stores the values of all items of several C groups of one kind, in one pass over each CPU's memory:
+/// `statctr_group_fold_many()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fold_many(
     groups: *const StatctrGroup,
@@ -347,7 +358,8 @@ pub unsafe extern "C" fn statctr_group_fold_many(
     })
 }
 
-/// Implements `statctr_group_fill_stats()` of `statctr/group.h`, which documents it.
+/// Writes a C group's values in the format of the kernel's 64-bit MIB statistics:
+/// `statctr_group_fill_stats()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fill_stats(
     group: *const StatctrGroup,
@@ -365,7 +377,7 @@ pub unsafe extern "C" fn statctr_group_fill_stats(
     })
 }
 
-/// Implements `statctr_group_set()` of `statctr/group.h`, which documents it.
+/// Sets the value of one item of a C group: `statctr_group_set()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     guard(|| {
@@ -378,7 +390,8 @@ pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uin
     })
 }
 
-/// Implements `statctr_group_describe()` of `statctr/group.h`, which documents it.
+/// Stores the name, unit and help text of an item of a C group: `statctr_group_describe()` of
+/// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_describe(
     group: *const StatctrGroup,

@@ -12,12 +12,13 @@ use statctr::raw::RawLazy;
 use statctr::{Combine, LazyPool, PerConcurrencyId, PerCpu, PerNode};
 use std::ffi::{c_int, c_uint};
 
-/// A lazy object owned by C: `statctr_lazy_t`.
+/// The two words in which C holds a lazy object, four items with an instance for each CPU that writes:
+/// `statctr_lazy_t`.
 pub type StatctrLazy = RawLazy;
 
 const _: () = assert!(size_of::<StatctrLazy>() == 2 * size_of::<usize>());
 
-/// Pool of lazy objects: `statctr_lazy_pool_t`, opaque in C.
+/// Pool that C's lazy objects are created in: `statctr_lazy_pool_t`, opaque in C.
 #[derive(Debug)]
 pub enum StatctrLazyPool {
     /// An instance per CPU.
@@ -49,7 +50,8 @@ fn pool(scope: c_int, items: [c_int; 4]) -> Result<StatctrLazyPool, c_int> {
     pool.map_err(|error| errno(&error))
 }
 
-/// Implements `statctr_lazy_pool_new()` of `statctr/lazy.h`, which documents it.
+/// Creates a pool of lazy objects, with an operation for each of the four items: `statctr_lazy_pool_new()` of
+/// `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_pool_new(
     target: *mut *mut StatctrLazyPool,
@@ -69,7 +71,8 @@ pub unsafe extern "C" fn statctr_lazy_pool_new(
     })
 }
 
-/// Implements `statctr_lazy_pool_free()` of `statctr/lazy.h`, which documents it.
+/// Frees a pool of lazy objects, whose memory stays until its last object is gone: `statctr_lazy_pool_free()`
+/// of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_pool_free(pool: *mut StatctrLazyPool) -> c_int {
     guard(|| {
@@ -83,7 +86,8 @@ pub unsafe extern "C" fn statctr_lazy_pool_free(pool: *mut StatctrLazyPool) -> c
     })
 }
 
-/// Implements `statctr_lazy_mode()` of `statctr/lazy.h`, which documents it.
+/// Returns the mechanism by which lazy objects of a pool are updated: `statctr_lazy_mode()` of
+/// `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_mode(pool: *mut StatctrLazyPool) -> c_int {
     mode_of(|| {
@@ -96,7 +100,7 @@ pub unsafe extern "C" fn statctr_lazy_mode(pool: *mut StatctrLazyPool) -> c_int 
     })
 }
 
-/// Implements `statctr_lazy_init()` of `statctr/lazy.h`, which documents it.
+/// Initialises a C lazy object, all zero: `statctr_lazy_init()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_init(object: *mut StatctrLazy, pool: *mut StatctrLazyPool) -> c_int {
     guard(|| {
@@ -117,7 +121,8 @@ pub unsafe extern "C" fn statctr_lazy_init(object: *mut StatctrLazy, pool: *mut 
     })
 }
 
-/// Implements `statctr_lazy_init` for code with inline updates; see the header.
+/// Initialises a C lazy object, as `statctr_lazy_init()`, after a check of the ABI number that its caller was
+/// compiled with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_init_abi(
     object: *mut StatctrLazy,
@@ -137,7 +142,7 @@ pub unsafe extern "C" fn statctr_lazy_init_abi(
     }
 }
 
-/// Implements `statctr_lazy_cleanup()` of `statctr/lazy.h`, which documents it.
+/// Frees the memory of a C lazy object: `statctr_lazy_cleanup()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_cleanup(object: *mut StatctrLazy) -> c_int {
     guard(|| {
@@ -149,7 +154,7 @@ pub unsafe extern "C" fn statctr_lazy_cleanup(object: *mut StatctrLazy) -> c_int
     })
 }
 
-/// Implements `statctr_lazy_update()` of `statctr/lazy.h`, which documents it.
+/// Joins one value to each of the four items of a C lazy object: `statctr_lazy_update()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_update(
     object: *const StatctrLazy,
@@ -165,7 +170,8 @@ pub unsafe extern "C" fn statctr_lazy_update(
     if unsafe { object.update([first, second, third, fourth]) } { 0 } else { -libc::EINVAL }
 }
 
-/// Implements `statctr_lazy_slow_update()` of `statctr/lazy.h`, which documents it.
+/// Joins one value to each item of a C lazy object after the header's inline critical section was aborted or
+/// could not run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_slow_update(
     object: *const StatctrLazy,
@@ -178,7 +184,8 @@ pub unsafe extern "C" fn statctr_lazy_slow_update(
     unsafe { statctr_lazy_update(object, first, second, third, fourth) }
 }
 
-/// Implements `statctr_lazy_read()` of `statctr/lazy.h`, which documents it.
+/// Stores the four values of a C lazy object, joined over its instances: `statctr_lazy_read()` of
+/// `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *mut u64) -> c_int {
     guard(|| {
@@ -195,7 +202,8 @@ pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *
     })
 }
 
-/// Implements `statctr_lazy_instances()` of `statctr/lazy.h`, which documents it.
+/// Returns the number of instances (per CPU, node or concurrency id) of a C lazy object:
+/// `statctr_lazy_instances()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_instances(object: *const StatctrLazy) -> c_int {
     let mut count = -libc::EINVAL;

@@ -29,5 +29,6 @@ pub use process::*;
 pub use schema::{StatctrGroupDesc, StatctrItemDesc};
 pub use statics::*;
 
-/// The number of the layout that the header's inline code relies on: its `STATCTR_ABI`.
+/// Number of the memory layout that the header's inline updates rely on (`STATCTR_ABI`); code compiled with
+/// another is refused.
 pub const ABI: u32 = 1;

@@ -31,7 +31,8 @@ fn pool() -> Result<&'static Pool, c_int> {
     crate::allocator::current_pool()
 }
 
-/// Runs `body`, which returns a mode, and converts the result for C: the mode's number, or a negative errno.
+/// Runs `body` and returns its result as C has it: the number of an update mode (`enum statctr_mode_value`),
+/// or a negative errno.
 pub(crate) fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
     let mut found = 0;
     match guard(|| body().and_then(number).map(|number| found = number)) {
@@ -40,13 +41,14 @@ pub(crate) fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
     }
 }
 
-/// Implements `statctr_mode()` of `statctr/allocator.h`, which documents it.
+/// Returns the mechanism by which this process updates C counters: `statctr_mode()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_mode() -> c_int {
     mode_of(|| if PLAIN_WORDS.load(Ordering::Relaxed) { Ok(Mode::Uniprocessor) } else { Ok(pool()?.mode()) })
 }
 
-/// Implements `statctr_thread_mode()` of `statctr.h`, which documents it.
+/// Returns the mechanism by which the calling thread updates C counters: `statctr_thread_mode()` of
+/// `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_thread_mode() -> c_int {
     mode_of(|| match pool()?.mode() {
@@ -56,7 +58,8 @@ pub extern "C" fn statctr_thread_mode() -> c_int {
     })
 }
 
-/// Implements `statctr_fallback_reason()` of `statctr.h`, which documents it.
+/// Returns why this process counts atomically instead of by rseq, as a C string; NULL where it does not:
+/// `statctr_fallback_reason()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_fallback_reason() -> *const c_char {
     let text: &CStr = match statctr::fallback_reason() {
@@ -72,7 +75,8 @@ pub extern "C" fn statctr_fallback_reason() -> *const c_char {
     text.as_ptr()
 }
 
-/// Implements `statctr_registration()` of `statctr.h`, which documents it.
+/// Returns who registers this process's threads for rseq: libc, this library, or nobody:
+/// `statctr_registration()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_registration() -> c_int {
     match statctr::registration() {
@@ -83,20 +87,21 @@ pub extern "C" fn statctr_registration() -> c_int {
     }
 }
 
-/// Implements `statctr_version()` of `statctr.h`, which documents it.
+/// Returns the library's version as a C string: `statctr_version()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
 }
 
-/// Implements `statctr_abi()` of `statctr.h`, which documents it.
+/// Returns the number of the library's ABI for inline updates: `statctr_abi()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_abi() -> c_uint {
     crate::ABI
 }
 
-/// Implements `statctr_strerror()` of `statctr.h`, which documents it.
+/// Returns the text for a negative errno that a function of the library returned: `statctr_strerror()` of
+/// `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_strerror(error: c_int) -> *const c_char {
     let text: &CStr = match error.checked_neg().unwrap_or(0) {
@@ -127,7 +132,8 @@ unsafe fn cpus(list: *const c_char) -> Result<CpuSet, c_int> {
     list.parse().map_err(|error: statctr::Error| errno(&error))
 }
 
-/// Implements `statctr_prefault()` of `statctr/allocator.h`, which documents it.
+/// Touches the memory of some CPUs' counters, so that later updates take no page fault: `statctr_prefault()`
+/// of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_prefault(cpus_to_touch: *const c_char) -> c_int {
     guard(|| {
@@ -137,7 +143,7 @@ pub unsafe extern "C" fn statctr_prefault(cpus_to_touch: *const c_char) -> c_int
     })
 }
 
-/// Costs of counters: `statctr_cost_t`.
+/// Bytes that one counter takes for each CPU, and the sizes of units: `statctr_cost_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrCost {
@@ -153,7 +159,7 @@ pub struct StatctrCost {
     pub vector_bytes: u64,
 }
 
-/// Memory that counters occupy: `statctr_memory_t`.
+/// Bytes of address space and of memory that all C counters of the process occupy now: `statctr_memory_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrMemory {
@@ -169,7 +175,7 @@ pub struct StatctrMemory {
 
 const _: () = assert!(size_of::<StatctrCost>() == 40 && size_of::<StatctrMemory>() == 32);
 
-/// Implements `statctr_get_cost()` of `statctr/allocator.h`, which documents it.
+/// Stores the bytes that one C counter takes for each CPU: `statctr_get_cost()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     guard(|| {
@@ -190,7 +196,7 @@ pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     })
 }
 
-/// Implements `statctr_get_memory()` of `statctr/allocator.h`, which documents it.
+/// Stores the address space and memory that C counters occupy: `statctr_get_memory()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int {
     guard(|| {
@@ -210,7 +216,8 @@ pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int
     })
 }
 
-/// Implements `statctr_prepare_unload()` of `statctr.h`, which documents it.
+/// Makes the calling thread's rseq area forget code that `dlclose()` is about to unmap:
+/// `statctr_prepare_unload()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_prepare_unload() -> c_int {
     guard(|| {
@@ -219,7 +226,8 @@ pub extern "C" fn statctr_prepare_unload() -> c_int {
     })
 }
 
-/// Checks that counters may be plain words; see the header.
+/// Returns 0 if this machine has one possible CPU, so that counters of code built with `STATCTR_UP` may be
+/// plain words; else `-ENOTSUP`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_up_check() -> c_int {
     guard(|| {

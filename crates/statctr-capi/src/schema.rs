@@ -14,7 +14,8 @@ use statctr::{ItemSpec, Schema, Unit};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// C's description of an item or an event: `statctr_item_desc_t`.
+/// Name, unit, help text and place of an item, or the width of an event, as C describes them:
+/// `statctr_item_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrItemDesc {
@@ -30,7 +31,7 @@ pub struct StatctrItemDesc {
     pub width: u32,
 }
 
-/// C's description of a kind of group: `statctr_group_desc_t`.
+/// List of the items and events of a kind of group, as C describes it: `statctr_group_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrGroupDesc {
@@ -48,7 +49,8 @@ const _: () = assert!(size_of::<StatctrGroupDesc>() == size_of::<usize>() + 8);
 /// More than any schema has, to refuse nonsense before it is read.
 const MAX_SLOTS: u32 = 1 << 16;
 
-/// Name, unit and help text of a slot; empty in one that an event skipped.
+/// Name, unit and help text of one item of a C group, as C strings; empty for a slot that an event leaves
+/// unused.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ItemTexts {
     pub(crate) name: CString,
@@ -73,12 +75,12 @@ fn known(newest: *const InternedSchema) -> impl Iterator<Item = &'static Interne
     std::iter::successors(follow(newest), move |kind| follow(kind.next))
 }
 
-/// Returns the interned schema that contains a schema of this module.
+/// Returns the interned schema, with its C strings, that a group's schema is a part of.
 pub(crate) fn interned_schema_of(schema: &Schema) -> Option<&'static InternedSchema> {
     known(KINDS.load(Ordering::Acquire)).find(|kind| kind.schema.is_same(schema))
 }
 
-/// Returns the interned schema of a C description, which is added on first use.
+/// Returns the schema that the process keeps for a C description of a group, made on first use.
 ///
 /// # Safety
 /// `desc` is NULL or leads to a description whose pointers lead to what their types say.

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Outcome of a scenario.
+/// Result of a scenario in the emulated machine: passed, skipped for a reason, or failed.
 pub(crate) enum ScenarioResult {
     /// All promises were kept.
     Passed,
@@ -22,7 +22,7 @@ impl<E: Display> From<Result<(), E>> for ScenarioResult {
     }
 }
 
-/// Writes one line of the report. A console that is gone is no reason to fail.
+/// Writes one line of the test report to the emulated machine's console; a console that is gone is no error.
 pub(crate) fn line(scenario: &str, text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "vm: {scenario}: {text}");
 }

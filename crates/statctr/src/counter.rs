@@ -73,7 +73,7 @@ use std::fmt;
 pub struct Counter(Word);
 
 impl Counter {
-    /// Creates a counter with the value `initial`, in the global pool.
+    /// Creates a counter with the value `initial`, in the process's global pool of counter memory.
     ///
     /// Takes the pool's lock, and now and then maps memory: not for signal handlers. A nonzero
     /// initial value costs one extra word.
@@ -85,7 +85,7 @@ impl Counter {
         Counter::new_in(Pool::global()?, initial)
     }
 
-    /// Creates a counter with the value `initial`, in `pool`.
+    /// Creates a counter with the value `initial`, in the counter memory of `pool`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for address space.
@@ -93,7 +93,8 @@ impl Counter {
         Word::take(pool.arena(), initial).map(Counter)
     }
 
-    /// Returns the address of a CPU's word, which readers include from now on; for the C API.
+    /// Returns the address of the 64-bit word in which one CPU counts; readers include that CPU from now on.
+    /// For the C API.
     pub(crate) fn cpu_word(&self, cpu: usize) -> Option<std::ptr::NonNull<u64>> {
         self.0.arena().while_locked(|| self.0.handle().cpu_word_locked(cpu))
     }
@@ -106,32 +107,33 @@ impl Counter {
         Counter(word)
     }
 
-    /// Adds 1. About half a nanosecond; never waits; async-signal-safe.
+    /// Adds 1 to the counter, in the calling thread's CPU's word. About half a nanosecond; never waits;
+    /// async-signal-safe.
     #[inline(always)]
     pub fn inc(&self) {
         self.0.handle().inc();
     }
 
-    /// Subtracts 1. Cost as [`inc`](Self::inc).
+    /// Subtracts 1 from the counter. Cost as [`inc`](Self::inc).
     #[inline(always)]
     pub fn dec(&self) {
         self.0.handle().dec();
     }
 
-    /// Adds `value`. Cost as [`inc`](Self::inc); again and again on the same counter, as the
+    /// Adds `value` to the counter. Cost as [`inc`](Self::inc); again and again on the same counter, as the
     /// forwarding of a store to a load (4 to 6 cycles).
     #[inline(always)]
     pub fn add(&self, value: u64) {
         self.0.handle().add(value);
     }
 
-    /// Subtracts `value`. Cost as [`add`](Self::add).
+    /// Subtracts `value` from the counter. Cost as [`add`](Self::add).
     #[inline(always)]
     pub fn sub(&self, value: u64) {
         self.0.handle().add(value.wrapping_neg());
     }
 
-    /// Returns the value: the sum over the CPUs that ever counted, and the baseline.
+    /// Returns the counter's value: the sum over the CPUs that ever counted, and the baseline.
     ///
     /// Cost: a cache line per such CPU. Takes no lock and disturbs no writer. Async-signal-safe.
     #[must_use]
@@ -140,7 +142,7 @@ impl Counter {
         self.0.handle().read()
     }
 
-    /// Sets the value by changing the baseline that reads add; no CPU's word is written.
+    /// Sets the counter's value by changing the baseline that reads add; no CPU's word is written.
     ///
     /// An update that runs at the same time is wholly before or wholly after; no later read by a
     /// thread that has seen the new value is below `value` plus what was added since. Not
@@ -191,7 +193,8 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// Array of counters that have no handle each: eight bytes per counter and CPU, and nothing else.
+/// Array of counters that lie side by side and have no handle each: eight bytes per counter and CPU, and
+/// nothing else.
 ///
 /// ```
 /// use statctr::CounterArray;
@@ -211,7 +214,7 @@ pub struct CounterArray {
     len: usize,
 }
 
-/// One counter of a [`CounterArray`].
+/// Borrowed access to one counter of a [`CounterArray`].
 #[derive(Debug, Clone, Copy)]
 pub struct CounterRef<'a> {
     piece: &'a Lines,
@@ -219,7 +222,7 @@ pub struct CounterRef<'a> {
 }
 
 impl CounterArray {
-    /// Creates `len` counters with the value `initial`, in the global pool.
+    /// Creates an array of `len` counters with the value `initial`, in the process's global pool.
     ///
     /// # Errors
     /// Fails as [`Counter::new`] does.
@@ -227,7 +230,7 @@ impl CounterArray {
         CounterArray::new_in(Pool::global()?, len, initial)
     }
 
-    /// Creates `len` counters with the value `initial`, in `pool`.
+    /// Creates an array of `len` counters with the value `initial`, in the counter memory of `pool`.
     ///
     /// # Errors
     /// Fails as [`Counter::new_in`] does.
@@ -244,19 +247,19 @@ impl CounterArray {
         Ok(CounterArray { pieces, piece_len, len })
     }
 
-    /// Returns the number of counters.
+    /// Returns the number of counters in the array.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the array has no counters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns the counter at `index`.
+    /// Returns access to the counter at `index` of the array; `None` behind its end.
     #[must_use]
     #[inline]
     pub fn get(&self, index: usize) -> Option<CounterRef<'_>> {
@@ -267,12 +270,12 @@ impl CounterArray {
         Some(CounterRef { piece, index: index % self.piece_len })
     }
 
-    /// Returns the counters, in order.
+    /// Returns access to each counter of the array, in order.
     pub fn iter(&self) -> impl Iterator<Item = CounterRef<'_>> {
         (0..self.len).filter_map(|index| self.get(index))
     }
 
-    /// Reads all values into `values`, CPU by CPU, whole lines at a time.
+    /// Reads the values of all counters of the array into `values`, CPU by CPU, whole cache lines at a time.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -292,48 +295,49 @@ impl CounterArray {
 }
 
 impl CounterRef<'_> {
-    /// Adds 1; see [`Counter::inc`].
+    /// Adds 1 to the counter; see [`Counter::inc`].
     #[inline(always)]
     pub fn inc(self) {
         self.piece.inc(self.index);
     }
 
-    /// Subtracts 1; see [`Counter::dec`].
+    /// Subtracts 1 from the counter; see [`Counter::dec`].
     #[inline(always)]
     pub fn dec(self) {
         self.piece.dec(self.index);
     }
 
-    /// Adds `value`; see [`Counter::add`].
+    /// Adds `value` to the counter; see [`Counter::add`].
     #[inline(always)]
     pub fn add(self, value: u64) {
         self.piece.add(self.index, value);
     }
 
-    /// Subtracts `value`; see [`Counter::sub`].
+    /// Subtracts `value` from the counter; see [`Counter::sub`].
     #[inline(always)]
     pub fn sub(self, value: u64) {
         self.add(value.wrapping_neg());
     }
 
-    /// Returns the value; see [`Counter::read`].
+    /// Returns the counter's value, the sum over the CPUs; see [`Counter::read`].
     #[must_use]
     pub fn read(self) -> u64 {
         self.piece.read(self.index).unwrap_or(0)
     }
 
-    /// Sets the value; see [`Counter::set`].
+    /// Sets the counter's value; see [`Counter::set`].
     pub fn set(self, value: u64) {
         self.piece.arena().while_locked(|| self.piece.set_locked(self.index, value));
     }
 
-    /// Returns one CPU's part; see [`Counter::read_cpu`].
+    /// Returns the part of the counter's value that was counted on one CPU; see [`Counter::read_cpu`].
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId) -> u64 {
         self.piece.read_cpu(cpu.index(), self.index).unwrap_or(0)
     }
 
-    /// Adds on a synthetic CPU; see [`Counter::add_on_synthetic`].
+    /// Adds `value` on a CPU that this kernel cannot have, for measurements; see
+    /// [`Counter::add_on_synthetic`].
     ///
     /// # Errors
     /// Fails as [`Counter::add_on_synthetic`] does.

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Result of an operation that can fail.
+/// Result of an operation of the counters' library, with its [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Error of this library.
+/// Error of the counters' library: no memory, a topology that cannot be read, a bad setting or name.
 ///
 /// Only setup can fail: an update never does, and neither does a read of one counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error as a positive `errno`; the C API returns it negated.
+    /// Returns the library's error as a positive `errno`; the C API returns it negated.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {

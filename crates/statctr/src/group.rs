@@ -8,7 +8,7 @@ use crate::memory::{LatchLayout, Lines};
 use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
 
-/// A set of items that are updated together and folded together.
+/// A fixed set of counters, its items, that are updated together and folded together.
 ///
 /// A group lies on whole cache lines of its own, so one fold reads each line of each CPU once. The
 /// items of an *event* lie in one line and are added to by one commit: a reader that sees one of
@@ -22,7 +22,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Creates a group of this kind, all zero, in the global pool.
+    /// Creates a group of counters with this schema, all zero, in the process's global pool.
     ///
     /// # Errors
     /// Fails as [`Counter::new`](crate::Counter::new) does, and with [`Error::TooMany`] where it does not
@@ -31,7 +31,7 @@ impl Group {
         Group::new_in(Pool::global()?, schema)
     }
 
-    /// Creates a group of this kind, all zero, in `pool`.
+    /// Creates a group of counters with this schema, all zero, in the counter memory of `pool`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for address space, and [`Error::TooMany`].
@@ -40,7 +40,7 @@ impl Group {
         Ok(Group { lines, schema: schema.clone() })
     }
 
-    /// Returns the group's schema.
+    /// Returns the schema that the group was created with: its items and events.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -58,13 +58,13 @@ impl Group {
         Group { lines, schema }
     }
 
-    /// Adds 1 to one item. Cost as [`Counter::inc`](crate::Counter::inc).
+    /// Adds 1 to one item of the group. Cost as [`Counter::inc`](crate::Counter::inc).
     #[inline(always)]
     pub fn inc(&self, item: Item) {
         self.lines.inc(item.slot());
     }
 
-    /// Adds `value` to one item. Cost as [`Counter::add`](crate::Counter::add).
+    /// Adds `value` to one item of the group. Cost as [`Counter::add`](crate::Counter::add).
     #[inline(always)]
     pub fn add(&self, item: Item, value: u64) {
         self.lines.add(item.slot(), value);
@@ -86,7 +86,7 @@ impl Group {
         self.lines.commit(event.slot(), &deltas);
     }
 
-    /// Returns the values of all items, CPU by CPU, each line read once.
+    /// Returns the values of all items of the group, each the sum over the CPUs; each line is read once.
     #[must_use]
     pub fn read(&self) -> Vec<u64> {
         let mut values = vec![0; self.schema.len()];
@@ -94,7 +94,8 @@ impl Group {
         values
     }
 
-    /// Reads all items into `values`, in the order of declaration; see [`read`](Self::read).
+    /// Reads the values of all items of the group into `values`, in the order of declaration; see
+    /// [`read`](Self::read).
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -129,24 +130,25 @@ impl Group {
         Ok(())
     }
 
-    /// Returns the value of one item: a cache line per CPU that counts.
+    /// Returns the value of one item of the group. Cost: a cache line per CPU that counts.
     #[must_use]
     pub fn read_item(&self, item: Item) -> u64 {
         self.lines.read(item.slot()).unwrap_or(0)
     }
 
-    /// Returns one CPU's part of one item; see [`Counter::read_cpu`](crate::Counter::read_cpu).
+    /// Returns the part of an item's value that was counted on one CPU; see
+    /// [`Counter::read_cpu`](crate::Counter::read_cpu).
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId, item: Item) -> u64 {
         self.lines.read_cpu(cpu.index(), item.slot()).unwrap_or(0)
     }
 
-    /// Sets the value of one item; see [`Counter::set`](crate::Counter::set).
+    /// Sets the value of one item of the group; see [`Counter::set`](crate::Counter::set).
     pub fn set(&self, item: Item, value: u64) {
         self.lines.arena().while_locked(|| self.lines.set_locked(item.slot(), value));
     }
 
-    /// Adds on a synthetic CPU; see
+    /// Adds `value` to an item on a CPU that this kernel cannot have, for measurements; see
     /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
@@ -198,7 +200,7 @@ pub struct GroupArray {
     schema: Schema,
 }
 
-/// One group of a [`GroupArray`].
+/// Borrowed access to one group of counters of a [`GroupArray`].
 #[derive(Debug, Clone, Copy)]
 pub struct GroupRef<'a> {
     lines: &'a Lines,
@@ -207,7 +209,7 @@ pub struct GroupRef<'a> {
 }
 
 impl GroupArray {
-    /// Creates `len` groups of this kind, all zero, in the global pool.
+    /// Creates an array of `len` groups of counters with this schema, all zero, in the process's global pool.
     ///
     /// # Errors
     /// Fails as [`Group::new`] does.
@@ -215,7 +217,8 @@ impl GroupArray {
         GroupArray::new_in(Pool::global()?, len, schema)
     }
 
-    /// Creates `len` groups of this kind, all zero, in `pool`.
+    /// Creates an array of `len` groups of counters with this schema, all zero, in the counter memory of
+    /// `pool`.
     ///
     /// # Errors
     /// Fails as [`Group::new_in`] does.
@@ -233,25 +236,25 @@ impl GroupArray {
         Ok(GroupArray { pieces, piece_len, len, schema: schema.clone() })
     }
 
-    /// Returns the number of groups.
+    /// Returns the number of groups in the array.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the array has no groups.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns the schema of each group.
+    /// Returns the schema that all groups of the array have.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// Returns the group at `index`.
+    /// Returns access to the group at `index` of the array; `None` behind its end.
     #[must_use]
     #[inline]
     pub fn get(&self, index: usize) -> Option<GroupRef<'_>> {
@@ -262,8 +265,8 @@ impl GroupArray {
         Some(GroupRef { lines, first: index % self.piece_len * self.schema.chunks() * 8 })
     }
 
-    /// Reads all values of all groups, group by group, in the order of declaration. One pass over the
-    /// memory of each CPU that counts, several CPUs at a time.
+    /// Reads the values of all items of all groups of the array into `values`, group by group, in the order
+    /// of declaration. One pass over the memory of each CPU that counts, several CPUs at a time.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -282,13 +285,13 @@ impl GroupArray {
 }
 
 impl GroupRef<'_> {
-    /// Adds 1 to one item; see [`Group::inc`].
+    /// Adds 1 to one item of the group; see [`Group::inc`].
     #[inline(always)]
     pub fn inc(self, item: Item) {
         self.lines.inc(self.first + item.slot());
     }
 
-    /// Adds `value` to one item; see [`Group::add`].
+    /// Adds `value` to one item of the group; see [`Group::add`].
     #[inline(always)]
     pub fn add(self, item: Item, value: u64) {
         self.lines.add(self.first + item.slot(), value);
@@ -300,24 +303,24 @@ impl GroupRef<'_> {
         self.lines.commit(self.first + event.slot(), &deltas);
     }
 
-    /// Returns the value of one item.
+    /// Returns the value of one item of the group, the sum over the CPUs.
     #[must_use]
     pub fn read_item(self, item: Item) -> u64 {
         self.lines.read(self.first + item.slot()).unwrap_or(0)
     }
 
-    /// Returns one CPU's part of one item.
+    /// Returns the part of an item's value that was counted on one CPU.
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
         self.lines.read_cpu(cpu.index(), self.first + item.slot()).unwrap_or(0)
     }
 
-    /// Sets the value of one item; see [`Counter::set`](crate::Counter::set).
+    /// Sets the value of one item of the group; see [`Counter::set`](crate::Counter::set).
     pub fn set(self, item: Item, value: u64) {
         self.lines.arena().while_locked(|| self.lines.set_locked(self.first + item.slot(), value));
     }
 
-    /// Adds on a synthetic CPU; see
+    /// Adds `value` to an item on a CPU that this kernel cannot have, for measurements; see
     /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
@@ -327,7 +330,7 @@ impl GroupRef<'_> {
     }
 }
 
-/// Reads the values of many groups of one kind, group by group, into `values`.
+/// Reads the values of all items of several groups of one schema, group by group, into `values`.
 ///
 /// Groups that were made one after the other lie side by side and are folded as one piece.
 ///

@@ -47,7 +47,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts to watch for these pools.
+    /// Starts the thread that watches CPUs go offline and online for these pools.
     ///
     /// # Errors
     /// [`Error::System`] where there can be no thread.

@@ -41,18 +41,18 @@ mod sealed {
 /// Granularity of a lazy object's instances: [`PerCpu`], [`PerNode`] or [`PerConcurrencyId`].
 pub trait Scope: sealed::Scope + Send + Sync + 'static {}
 
-/// One instance per CPU that writes. The items of an update are one commit.
+/// Scope of lazy objects with one instance per CPU that writes. The items of an update are one commit.
 #[derive(Debug, Clone, Copy)]
 pub struct PerCpu;
 
-/// One instance per NUMA node whose CPUs write: fewer instances to read and to keep, but its CPUs share them,
-/// so each item is updated atomically, and is exact on its own.
+/// Scope of lazy objects with one instance per NUMA node whose CPUs write: fewer instances to read and to
+/// keep, but its CPUs share them, so each item is updated atomically, and is exact on its own.
 #[derive(Debug, Clone, Copy)]
 pub struct PerNode;
 
-/// An instance per concurrency id (Linux 6.3 and later): a number below that of the process's
-/// threads, for few threads on many CPUs. The items of an update are one commit. Refused where the
-/// kernel has no such id.
+/// Scope of lazy objects with an instance per concurrency id (Linux 6.3 and later): a number below that of
+/// the process's threads, for few threads on many CPUs. The items of an update are one commit. Refused where
+/// the kernel has no such id.
 #[derive(Debug, Clone, Copy)]
 pub struct PerConcurrencyId;
 
@@ -69,7 +69,8 @@ impl Scope for PerCpu {}
 impl Scope for PerNode {}
 impl Scope for PerConcurrencyId {}
 
-/// Pool of objects of one kind. Cheap to clone; the memory lives as long as the last object.
+/// Pool of memory for lazy objects (groups of four counters) of one kind. Cheap to clone; the memory lives as
+/// long as the last object.
 pub struct LazyPool<S: Scope> {
     memory: Arc<LazyOwner>,
     /// Synthetic CPUs that somebody counts as.
@@ -95,7 +96,7 @@ impl<S: Scope> fmt::Debug for LazyPool<S> {
     }
 }
 
-/// Builds a [`LazyPool`].
+/// Builds a [`LazyPool`] with settings other than this machine's.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct LazyPoolBuilder<S: Scope> {
@@ -106,19 +107,19 @@ pub struct LazyPoolBuilder<S: Scope> {
 }
 
 impl<S: Scope> LazyPoolBuilder<S> {
-    /// Sets the machine to lay out for; by default the one we run on.
+    /// Sets the machine whose CPUs and nodes the pool is laid out for; by default the one we run on.
     pub fn topology(mut self, topology: Topology) -> Self {
         self.topology = Some(topology);
         self
     }
 
-    /// Forgoes vector stores wider than this, as on a machine that does not have them.
+    /// Forgoes vector stores wider than this in updates, as on a machine that does not have them.
     pub fn max_vector(mut self, width: VectorWidth) -> Self {
         self.max_vector = width;
         self
     }
 
-    /// Builds the pool.
+    /// Builds the pool of lazy objects.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -157,8 +158,8 @@ impl<S: Scope> LazyPoolBuilder<S> {
 }
 
 impl<S: Scope> LazyPool<S> {
-    /// Creates a pool of objects on this machine, with an operation for each item; see
-    /// [`builder`](Self::builder).
+    /// Creates a pool of lazy objects on this machine, with the operation by which updates join each of the
+    /// four items; see [`builder`](Self::builder).
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -166,12 +167,13 @@ impl<S: Scope> LazyPool<S> {
         Self::builder(items).build()
     }
 
-    /// Starts to build a pool of objects, with an operation for each item.
+    /// Starts to build a pool of lazy objects, with the operation by which updates join each of the four
+    /// items.
     pub fn builder(items: [Combine; ITEMS]) -> LazyPoolBuilder<S> {
         LazyPoolBuilder { items, topology: None, max_vector: VectorWidth::Bytes64, scope: PhantomData }
     }
 
-    /// Creates an object, all zero.
+    /// Creates a lazy object of the pool, all zero.
     ///
     /// Cost: some tens of nanoseconds and a cache line (two on aarch64), from a cache of the CPU.
     /// Now and then maps memory: not for signal handlers.
@@ -194,14 +196,14 @@ impl<S: Scope> LazyPool<S> {
         }
     }
 
-    /// Returns the number of updates that used the object's own words, because there was no memory for an
-    /// instance at once, or another thread was just taking some.
+    /// Returns the number of updates that were added atomically to an object's own shared words, because
+    /// there was no memory for an instance at once, or another thread was just taking some.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
         self.memory.shortfalls().0
     }
 
-    /// Maps memory ahead of need: one more instance for each existing object.
+    /// Maps memory ahead of need: enough for one more instance of each existing object of the pool.
     ///
     /// Nobody has to call this. Creating objects does so, too, and an update that finds less than the
     /// watermark ready maps some itself, which takes some microseconds now and then (once for 16 000
@@ -231,7 +233,8 @@ impl<S: Scope> LazyPool<S> {
     }
 }
 
-/// The statistics of one object: four items, whose instances are created as writers come.
+/// The statistics of one object, such as a flow: four items, whose per-CPU instances are created as writers
+/// come.
 ///
 /// Sixteen bytes here and a cache line in its [`LazyPool`]; another line for each CPU (node) that
 /// writes, where it is not the only one. Two lines each on aarch64.
@@ -248,7 +251,7 @@ impl<S: Scope> LazyGroup<S> {
         self.object
     }
 
-    /// Joins one value to each item; 0 leaves an item as it is.
+    /// Joins one value to each of the four items, by the operations of the pool; 0 leaves an item as it is.
     ///
     /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds; the
     /// first of an index takes an instance, and now and then maps memory
@@ -258,29 +261,30 @@ impl<S: Scope> LazyGroup<S> {
         self.object.update(values);
     }
 
-    /// Returns the values. Items 0 and 1, and items 2 and 3, of one update are seen together where the
-    /// update was one commit. Cost: a cache line for the object and one for each further instance.
+    /// Returns the values of the four items, joined over the object's instances. Items 0 and 1, and items 2
+    /// and 3, of one update are seen together where the update was one commit. Cost: a cache line for the
+    /// object and one for each further instance.
     #[must_use]
     pub fn read(&self) -> [u64; ITEMS] {
         self.object.read()
     }
 
-    /// Returns the number of instances that are written: 1 while one CPU (node) writes.
+    /// Returns the number of the object's instances that are written: 1 while one CPU (node) writes.
     #[must_use]
     pub fn instances(&self) -> usize {
         self.object.instances()
     }
 
-    /// Returns the part of the values that is in the atomic words; for tests of how often these are used.
+    /// Returns the part of the four values that is in the object's shared atomic words; for tests of how
+    /// often these are used.
     #[doc(hidden)]
     #[must_use]
     pub fn shared_part(&self) -> [u64; ITEMS] {
         self.object.shared_part()
     }
 
-    /// Returns the addresses of the instances, each with the CPU, node (by its place among the
-    /// nodes) or concurrency id that it is for; `None` before anyone wrote. For tests of where
-    /// memory lies.
+    /// Returns the addresses of the object's instances, each with the CPU, node (by its place among the
+    /// nodes) or concurrency id that it is for; `None` before anyone wrote. For tests of where memory lies.
     #[doc(hidden)]
     #[must_use]
     pub fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
@@ -296,7 +300,8 @@ pub struct SyntheticCpu {
 }
 
 impl LazyPool<PerCpu> {
-    /// Returns the right to count as `cpu`, until it is dropped. Takes the pool's lock.
+    /// Returns the right to update objects of the pool as the synthetic CPU `cpu`, until it is dropped. Takes
+    /// the pool's lock.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real, and where somebody is this CPU.
@@ -309,7 +314,7 @@ impl LazyPool<PerCpu> {
 }
 
 impl SyntheticCpu {
-    /// Joins one value to each item of an object as this CPU.
+    /// Joins one value to each item of a lazy object, as the synthetic CPU.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for an object of another pool.

@@ -17,8 +17,8 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Makes the first pool test the kernel, for tests of that test, also where that is not done by
-/// itself. Not `armed`: by a section that the kernel is not told of, as if it aborted none.
+/// Makes the first pool test whether the kernel aborts critical sections, where that is not done by itself;
+/// for tests. With `armed` false the kernel is not told of the tested section, as if it aborted none.
 pub fn request_kernel_test(armed: bool) {
     crate::rseq::request_test(armed);
 }
@@ -31,7 +31,7 @@ pub fn rseq_area() -> Option<isize> {
     crate::rseq::offset()
 }
 
-/// The two words of a `statctr_t`.
+/// The two words of a C `statctr_t`: home word and tagged table of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawCounter {
@@ -42,7 +42,7 @@ pub struct RawCounter {
 }
 
 impl RawCounter {
-    /// Value of a counter before it is initialised and after it was cleaned up.
+    /// The words of a C counter before it is initialised and after it was cleaned up: zeros.
     pub const ZERO: RawCounter = RawCounter { base: 0, table: 0 };
 
     fn of(handle: Handle) -> RawCounter {
@@ -58,13 +58,13 @@ impl RawCounter {
         Some(Handle { base: pointer(self.base)?, table: pointer(self.table)? })
     }
 
-    /// Converts a counter into its raw words, owned by C.
+    /// Converts a counter into the two words by which C owns it.
     #[must_use]
     pub fn from_counter(counter: Counter) -> RawCounter {
         RawCounter::of(counter.into_word().into_handle())
     }
 
-    /// Takes ownership of a counter back from C; `None` for zeros.
+    /// Takes ownership of a counter back from C by its two words; `None` for zeros.
     ///
     /// # Safety
     /// Zeros, or what [`from_counter`](Self::from_counter) made and nobody took back.
@@ -74,7 +74,7 @@ impl RawCounter {
         self.handle().map(|handle| Counter::from_word(unsafe { Word::from_handle(handle) }))
     }
 
-    /// Runs a closure on the counter without taking ownership; `None` for zeros.
+    /// Runs a closure on the counter that C owns, without taking ownership; `None` for zeros.
     ///
     /// # Safety
     /// Zeros, or a counter that nobody takes back meanwhile.
@@ -85,7 +85,7 @@ impl RawCounter {
         Some(work(&counter))
     }
 
-    /// Returns the address of a CPU's word; `None` for zeros, and where the CPU has none.
+    /// Returns the address of a CPU's word of a C counter; `None` for zeros, and where the CPU has none.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -95,7 +95,8 @@ impl RawCounter {
         unsafe { self.with(|counter| counter.cpu_word(cpu)) }.flatten()
     }
 
-    /// Adds after the header's inline section failed to commit. Returns `false` for zeros.
+    /// Adds `value` to a C counter after the header's inline section failed to commit. Returns `false` for
+    /// zeros.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -106,7 +107,7 @@ impl RawCounter {
     }
 }
 
-/// Group owned by C: its handle, its length in chunks, and its schema.
+/// Group of counters that C owns: its handle, its length in cache lines, and its schema.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawGroup {
@@ -121,7 +122,7 @@ pub struct RawGroup {
 }
 
 impl RawGroup {
-    /// Converts a group into its raw words, owned by C.
+    /// Converts a group of counters into the words by which C owns it.
     #[must_use]
     pub fn from_group(group: Group) -> RawGroup {
         let (lines, schema) = group.into_parts();
@@ -144,7 +145,7 @@ impl RawGroup {
         Some(unsafe { Lines::from_parts(handle, chunks, layout) })
     }
 
-    /// Takes ownership of a group back from C; `None` for zeros.
+    /// Takes ownership of a group of counters back from C by its words; `None` for zeros.
     ///
     /// # Safety
     /// Zeros, or what [`from_group`](Self::from_group) made and nobody took back.
@@ -157,7 +158,7 @@ impl RawGroup {
         unsafe { Some(Group::from_parts(self.lines()?, *Box::from_raw(self.schema))) }
     }
 
-    /// Runs a closure on the group without taking ownership; `None` for zeros.
+    /// Runs a closure on the group of counters that C owns, without taking ownership; `None` for zeros.
     ///
     /// # Safety
     /// Zeros, or a group that nobody takes back meanwhile.
@@ -176,8 +177,8 @@ impl RawGroup {
         Some(result)
     }
 
-    /// Adds to the item in `slot` after the header's inline section failed to commit. Returns `false` for
-    /// zeros and for slots that do not exist.
+    /// Adds `value` to the item in `slot` of a C group after the header's inline section failed to commit.
+    /// Returns `false` for zeros and for slots that do not exist.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -191,8 +192,9 @@ impl RawGroup {
         there
     }
 
-    /// Applies an event from `slot` on after the header's inline section failed to commit. Returns `false`
-    /// for zeros, and if the event does not lie in one line of the group, aligned.
+    /// Adds `deltas` to the items from `slot` on of a C group, by one commit, after the header's inline
+    /// section failed to. Returns `false` for zeros, and if the event does not lie in one line of the group,
+    /// aligned.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -209,7 +211,7 @@ impl RawGroup {
     }
 }
 
-/// Lazy object owned by C.
+/// Lazy object that C owns: the addresses of its cell and of its pool's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawLazy {
@@ -220,10 +222,10 @@ pub struct RawLazy {
 }
 
 impl RawLazy {
-    /// Value of an object before it is initialised and after it was cleaned up.
+    /// The words of a C lazy object before it is initialised and after it was cleaned up: zeros.
     pub const ZERO: RawLazy = RawLazy { cell: 0, memory: 0 };
 
-    /// Converts a lazy object into its raw words, owned by C.
+    /// Converts a lazy object into the two words by which C owns it.
     #[must_use]
     pub fn from_group<S: Scope>(group: LazyGroup<S>) -> RawLazy {
         let (cell, memory) = group.into_object().into_parts();
@@ -237,7 +239,7 @@ impl RawLazy {
         Some(unsafe { Object::from_parts(cell, memory) })
     }
 
-    /// Drops the object; `false` for zeros.
+    /// Frees the lazy object that C owns; `false` for zeros.
     ///
     /// # Safety
     /// Zeros, or what [`from_group`](Self::from_group) made and nobody dropped or uses.
@@ -247,7 +249,8 @@ impl RawLazy {
         unsafe { self.object() }.map(drop).is_some()
     }
 
-    /// Joins values to the items; returns `false` for zeros. Async-signal-safe.
+    /// Joins one value to each item of the lazy object that C owns; returns `false` for zeros.
+    /// Async-signal-safe.
     ///
     /// # Safety
     /// Zeros, or an object that nobody drops meanwhile.
@@ -258,7 +261,7 @@ impl RawLazy {
         object.map(|object| object.update(values)).is_some()
     }
 
-    /// Returns the values and the number of instances; `None` for zeros.
+    /// Returns the values of the lazy object that C owns, and its number of instances; `None` for zeros.
     ///
     /// # Safety
     /// The contract is that of [`update`](Self::update).

@@ -32,7 +32,7 @@ mod sealed {
     impl Sealed for super::BorrowedCounter {}
 }
 
-/// Position of a value within its source: single, by index, or by item.
+/// Position of an exported value within its counter, array or group: single, by index, or by item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SampleItem<'a> {
@@ -103,7 +103,7 @@ impl Source for Group {
     }
 }
 
-/// One value of a source, as passed to the visitor of [`Registry::visit`].
+/// One value of a registered counter, array or group, as passed to the visitor of [`Registry::visit`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Sample<'a> {
@@ -198,7 +198,7 @@ impl Entries {
     }
 }
 
-/// Registry of named sources of values.
+/// Registry of counters, arrays and groups under names, for exporters of metrics.
 ///
 /// ```
 /// use statctr::{Counter, Description, Registry};
@@ -234,7 +234,7 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Creates an empty registry.
+    /// Creates a registry without counters.
     #[must_use]
     pub fn new() -> Registry {
         Registry::having(false)
@@ -244,7 +244,7 @@ impl Registry {
         Registry { entries: Lock::new(Rank::Registry, Entries::default()), with_statics }
     }
 
-    /// Returns the registry of the program.
+    /// Returns the program's registry of counters.
     #[must_use]
     pub fn global() -> &'static Registry {
         static GLOBAL: OnceBox<Registry> = OnceBox::new();
@@ -270,7 +270,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the number of living sources, and in the program's registry of listed statics.
+    /// Returns the number of registered counters, arrays and groups that still live.
     #[must_use]
     pub fn len(&self) -> usize {
         let registered = self.entries.lock().list.values().filter(|entry| entry.lives()).count();
@@ -284,7 +284,7 @@ impl Registry {
         work()
     }
 
-    /// Returns `true` if nothing is registered.
+    /// Returns `true` if no counter is registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -315,8 +315,8 @@ impl Registry {
         statics.into_iter().map(|(_, description, value)| (description, value)).collect()
     }
 
-    /// Reads all registered sources, in the order of registration; in the program's registry the listed
-    /// statics come next, by name and labels.
+    /// Calls `visitor` with each value of all registered counters, arrays and groups, in the order of
+    /// registration.
     ///
     /// No lock is held while `sink` runs: it may register, make and drop counters.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {

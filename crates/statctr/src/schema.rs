@@ -6,30 +6,30 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Unit of an item.
+/// Unit of measurement of a group's item, such as bytes, for exporters of metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unit(Cow<'static, str>);
 
 impl Unit {
-    /// No unit: plain events.
+    /// No unit of measurement: the item counts plain events.
     pub const NONE: Unit = Unit(Cow::Borrowed(""));
-    /// Bytes.
+    /// The unit of measurement "bytes".
     pub const BYTES: Unit = Unit(Cow::Borrowed("bytes"));
-    /// Packets.
+    /// The unit of measurement "packets".
     pub const PACKETS: Unit = Unit(Cow::Borrowed("packets"));
-    /// Operations.
+    /// The unit of measurement "operations".
     pub const OPERATIONS: Unit = Unit(Cow::Borrowed("operations"));
-    /// Nanoseconds.
+    /// The unit of measurement "nanoseconds".
     pub const NANOSECONDS: Unit = Unit(Cow::Borrowed("nanoseconds"));
-    /// Seconds.
+    /// The unit of measurement "seconds".
     pub const SECONDS: Unit = Unit(Cow::Borrowed("seconds"));
 
-    /// Creates a unit by its name in the plural.
+    /// Creates a unit of measurement by its name in the plural.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Unit {
         Unit(name.into())
     }
 
-    /// Returns the unit's name.
+    /// Returns the name of the unit of measurement, in the plural.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0
@@ -42,7 +42,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// One item of a group, as it is declared.
+/// Declaration of one item of a group: its name, unit and help text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemSpec {
     name: Cow<'static, str>,
@@ -51,26 +51,26 @@ pub struct ItemSpec {
 }
 
 impl ItemSpec {
-    /// Creates an item of this name.
+    /// Creates the declaration of a group's item with this name.
     pub fn new(name: impl Into<Cow<'static, str>>) -> ItemSpec {
         ItemSpec { name: name.into(), unit: Unit::NONE, help: Cow::Borrowed("") }
     }
 
-    /// Sets the unit.
+    /// Sets the item's unit of measurement.
     #[must_use]
     pub fn unit(mut self, unit: Unit) -> ItemSpec {
         self.unit = unit;
         self
     }
 
-    /// Sets the help text.
+    /// Sets the item's help text.
     #[must_use]
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> ItemSpec {
         self.help = help.into();
         self
     }
 
-    /// Returns the name.
+    /// Returns the item's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -82,14 +82,15 @@ impl ItemSpec {
         self.unit.name()
     }
 
-    /// Returns the help text.
+    /// Returns the item's help text.
     #[must_use]
     pub fn help_text(&self) -> &str {
         &self.help
     }
 }
 
-/// An item of a group: its index in the order of declaration, and its slot.
+/// Identifier of one counter in a group: its index in the order of declaration, and its slot in the group's
+/// memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Item {
     index: u16,
@@ -97,20 +98,20 @@ pub struct Item {
 }
 
 impl Item {
-    /// Returns the item of this index and slot; for the macro.
+    /// Returns the item with this index and slot; for the macro `group!`.
     #[doc(hidden)]
     #[must_use]
     pub const fn at(index: usize, slot: u16) -> Item {
         Item { index: index as u16, slot }
     }
 
-    /// Returns the index in the order of declaration, and in the result of a fold.
+    /// Returns the item's index in the order of declaration, and in the values of a fold.
     #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
     }
 
-    /// Returns the word of the group that the item is kept in.
+    /// Returns the index of the item's 64-bit word in the group's memory.
     #[must_use]
     pub const fn slot(self) -> usize {
         self.slot as usize
@@ -124,7 +125,7 @@ pub struct Event<const N: usize> {
 }
 
 impl<const N: usize> Event<N> {
-    /// Returns the event whose first item has this slot; for the macro.
+    /// Returns the event whose first item is in this slot; for the macro `group!`.
     #[doc(hidden)]
     #[must_use]
     pub const fn at(slot: u16) -> Event<N> {
@@ -230,7 +231,8 @@ const fn is_taken(slots: &[u16], slot: usize) -> bool {
     false
 }
 
-/// Computes the slots of a group at compile time; for the macro.
+/// Computes the slots of a group's items at compile time, those of an event side by side; for the macro
+/// `group!`.
 #[doc(hidden)]
 #[must_use]
 pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
@@ -243,7 +245,7 @@ pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
     }
 }
 
-/// The items of a kind of group and their layout. Cheap to clone.
+/// Kind of a group of counters: its items, its events and where each item lies. Cheap to clone.
 ///
 /// ```
 /// use statctr::{Group, ItemSpec, Schema, Unit};
@@ -298,14 +300,14 @@ impl Schema {
         Ok(Schema(Arc::new(Inner { items, slots, events, extent, widest, in_order })))
     }
 
-    /// Returns the number of items.
+    /// Returns the number of items of a group.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // there is always one
     pub fn len(&self) -> usize {
         self.0.items.len()
     }
 
-    /// Returns the items as they were declared.
+    /// Returns the declarations of the group's items: name, unit and help text.
     #[must_use]
     pub fn specs(&self) -> &[ItemSpec] {
         &self.0.items
@@ -317,7 +319,7 @@ impl Schema {
         self.0.slots.get(index).map(|&slot| Item { index: index as u16, slot })
     }
 
-    /// Returns the items, in the order of declaration.
+    /// Returns the group's items, in the order of declaration.
     pub fn items(&self) -> impl Iterator<Item = Item> + '_ {
         (0..self.len()).filter_map(|index| self.item(index))
     }
@@ -328,7 +330,7 @@ impl Schema {
         self.0.events.get(index).filter(|event| event.items == N).map(|event| Event { slot: event.slot })
     }
 
-    /// Returns the number of chunks that a group takes in each unit.
+    /// Returns the number of cache lines (chunks) that a group takes in each CPU's unit.
     #[must_use]
     pub fn chunks(&self) -> usize {
         self.0.extent.div_ceil(CHUNK_WORDS)
@@ -338,7 +340,7 @@ impl Schema {
         self.0.widest
     }
 
-    /// Copies sums of slots from `first` on to the positions of their items in the order of declaration.
+    /// Copies sums, which are in the order of slots from `first` on, to their items' positions in `values`.
     pub(crate) fn scatter(&self, first: usize, sums: &[u64], values: &mut [u64]) {
         if self.0.in_order {
             if let Some(values) = values.get_mut(first..) {
@@ -354,7 +356,7 @@ impl Schema {
         }
     }
 
-    /// Returns `true` if both come from the same declaration.
+    /// Returns `true` if both schemas are copies of one.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -5,7 +5,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The first address of memory that no program has.
 const FRESH: u64 = 1 << 56;
 
-/// Addresses of data before and after a change.
+/// Map from the addresses of a traced program's accesses to those that they would have after a proposed
+/// change of its data.
 #[derive(Clone, Debug)]
 pub struct AddressMap {
     line_size: u64,
@@ -19,7 +20,7 @@ pub struct AddressMap {
     plain: FxHashSet<u32>,
 }
 
-/// The move of a field in all objects of a type, as seen by one instruction.
+/// The move of one field to another offset, in all objects of a type, as seen by one instruction of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectMove {
     /// The offset before and after.
@@ -32,7 +33,7 @@ pub(crate) struct ObjectMove {
 const COPIES: u64 = 256;
 
 impl AddressMap {
-    /// Makes a map that changes nothing, for lines of a size.
+    /// Makes a map that changes no address, for cache lines of a size in bytes.
     pub fn new(line_size: u64) -> Self {
         Self {
             line_size: line_size.max(1),
@@ -44,15 +45,15 @@ impl AddressMap {
         }
     }
 
-    /// Returns the start of so many lines that nothing else is on, with a distance that adjacent-line prefetchers
-    /// do not bridge.
+    /// Returns the start address of so many cache lines that no data is on, far enough from others that
+    /// adjacent-line prefetchers do not connect them.
     pub fn fresh_lines(&mut self, count: u64) -> u64 {
         let start = self.next;
         self.next = start.saturating_add(count.saturating_add(2).saturating_mul(self.line_size));
         start
     }
 
-    /// Moves a range of bytes that lies in one line to the same place of the line at `to`.
+    /// Moves a range of bytes that lies in one cache line to the same offset of the line at `to`.
     pub fn move_range(&mut self, start: u64, size: u64, to: u64) {
         let line = start / self.line_size;
         let target = to.wrapping_add(start % self.line_size);
@@ -60,14 +61,14 @@ impl AddressMap {
         ranges.push((start, start.saturating_add(size), target.wrapping_sub(start)));
     }
 
-    /// Gives each thread a copy of a range of bytes on a line of its own.
+    /// Gives each thread a copy of a range of bytes on a cache line of its own, as per-CPU counters have.
     pub fn split_by_thread(&mut self, start: u64, size: u64) {
         let to = self.fresh_lines(COPIES);
         let ranges = self.per_thread.entry(start / self.line_size).or_default();
         ranges.push((start, start.saturating_add(size), to));
     }
 
-    /// Adds another map's changes; where both change a place, this one's stays.
+    /// Adds another map's changes to this one; where both change the same bytes, this one's change stays.
     pub fn merge(&mut self, other: &AddressMap) {
         let shift = self.next - FRESH;
         let moved = |to: u64| if to >= FRESH { to + shift } else { to };
@@ -88,24 +89,24 @@ impl AddressMap {
         self.next = other.next + shift;
     }
 
-    /// Makes an atomic instruction a plain one.
+    /// Notes that an atomic instruction is a plain one after the change.
     pub fn make_plain(&mut self, instruction: u32) {
         self.plain.insert(instruction);
     }
 
-    /// Returns the instructions that are atomic no longer, in their order.
+    /// Returns the instructions that are no longer atomic after the change, by the trace's indices.
     pub fn plain(&self) -> Vec<u32> {
         let mut all: Vec<u32> = self.plain.iter().copied().collect();
         all.sort_unstable();
         all
     }
 
-    /// Moves a field of all objects that an instruction accesses.
+    /// Moves a field, to another offset, in all objects that an instruction accesses.
     pub(crate) fn move_field(&mut self, instruction: u32, moved: ObjectMove) {
         self.objects.insert(instruction, moved);
     }
 
-    /// Returns where an access of a thread is after the change.
+    /// Returns the address that an access of a thread has after the change.
     #[inline]
     pub fn map(&self, thread: usize, instruction: u32, address: u64) -> u64 {
         if let Some(moved) = self.objects.get(&instruction) {

@@ -22,7 +22,7 @@ const VOTES_LIMIT: usize = 8;
 /// Objects larger than so many lines are not looked for on each of their lines.
 const SPAN: u64 = 64;
 
-/// The field that an instruction accesses.
+/// The type and field that an instruction of a traced program accesses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operand {
     /// The type, as an index of [`Resolved::subjects`].
@@ -33,7 +33,7 @@ pub struct Operand {
     pub field: String,
 }
 
-/// The variable at an address.
+/// The variable at an address of a traced program, with the element and field there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariablePart {
     /// The type of its elements, or the variable itself, as an index of [`Resolved::subjects`].
@@ -46,7 +46,8 @@ pub struct VariablePart {
     pub variable: String,
 }
 
-/// The names of instructions and addresses.
+/// The types, fields, functions and variables that a [`Resolver`] found for instructions and addresses of a
+/// trace.
 #[derive(Clone, Debug, Default)]
 pub struct Resolved {
     /// Types and variables.
@@ -59,7 +60,7 @@ pub struct Resolved {
     pub variables: FxHashMap<u64, VariablePart>,
 }
 
-/// Knows a program's names.
+/// Finder of the types, fields, functions and variables of a traced program, which the caller implements.
 pub trait Resolver {
     /// Names some instructions, by the trace's indices, and some addresses of data.
     fn resolve(&mut self, instructions: &[u32], addresses: &[u64]) -> Resolved;
@@ -68,7 +69,7 @@ pub trait Resolver {
     fn field(&self, subject: usize, offset: u64) -> String;
 }
 
-/// Limits of what is collected.
+/// The numbers of shared lines and instructions beyond which [`collect`] leaves evidence out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectLimits {
     /// The most shared lines.
@@ -86,7 +87,8 @@ impl Default for CollectLimits {
 /// An access to a shared line: address, size, instruction, thread.
 type UseKey = (u64, u8, u32, u32);
 
-/// Collects the evidence of a process, given what the model says that its accesses cost.
+/// Collects how a process accessed its data, from its trace and the modelled costs of its instructions:
+/// shared cache lines, types, fields.
 ///
 /// # Errors
 /// An error of the trace's source, or damage of the trace.

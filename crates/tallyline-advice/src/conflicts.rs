@@ -3,7 +3,7 @@
 use super::evidence::{Evidence, SharedLine, Slot};
 use std::collections::BTreeMap;
 
-/// The relation of two slots of a line.
+/// The relation of two accessed parts of one cache line: same field, same object, same type, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Relation {
     /// They are one slot.
@@ -16,7 +16,8 @@ pub(crate) enum Relation {
     Strangers,
 }
 
-/// The victim and the culprit of a conflict, by place: subject, and offset in the object.
+/// The fields between which cores take cache lines from each other: the one whose accesses wait (victim) and
+/// the one that is written (culprit), each as subject and offset in the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConflictKey {
     pub(crate) relation: Relation,
@@ -24,7 +25,7 @@ pub(crate) struct ConflictKey {
     pub(crate) culprit: (usize, u64),
 }
 
-/// A conflict on all lines together.
+/// The waits of one field's accesses for lines that writes to another field took away, summed over all lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ConflictSum {
     /// Cycles that the victim waited.
@@ -35,7 +36,8 @@ pub(crate) struct ConflictSum {
     pub(crate) lines: Vec<usize>,
 }
 
-/// Returns how two slots are related.
+/// Returns the relation of two accessed parts of a cache line: same field, same object, same type, or
+/// neither.
 pub(crate) fn relation(victim: &Slot, culprit: &Slot) -> Relation {
     if victim.subject != culprit.subject {
         Relation::Strangers
@@ -48,8 +50,8 @@ pub(crate) fn relation(victim: &Slot, culprit: &Slot) -> Relation {
     }
 }
 
-/// Returns how often the accesses of one slot can meet writes of another by other threads: of each two threads the
-/// smaller number.
+/// Returns how often accesses to one part of a cache line can meet writes of other threads to another part:
+/// for each two threads the smaller number.
 pub(crate) fn meetings(victim: &Slot, culprit: &Slot) -> u64 {
     let (victims, culprits) = (victim.by_thread(), culprit.by_thread());
     let mut sum = 0_u64;
@@ -77,7 +79,8 @@ fn of_line(line: &SharedLine) -> Vec<(usize, usize, f64)> {
     all
 }
 
-/// Sums the conflicts of all lines.
+/// Sums, for each pair of fields, the waits that the writes of one cause in accesses to the other, over all
+/// shared lines.
 pub(crate) fn conflicts(evidence: &Evidence) -> BTreeMap<ConflictKey, ConflictSum> {
     let mut sums: BTreeMap<ConflictKey, ConflictSum> = BTreeMap::new();
     for (index, line) in evidence.lines.iter().enumerate() {

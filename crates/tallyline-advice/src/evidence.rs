@@ -1,6 +1,6 @@
 //! Evidence of a run: shared lines, the fields on them, the threads and instructions that access them.
 
-/// The kind of a read-modify-write.
+/// The kind of a read-modify-write instruction: a count, a lock, or neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Update {
     /// No read-modify-write, or not known.
@@ -18,7 +18,7 @@ pub enum Update {
     Other,
 }
 
-/// An instruction of the program.
+/// An instruction of a traced program with its function, source line and kind of update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
     /// The instruction, by the trace's index.
@@ -37,7 +37,7 @@ pub struct Site {
     pub is_runtime: bool,
 }
 
-/// A member of a type at its top level.
+/// Name, offset, size and alignment of a member of a type, for proposals of new layouts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberInfo {
     /// The name; empty where it has none.
@@ -52,7 +52,7 @@ pub struct MemberInfo {
     pub is_fixed: bool,
 }
 
-/// The kind of memory that is shared.
+/// The kind of data that cores share: objects of a type, a variable, or unknown memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SubjectKind {
     /// Objects of a struct or class.
@@ -64,7 +64,7 @@ pub enum SubjectKind {
     Unknown,
 }
 
-/// A type or variable whose memory is shared.
+/// A type or variable whose memory a traced program accessed: name, size, members, declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The kind of memory.
@@ -85,7 +85,7 @@ pub struct Subject {
     pub language: String,
 }
 
-/// A thread's accesses to a slot by one instruction.
+/// The reads and writes by which one instruction of one thread accesses a part of a shared cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotUse {
     /// The thread.
@@ -98,7 +98,8 @@ pub struct SlotUse {
     pub writes: u64,
 }
 
-/// Bytes of a line that are accessed as one: a field, an element, a variable.
+/// A part of a shared cache line that is accessed as one (a field, an element, a variable), with its accesses
+/// and their waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// The subject that it is a part of, as an index of [`Evidence::subjects`].
@@ -122,12 +123,13 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Returns the address of the first byte.
+    /// Returns the address of the part's first byte.
     pub fn address(&self) -> u64 {
         self.base.wrapping_add(self.offset)
     }
 
-    /// Returns the reads and writes of each thread, in the order of their numbers.
+    /// Returns the number of reads and writes of the part by each thread, in the order of the threads'
+    /// numbers.
     pub fn by_thread(&self) -> Vec<(u32, u64, u64)> {
         let mut all: Vec<(u32, u64, u64)> = Vec::new();
         for used in &self.uses {
@@ -143,7 +145,7 @@ impl Slot {
     }
 }
 
-/// A cache line that cores take from each other.
+/// A cache line that cores take from each other, with its accessed parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedLine {
     /// The address of its first byte.
@@ -152,7 +154,7 @@ pub struct SharedLine {
     pub slots: Vec<Slot>,
 }
 
-/// The accesses to a field of a type, in all objects.
+/// The accesses to one field of a type, in all objects, with their modelled cycles and misses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldUse {
     /// The first byte in the object.
@@ -171,7 +173,7 @@ pub struct FieldUse {
     pub sites: Vec<(usize, u64)>,
 }
 
-/// The accesses to the objects of a type.
+/// The accesses to all objects of a type, field by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeUse {
     /// The type, as an index of [`Evidence::subjects`].
@@ -188,7 +190,7 @@ pub struct TypeUse {
     pub stride: u64,
 }
 
-/// A thread.
+/// Number and name of a thread of a traced program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadInfo {
     /// Its number.
@@ -197,7 +199,8 @@ pub struct ThreadInfo {
     pub name: String,
 }
 
-/// The evidence of a run.
+/// All that advice is based on: the shared lines, types, instructions and threads of a traced run with their
+/// modelled costs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Bytes of a cache line.

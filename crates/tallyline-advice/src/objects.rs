@@ -9,7 +9,7 @@ const LARGEST: u64 = 1 << 16;
 /// The most objects that are known.
 const OBJECTS_LIMIT: usize = 1 << 21;
 
-/// Objects by their addresses: subject and size.
+/// The objects of a traced program by their addresses, each with its type or variable and its size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectMap {
     by_start: BTreeMap<u64, (usize, u64)>,
@@ -17,7 +17,7 @@ pub(crate) struct ObjectMap {
 }
 
 impl ObjectMap {
-    /// Notes an object; of two with one start the larger stays.
+    /// Adds an object by its start address; of two with one start the larger stays.
     pub(crate) fn add(&mut self, start: u64, size: u64, subject: usize) {
         if size == 0 || size > LARGEST || self.by_start.len() >= OBJECTS_LIMIT {
             return;
@@ -32,7 +32,7 @@ impl ObjectMap {
         }
     }
 
-    /// Returns the largest object that an address is in: its start and subject.
+    /// Returns the start address, and the type or variable, of the largest object that contains an address.
     pub(crate) fn around(&self, address: u64) -> Option<(u64, usize)> {
         let before = self.by_start.range(address.saturating_sub(LARGEST)..=address).rev();
         let holds = |(start, (_, size)): &(&u64, &(usize, u64))| address - **start < *size;

@@ -3,7 +3,8 @@
 use super::evidence::Subject;
 use super::proposal::{LayoutProposal, Proposal};
 
-/// Returns the rules for `tallyline check`; none where layouts do not show the change.
+/// Returns rules in the policy language of `tallyline check` that hold a proposed change; none where layouts
+/// do not show it.
 pub(crate) fn rules(proposal: &Proposal, subject: Option<&Subject>, reason: &str) -> Option<String> {
     match proposal {
         Proposal::Layout(layout) => of_layout(layout, reason),

@@ -6,7 +6,7 @@ use tallyline_trace::coherence::{CoreModel, TimedModel, TimedOptions, replay_by_
 use tallyline_trace::format::Access;
 use tallyline_trace::{ReadAt, Result, Trace};
 
-/// The machine and the schedules of a prediction.
+/// The modelled machine, and the schedules of threads, on which the effect of a change is predicted.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// The cores and their caches.
@@ -31,7 +31,8 @@ const WAKE: u64 = 4_000;
 const SKEW: u64 = 20_000;
 
 impl Model {
-    /// Replays a process on the schedule of a seed, with addresses as a map has them.
+    /// Replays a traced process on the modelled machine, on the schedule of a seed, with the addresses that a
+    /// map gives its data.
     ///
     /// # Errors
     /// In words: no such machine, or a damaged trace.
@@ -91,7 +92,7 @@ impl TimedModel for Moved<'_> {
     }
 }
 
-/// The speed-up over several schedules: 1.5 is half as fast again.
+/// A speed-up by the model as lowest, median and highest over several schedules: 1.5 is half as fast again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effect {
     /// The least.
@@ -103,7 +104,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Summarises ratios.
+    /// Returns the lowest, median and highest of some ratios of times.
     pub fn of(mut ratios: Vec<f64>) -> Self {
         ratios.sort_by(f64::total_cmp);
         let (Some(low), Some(high)) = (ratios.first(), ratios.last()) else { return Self::default() };
@@ -116,7 +117,7 @@ impl Effect {
     }
 }
 
-/// The prediction for a change.
+/// The predicted speed-ups of a run for a proposed change of its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outlook {
     /// The speed-up of the traced run, from its start to its end.
@@ -125,7 +126,8 @@ pub struct Outlook {
     pub cores: Effect,
 }
 
-/// Predicts the effect of a change; `before` is the result of each seed without it, from seed 0 on.
+/// Predicts the speed-up of a traced run by a change of its data; `before` has the modelled time of each
+/// seed's schedule without the change.
 ///
 /// # Errors
 /// In words: no such machine, or a damaged trace.

@@ -1,6 +1,6 @@
 //! Proposals of changes to a program's data.
 
-/// A member at its place in a proposed layout.
+/// A member of a struct with its offset in a proposed layout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacedMember {
     /// The name.
@@ -15,7 +15,7 @@ pub struct PlacedMember {
     pub group: usize,
 }
 
-/// A layout of a struct or class.
+/// A proposed layout of a struct or class: its members in a new order, with alignments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutProposal {
     /// The type's name.
@@ -36,7 +36,7 @@ pub struct LayoutProposal {
     pub groups: Vec<String>,
 }
 
-/// A change to a program's data.
+/// A proposed change of a program's data: another layout, padding, counters per CPU, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proposal {
     /// Another order of a struct's members, with alignments.
@@ -72,8 +72,9 @@ pub enum Proposal {
     },
 }
 
-/// Places groups of members one after the other: each member at its alignment, each group but the first on a line of
-/// its own where `separate` says so. The members are (name, size, alignment).
+/// Computes the offsets of members in a new layout, group after group: each member at its alignment, each
+/// group but the first on a cache line of its own where `separate` says so. The members are (name, size,
+/// alignment).
 pub(crate) fn place(
     groups: &[Vec<(String, u64, u64)>],
     separate: bool,

@@ -5,7 +5,8 @@ use super::predict::Effect;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_timing::TraceCosts;
 
-/// The costs of a build's shared lines.
+/// The cache lines that the threads of one build share, with the time that they cost on each modelled
+/// schedule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BuildShares {
     /// The lines.
@@ -14,7 +15,7 @@ pub struct BuildShares {
     pub times: Vec<u64>,
 }
 
-/// Shared lines with the same fields on them.
+/// The cost of those shared cache lines of one build that have the same fields on them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineShare {
     /// The fields and variables that threads take the line from each other for.
@@ -27,7 +28,7 @@ pub struct LineShare {
     pub place: (String, u64),
 }
 
-/// Shared lines before and after.
+/// The cost of shared cache lines, by the fields on them, in two builds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineChange {
     /// The fields and variables.
@@ -41,13 +42,13 @@ pub struct LineChange {
 }
 
 impl LineChange {
-    /// Returns by how many percent of the cores' time it costs more.
+    /// Returns the difference of the lines' costs between the builds, in percent of the cores' time.
     pub fn growth(&self) -> f64 {
         self.percent.1 - self.percent.0
     }
 }
 
-/// Two builds' shared lines.
+/// The shared cache lines that cost more, or less, in one of two builds than in the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharingDiff {
     /// Lines that cost more, the worst first.
@@ -81,7 +82,8 @@ fn median(mut all: Vec<f64>) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Sums what lines cost on each schedule, by the fields on them. Evidence and runs are of one trace.
+/// Sums what a build's shared cache lines cost on each modelled schedule, by the fields on them. Evidence and
+/// runs are of one trace.
 pub fn build_shares(evidence: &Evidence, runs: &[TraceCosts]) -> BuildShares {
     let line_size = evidence.line_size.max(1);
     // by line: the key, a place
@@ -121,7 +123,8 @@ pub fn build_shares(evidence: &Evidence, runs: &[TraceCosts]) -> BuildShares {
     }
 }
 
-/// Compares two builds; what changes by less than a threshold, in percent of the cores' time, is left out.
+/// Compares the costs of two builds' shared cache lines; what changes by less than a threshold, in percent of
+/// the cores' time, is left out.
 pub fn sharing_diff(base: &BuildShares, head: &BuildShares, threshold: f64) -> SharingDiff {
     let speeds = base.times.iter().zip(&head.times).map(|(base, head)| *base as f64 / (*head).max(1) as f64);
     let speed = Effect::of(speeds.collect());

@@ -5,7 +5,8 @@ use anyhow::{Context, Result, anyhow};
 use statctr::topology::{CpuId, CpuSet, Topology};
 use std::panic::resume_unwind;
 
-/// The CPUs that this kernel may have: only a thread that runs on one of them can count there.
+/// The CPUs of this machine that a synthetic topology may contain: counts on them need a thread that runs
+/// there.
 pub(crate) struct Real {
     possible: CpuSet,
     allowed: Vec<usize>,
@@ -18,8 +19,8 @@ impl Real {
         Ok(Real { possible, allowed })
     }
 
-    /// Returns those of the first `cpus` CPUs that can count here: synthetic ones, and real ones that this process
-    /// may run on. A real CPU that is offline or outside its affinity mask cannot.
+    /// Returns those of the first `cpus` CPUs on which the benchmark can count: synthetic ones, and real ones
+    /// that this process may run on. A real CPU that is offline or outside its affinity mask cannot.
     pub(crate) fn countable(&self, cpus: u32) -> Vec<Counting> {
         (0..cpus)
             .filter_map(|cpu| {
@@ -34,7 +35,7 @@ impl Real {
     }
 }
 
-/// The method by which a CPU gets its counts: by a thread on it, or as a synthetic CPU.
+/// The method by which a benchmark counts on a CPU: by a thread that runs on it, or as a synthetic CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Counting {
     /// By a thread that runs on it.
@@ -51,7 +52,7 @@ impl Counting {
     }
 }
 
-/// Runs `work` on a thread of its own that is kept on `cpu`.
+/// Runs `work` on a new thread that is pinned to `cpu`, and returns its result.
 pub(crate) fn on_cpu<R: Send>(cpu: CpuId, work: impl FnOnce() -> R + Send) -> Result<R> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {

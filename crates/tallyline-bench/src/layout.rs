@@ -24,7 +24,7 @@ const ROUNDS: usize = 7;
 /// A type that every kernel has, and nearly its largest struct.
 const LARGE_TYPE: &str = "task_struct";
 
-/// The files to compare on, and the peer.
+/// Command-line options of the benchmark `layout`: the debug files to read, and pahole.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The pahole to compare with [default: what PAHOLE names, else the one on the PATH]
@@ -68,7 +68,7 @@ struct Job {
     smaller: Option<f64>,
 }
 
-/// Runs the benchmark.
+/// Runs the benchmark `layout`: the time and memory of reading debug files, against pahole.
 pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
     let ours = crate::tool()?;
     let named = || std::env::var_os("PAHOLE").map(PathBuf::from);

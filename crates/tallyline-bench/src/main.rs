@@ -72,7 +72,7 @@ fn tool() -> Result<PathBuf> {
     })
 }
 
-/// The benchmarks.
+/// The sub-commands of `tallyline-bench`, one for each benchmark.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// Cost of an update: one counter, or the four counters of a packet
@@ -177,7 +177,7 @@ Examples:
   tallyline-bench nodes
   tallyline-bench nodes --rounds 31 --json -o nodes.json";
 
-/// The rounds to measure, and the output.
+/// Command-line options of all benchmarks of counters: CPUs, threads, rounds and output.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Number of threads at once, each on a CPU of its own [default: 1, 2, 4 … up to the CPUs]
@@ -219,7 +219,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The CPUs, threads and rounds that a benchmark uses.
+/// The CPUs, numbers of threads and rounds that a benchmark is to measure with.
 pub(crate) struct Context {
     /// CPUs that threads are kept on, in this order.
     cpus: Vec<usize>,
@@ -281,7 +281,7 @@ fn progress(what: &str) -> Progress {
     Progress(bar)
 }
 
-/// A bar on standard error, if that is a terminal. Goes away when dropped.
+/// A progress bar on standard error, if that is a terminal. Goes away when dropped.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
@@ -297,7 +297,7 @@ impl Drop for Progress {
     }
 }
 
-/// Runs a benchmark and writes what it found.
+/// Runs one benchmark and writes its report as text or JSON.
 pub(crate) fn run(bench: &Bench, color: Color) -> Result<ExitCode> {
     type Run = fn(&Context, &mut Report) -> Result<()>;
     let (name, options, run): (_, _, Run) = match bench {

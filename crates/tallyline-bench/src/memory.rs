@@ -25,7 +25,8 @@ const POSSIBLE: u32 = 192;
 /// Counters that get a name, to see what names take: few, as each registration looks at all before.
 const NAMED: usize = 5000;
 
-/// Runs the benchmark with each number of CPUs in use.
+/// Runs the benchmark `memory`: the bytes that a million counters take on a machine with 192 possible CPUs,
+/// with each number of CPUs in use.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let counters = if context.quick { COUNTERS / 100 } else { COUNTERS };
     let possible = context.cpus.iter().max().map_or(POSSIBLE, |cpu| POSSIBLE.max(*cpu as u32 + 1));

@@ -21,7 +21,8 @@ const PRESENT: u32 = 32;
 /// Counters whose memory is looked at.
 const COUNTERS: usize = 100_000;
 
-/// Runs the benchmark, on one thread.
+/// Runs the benchmark `nodes` on one thread: reads of counters, and their memory, on machines with many more
+/// CPUs than write.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let sizes = if context.quick { &POSSIBLE[..1] } else { &POSSIBLE };
     let sides = sides(sizes)?;

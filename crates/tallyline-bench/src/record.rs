@@ -22,7 +22,7 @@ const ROUNDS: usize = 15;
 /// The time that the recorder may take until it samples.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The options of the recorder, and the rounds.
+/// Command-line options of the benchmark `record`: the recorder's options, and the rounds.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Samples a second
@@ -66,7 +66,7 @@ struct Times {
     recorder: Vec<f64>,
 }
 
-/// Runs the benchmark.
+/// Runs the benchmark `record`: what the recorder costs the program that it records.
 pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
     // the recorder has the other CPUs
     if let Some(cpu) = os::allowed_cpus().ok().and_then(|cpus| cpus.last().copied()) {

@@ -9,11 +9,11 @@ use std::fmt;
 use std::io::Write;
 use tallyline_support::Summary;
 
-/// The version of the JSON's shape. It goes up when a field changes its meaning or goes away; new
-/// fields may come without that.
+/// The version of the benchmarks' JSON. It goes up when a field changes its meaning or goes away; new fields
+/// may come without that.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// The cases, ratios and notes of one `tallyline-bench` run.
+/// The results of one `tallyline-bench` run: measured cases, ratios, targets and notes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// [`SCHEMA`].
@@ -34,7 +34,7 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
 }
 
-/// The parameters, beside the number of threads, that distinguish cases of one name.
+/// The size, such as groups or CPUs, that tells apart benchmark cases of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Scale {
     /// CPUs of the made-up machine, for those who read.
@@ -68,7 +68,7 @@ impl fmt::Display for Scale {
     }
 }
 
-/// The measured cost of one side at one number of threads.
+/// The measured cost of one side of a benchmark at one number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Case {
     /// Its name.
@@ -107,7 +107,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Creates a case from its rounds; `None` where a round has no figure.
+    /// Creates a benchmark case from the figures of its rounds; `None` where a round has no figure.
     pub(crate) fn new(
         case: impl Into<String>,
         threads: usize,
@@ -134,7 +134,8 @@ impl Case {
         })
     }
 
-    /// Creates a case from what the paired runner measured; `None` where a round has no figure.
+    /// Creates a benchmark case from what the paired runner measured of one side; `None` where a round has no
+    /// figure.
     pub(crate) fn measured(
         case: impl Into<String>,
         threads: usize,
@@ -159,7 +160,8 @@ impl Case {
         (!caveats.is_empty()).then(|| caveats.join(", "))
     }
 
-    /// Creates a figure that was read once; `None` where it is none.
+    /// Creates a benchmark case from a figure that was read once, such as bytes; `None` where it is not a
+    /// number.
     pub(crate) fn single(
         case: impl Into<String>,
         threads: usize,
@@ -171,7 +173,7 @@ impl Case {
     }
 }
 
-/// One side's time over another's, round by round.
+/// The time of one benchmark case over another's, round by round.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ratio {
     /// The case whose time is divided.
@@ -188,7 +190,7 @@ pub(crate) struct Ratio {
     pub(crate) figure: Summary,
 }
 
-/// A side that could not be run.
+/// A side of a benchmark that could not be run, with the reason.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub(crate) struct NotRun {
     /// Its name.
@@ -197,7 +199,7 @@ pub(crate) struct NotRun {
     pub(crate) reason: String,
 }
 
-/// The direction of a target: at least the limit, or at most.
+/// The direction of a benchmark's target: at least the limit, or at most.
 #[derive(Debug, Clone, Copy, Serialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bound {
@@ -207,7 +209,7 @@ pub(crate) enum Bound {
     AtMost,
 }
 
-/// A limit that this project wants a figure to keep, with the measured figure.
+/// A limit that the project wants a benchmark's ratio to keep, with the measured ratio.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Target {
     /// The quantity that is measured.
@@ -225,7 +227,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Creates a target and its figure.
+    /// Creates a target from its limit and the measured ratio.
     pub(crate) fn new(
         what: impl Into<String>,
         bound: Bound,
@@ -242,7 +244,7 @@ impl Target {
 }
 
 impl Report {
-    /// Creates an empty report.
+    /// Creates a benchmark report without results.
     pub(crate) fn new(bench: &'static str, machine: Machine) -> Self {
         Report {
             schema: SCHEMA,
@@ -256,13 +258,13 @@ impl Report {
         }
     }
 
-    /// Returns the case of that name on that many threads.
+    /// Returns the benchmark case of a name on so many threads.
     pub(crate) fn case(&self, name: &str, threads: usize, scale: Scale) -> Option<&Case> {
         self.cases.iter().find(|case| case.case == name && case.threads == threads && case.scale == scale)
     }
 
-    /// Adds the ratio of two cases at each number of threads and each scale at which both are
-    /// there.
+    /// Adds to the report the ratio of two cases, at each number of threads and each scale at which both were
+    /// measured.
     pub(crate) fn compare(&mut self, over: &str, under: &str) {
         let ratios: Vec<Ratio> = self
             .cases
@@ -273,7 +275,7 @@ impl Report {
         self.ratios.extend(ratios);
     }
 
-    /// Returns the ratio of two cases that may differ in scale; it carries the scale of the first.
+    /// Returns the ratio of two benchmark cases that may differ in scale; it carries the scale of the first.
     pub(crate) fn ratio(&self, over: &Case, under: &Case) -> Option<Ratio> {
         let (threads, scale) = (over.threads, over.scale);
         let figure = Summary::of_ratio(&over.series, &under.series)?;
@@ -281,7 +283,7 @@ impl Report {
         Some(Ratio { over: over.clone(), under: under.clone(), threads, scale, figure })
     }
 
-    /// Returns the median ratio of two cases, if it was taken.
+    /// Returns the median ratio of two benchmark cases, if it is in the report.
     pub(crate) fn find_ratio(
         &self,
         over: &str,
@@ -298,7 +300,7 @@ impl Report {
         self.ratios.iter().find(found).map(|ratio| ratio.figure.median)
     }
 
-    /// Adds a target if its ratio was measured.
+    /// Adds a target to the report if its ratio was measured.
     pub(crate) fn aim(
         &mut self,
         over: &str,
@@ -316,14 +318,14 @@ impl Report {
         }
     }
 
-    /// Adds a remark for the reader, once.
+    /// Adds a remark for the reader to the report, once.
     pub(crate) fn note(&mut self, note: &str) {
         if !self.notes.iter().any(|noted| noted == note) {
             self.notes.push(note.into());
         }
     }
 
-    /// Adds a side that could not be run, once.
+    /// Adds a side that could not be run to the report, once.
     pub(crate) fn skip(&mut self, case: &str, reason: &str) {
         let not_run = NotRun { case: case.into(), reason: reason.into() };
         if !self.not_run.contains(&not_run) {
@@ -331,14 +333,14 @@ impl Report {
         }
     }
 
-    /// Writes the report as JSON.
+    /// Writes the benchmark report as JSON.
     pub(crate) fn write_json(&self, out: &mut dyn Write) -> Result<()> {
         serde_json::to_writer_pretty(&mut *out, self)?;
         writeln!(out)?;
         Ok(())
     }
 
-    /// Writes the report as tables with styles, which the stream drops where they are not wanted.
+    /// Writes the benchmark report as tables with styles, which the stream drops where they are not wanted.
     pub(crate) fn write_table(&self, out: &mut dyn Write) -> Result<()> {
         let bold = Style::new().bold();
         writeln!(out, "{bold}tallyline-bench {}{bold:#}", self.bench)?;

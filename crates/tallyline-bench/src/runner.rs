@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The length and number of measurements.
+/// The length of a benchmark's measurement, and the number of rounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Rounds in which each side runs once.
@@ -24,7 +24,7 @@ pub(crate) struct Settings {
     pub(crate) trials: usize,
 }
 
-/// The result of one side.
+/// The figures that one side of a benchmark has, one for each round.
 pub(crate) struct SideResult {
     /// Nanoseconds per operation and thread, round by round.
     pub(crate) rounds: Vec<f64>,
@@ -34,7 +34,7 @@ pub(crate) struct SideResult {
     pub(crate) exact: Option<bool>,
 }
 
-/// Measures all sides in alternating rounds, on one thread pinned to each of `cpus`.
+/// Measures all sides of a benchmark in alternating rounds, on one thread pinned to each of `cpus`.
 ///
 /// `progress` is called after each run with how many of how many are done.
 pub(crate) fn measure(

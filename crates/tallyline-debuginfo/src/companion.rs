@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-/// A further file that holds types or names of the file that is read.
+/// A further file that a debug file refers to for types or names: split units, a package of them, or an
+/// alternate file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Companion<'a> {
     /// The part that the compiler split off from one unit (`.dwo`).
@@ -24,7 +25,7 @@ pub enum Companion<'a> {
     },
 }
 
-/// The readable contents of a companion.
+/// The contents of a companion file: bytes in memory, or an open file.
 #[derive(Debug)]
 pub enum Contents {
     /// An open file, of which only the needed parts are read.
@@ -33,7 +34,7 @@ pub enum Contents {
     Bytes(Vec<u8>),
 }
 
-/// A finder of companions.
+/// Finder of the further files that a debug file refers to, which the caller implements.
 ///
 /// The reader checks that a file belongs to the one that names it, where the format has
 /// something to check it by.
@@ -42,7 +43,7 @@ pub trait Companions: Sync {
     fn open(&self, wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>>;
 }
 
-/// A finder without companions: types in other files are reported as missing.
+/// A finder that finds none of the further files of a debug file: their types are reported as missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCompanions;
 
@@ -52,7 +53,7 @@ impl Companions for NoCompanions {
     }
 }
 
-/// Formats `(looked for in a, b)`; empty if nobody looked.
+/// Formats the places where a further file was searched as `(looked for in a, b)`; empty if nobody looked.
 pub(crate) fn looked_in(places: &[PathBuf]) -> String {
     if places.is_empty() {
         return String::new();

@@ -20,12 +20,12 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Returns whether bytes start like ELF.
+/// Returns `true` if bytes start with ELF's magic number.
 pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// The naming of DWARF's sections.
+/// The names that a file's DWARF sections have: plain, `.dwo` of split units, or those of LTO objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// `.debug_info`
@@ -46,13 +46,13 @@ impl Naming {
     }
 }
 
-/// A parsed ELF file with the source of its bytes.
+/// A parsed ELF file: its headers, and the source of its sections' bytes.
 pub(crate) struct File<'a, R: ReadRef<'a>> {
     object: object::File<'a, R>,
     input: Input<'a>,
 }
 
-/// A section of an object file with the relocations that a linker would apply.
+/// The bytes of one section of an ELF file, with the relocations that a linker would apply.
 pub(crate) struct Part<'a> {
     input: Input<'a>,
     range: CompressedFileRange,
@@ -70,17 +70,17 @@ struct PendingRelocation {
 }
 
 impl<'a, R: ReadRef<'a>> File<'a, R> {
-    /// Checks the headers. `headers` and `input` are the same file.
+    /// Checks the headers of an ELF file. `headers` and `input` are the same file.
     pub(crate) fn parse(headers: R, input: Input<'a>) -> Result<File<'a, R>> {
         Ok(File { object: object::File::parse(headers)?, input })
     }
 
-    /// Returns whether numbers are little-endian.
+    /// Returns `true` if the ELF file's numbers are little-endian.
     pub(crate) fn is_little_endian(&self) -> bool {
         self.object.is_little_endian()
     }
 
-    /// Returns the machine that the file is for.
+    /// Returns the machine that the ELF file's code is for.
     pub(crate) fn target(&self) -> Target {
         use object::read::elf::FileHeader;
         let machine = match &self.object {
@@ -91,23 +91,24 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         Target { machine, big_endian: !self.is_little_endian() }
     }
 
-    /// Returns the names that the DWARF sections have (plain, `.dwo` or those of LTO); none if there are no units.
+    /// Returns the names that the ELF file's DWARF sections have (plain, `.dwo` or those of LTO); none if
+    /// there is no DWARF.
     pub(crate) fn naming(&self) -> Option<Naming> {
         [Naming::Plain, Naming::Split, Naming::Lto].into_iter().find(|naming| self.has_units(*naming))
     }
 
-    /// Returns whether sections with such names have units of DWARF.
+    /// Returns `true` if the ELF file has compilation or type units in DWARF sections of such names.
     pub(crate) fn has_units(&self, naming: Naming) -> bool {
         let has = |section| naming.name(section).is_some_and(|name| self.sections(&name).next().is_some());
         has(gimli::SectionId::DebugInfo) || has(gimli::SectionId::DebugTypes)
     }
 
-    /// Returns whether there is BTF.
+    /// Returns `true` if the ELF file has a section with BTF.
     pub(crate) fn has_btf(&self) -> bool {
         self.object.section_by_name(".BTF").is_some()
     }
 
-    /// Returns the BTF of the file, if it has any.
+    /// Returns the contents of the ELF file's BTF section, if it has one.
     pub(crate) fn btf(&self) -> Result<Option<Cow<'a, [u8]>>> {
         match self.object.section_by_name(".BTF") {
             Some(section) => Ok(Some(self.part(&section)?.bytes(&AtomicU64::new(INFLATED_LIMIT))?)),
@@ -115,13 +116,14 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         }
     }
 
-    /// Returns the sections of DWARF of one kind: object files have one for each type unit.
+    /// Returns the ELF file's sections of one DWARF kind: an object file has one `.debug_types` for each type
+    /// unit.
     pub(crate) fn parts(&self, section: gimli::SectionId, naming: Naming) -> Result<Vec<Part<'a>>> {
         let Some(name) = naming.name(section) else { return Ok(Vec::new()) };
         self.sections(&name).map(|section| self.part(&section)).collect()
     }
 
-    /// Returns whether a linker merged equal strings of a section (`SHF_MERGE` and `SHF_STRINGS`).
+    /// Returns `true` if a linker merged equal strings of an ELF section (`SHF_MERGE` and `SHF_STRINGS`).
     pub(crate) fn merges(&self, section: gimli::SectionId, naming: Naming) -> bool {
         const MERGED_STRINGS: u64 = object::elf::SHF_MERGE.0 | object::elf::SHF_STRINGS.0;
         let is_linked = self.object.kind() != object::ObjectKind::Relocatable;
@@ -177,8 +179,8 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
     }
 }
 
-/// Returns the contents of some sections in one, inflated and relocated. `budget` is the number of bytes that
-/// may still be inflated.
+/// Returns the contents of some ELF sections one after the other, inflated and relocated. `budget` is the
+/// number of bytes that may still be inflated.
 pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
     let Some((first, rest)) = parts.split_first() else { return Ok(Cow::Borrowed(&[])) };
     let mut data = first.bytes(budget)?;
@@ -189,7 +191,7 @@ pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a,
 }
 
 impl<'a> Part<'a> {
-    /// Creates an uncompressed section without relocations of the first `size` bytes of an input.
+    /// Creates an uncompressed section without relocations from the first `size` bytes of an input.
     #[cfg(test)]
     pub(crate) fn plain(input: Input<'a>, size: u64) -> Part<'a> {
         let format = object::CompressionFormat::None;
@@ -197,18 +199,18 @@ impl<'a> Part<'a> {
         Part { input, range, relocations: Vec::new(), little_endian: true }
     }
 
-    /// Returns whether the section is compressed.
+    /// Returns `true` if the section's bytes are compressed in the file.
     pub(crate) fn is_compressed(&self) -> bool {
         self.range.format != object::CompressionFormat::None
     }
 
-    /// Returns the inflated size in bytes.
+    /// Returns the size of the section in bytes, once it is inflated.
     pub(crate) fn size(&self) -> u64 {
         self.range.uncompressed_size
     }
 
-    /// Opens the bytes as a stream, inflated as they are read, within a budget; `None` if the section cannot
-    /// be streamed, or has to be relocated.
+    /// Opens the section as a stream, inflated as it is read, within a budget of bytes; `None` if the section
+    /// cannot be streamed, or has to be relocated.
     pub(crate) fn stream(&self, budget: &AtomicU64) -> Result<Option<Box<dyn Read + Send + 'a>>> {
         let CompressedFileRange { format, offset, compressed_size, uncompressed_size } = self.range;
         if !self.relocations.is_empty() {
@@ -226,7 +228,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Opens the bytes from an offset on as a stream that leaves checkpoints on the way; `None` where
+    /// Opens the section from an offset on as a stream that leaves checkpoints on the way; `None` where
     /// [`stream`](Self::stream) returns `None`.
     pub(crate) fn stream_from<'c>(
         &self,
@@ -256,13 +258,14 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Returns whether its bytes can be read from an open file, at any offset, as they are.
+    /// Returns `true` if the section's bytes can be read from an open file, at any offset, as they are:
+    /// neither compressed nor to be relocated.
     pub(crate) fn is_in_place(&self) -> bool {
         !self.is_compressed() && self.relocations.is_empty() && matches!(self.input, Input::File(_))
     }
 
-    /// Reads from an offset of an uncompressed section into a buffer, up to the section's end; returns the
-    /// number of bytes.
+    /// Reads an uncompressed section from an offset on into a buffer, up to the section's end; returns the
+    /// number of bytes read.
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
         let left = self.size().saturating_sub(offset);
         let size = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// The reason for which a file could not be read.
+/// The reason for which debug information could not be read: no such file, no ELF, damage at an offset, a
+/// limit.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -70,7 +71,7 @@ pub enum Error {
     },
 }
 
-/// A result of this crate.
+/// Result of reading debug information, with the crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<object::Error> for Error {

@@ -46,13 +46,14 @@ const LANGUAGES: [(&str, DwLang); 40] = [
     ("zig", constants::DW_LANG_Zig),
 ];
 
-/// Returns the number that DWARF has for a language, by its name in any case.
+/// Returns the number (`DW_LANG_…`) of a programming language, by its name in any case.
 pub fn language(name: &str) -> Option<u64> {
     let known = LANGUAGES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     known.map(|(_, number)| u64::from(number.0))
 }
 
-/// A filter of units; all pass by default. BTF has no units: its types all pass.
+/// Filter of compilation units by language and name; all pass by default. BTF has no units: its types all
+/// pass.
 #[derive(Clone, Debug, Default)]
 pub struct UnitFilter {
     /// Only those in these languages, by DWARF's numbers; all where there are none.
@@ -64,12 +65,12 @@ pub struct UnitFilter {
 }
 
 impl UnitFilter {
-    /// Returns whether every unit passes.
+    /// Returns `true` if the filter lets every compilation unit pass.
     pub(crate) fn is_everything(&self) -> bool {
         self.languages.is_empty() && self.not_languages.is_empty() && self.exclude.is_none()
     }
 
-    /// Returns whether a unit passes.
+    /// Returns `true` if the filter lets a compilation unit of this language and name pass.
     pub(crate) fn accepts(&self, name: &[u8], language: u64) -> bool {
         (self.languages.is_empty() || self.languages.contains(&language))
             && !self.not_languages.contains(&language)

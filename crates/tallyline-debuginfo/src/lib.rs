@@ -51,10 +51,11 @@ use std::io::Read;
 use std::ops::ControlFlow;
 pub use type_text::{element_text, keyword, type_text};
 
-/// The limit of the bytes that compressed sections of one file may inflate to.
+/// The number of bytes that the compressed sections of one file may inflate to; a file that exceeds it is
+/// refused.
 pub const INFLATED_LIMIT: u64 = 4 << 30;
 
-/// A format that describes types.
+/// A format that describes types: DWARF or BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// DWARF 2 to 5, in ELF.
@@ -63,7 +64,7 @@ pub enum Format {
     Btf,
 }
 
-/// The types to read. Others are read too where these need them.
+/// The choice of the types to read from a file, by name or all. Types that these need are read too.
 #[derive(Clone, Debug, Default)]
 pub enum Wanted {
     /// Every named struct, class and union at the top of a unit, equal ones once.
@@ -79,13 +80,13 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Returns all types of these names.
+    /// Returns the choice of all types that have one of these names.
     pub fn named<N: Into<Vec<u8>>>(names: impl IntoIterator<Item = N>) -> Wanted {
         Wanted::Named(names.into_iter().map(Into::into).collect())
     }
 }
 
-/// The extent to which types that others only point to are read.
+/// The extent to which the reader loads types that others only point to: whole, or their names alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PointerTargets {
     /// Their names.
@@ -97,7 +98,7 @@ pub enum PointerTargets {
     Contents,
 }
 
-/// The types and details to read.
+/// The choice of types and details (members, positions, pointer targets) that a reader loads from a file.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The types to read.
@@ -145,18 +146,19 @@ impl Default for Request {
     }
 }
 
-/// Returns whether bytes start like a file that this crate can read.
+/// Returns `true` if bytes start with the magic number of ELF or BTF, which this crate can read.
 pub fn is_readable(bytes: &[u8]) -> bool {
     elf::is_elf(bytes) || btf::is_btf(bytes)
 }
 
-/// Reads the types of an ELF file or of raw BTF. What is in other files is left out, with a warning:
-/// see [`read_with`].
+/// Reads the types of an ELF file's DWARF or BTF, or of raw BTF, into a model. Those in further files are
+/// left out, with a warning: see [`read_with`].
 pub fn read(bytes: &[u8], request: &Request) -> Result<Types> {
     read_with(bytes, request, &NoCompanions)
 }
 
-/// Reads the types of an ELF file or of raw BTF, and of the files that belong to it.
+/// Reads the types of an ELF file's DWARF or BTF, or of raw BTF, into a model, and those in the further files
+/// that `companions` finds.
 pub fn read_with(bytes: &[u8], request: &Request, companions: &dyn Companions) -> Result<Types> {
     if btf::is_btf(bytes) {
         return match request.format {
@@ -254,7 +256,7 @@ pub fn read_parts(
     Ok(())
 }
 
-/// Returns the formats of a file, DWARF first. Only its headers are read.
+/// Returns the formats of types that a file has, DWARF first. Only its headers are read.
 pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
     let mut start = Vec::new();
     file.take(4).read_to_end(&mut start)?;
@@ -267,7 +269,7 @@ pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
     Ok(dwarf.into_iter().chain(elf.has_btf().then_some(Format::Btf)).collect())
 }
 
-/// The references of a stripped file to its debug information.
+/// The name, checksum and build-id by which a stripped file refers to its separate debug file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DebugFileRef {
     /// The build-id; the debug file has the same.
@@ -278,7 +280,8 @@ pub struct DebugFileRef {
     pub(crate) checksum: Option<u32>,
 }
 
-/// Returns the references of an ELF file to its debug information; none for other files.
+/// Returns the name and build-id by which a stripped ELF file refers to its separate debug file; none for
+/// other files.
 pub fn elsewhere(file: &std::fs::File) -> Result<DebugFileRef> {
     elf::File::parse(&object::ReadCache::new(file), elf::Input::File(file))?.elsewhere()
 }
@@ -305,7 +308,7 @@ fn read_elf<'a, R: object::ReadRef<'a>>(
     }
 }
 
-/// Reads BTF whose types continue those of another BTF, as a kernel module's continue the kernel's.
+/// Reads the types of a BTF that continue those of another BTF, as a kernel module's continue the kernel's.
 pub fn read_with_base(bytes: &[u8], base: &[u8], request: &Request) -> Result<Types> {
     btf::read(&raw_btf(bytes)?, Some(&raw_btf(base)?), request)
 }

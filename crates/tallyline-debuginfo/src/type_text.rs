@@ -8,7 +8,8 @@ const DEPTH_LIMIT: usize = 64;
 /// The longest text in bytes: functions that take functions can unfold without end.
 const LENGTH_LIMIT: usize = 16 << 10;
 
-/// Formats a type. Cut parts show as `…`, bytes that are not UTF-8 as the replacement character.
+/// Formats a type as C writes it, such as `const char *`. Cut parts show as `…`, bytes that are not UTF-8 as
+/// the replacement character.
 pub fn type_text(types: &Types, id: TypeId) -> String {
     let mut budget = LENGTH_LIMIT;
     declare(types, id, String::new(), 0, &mut budget)
@@ -33,7 +34,7 @@ pub fn element_text(types: &Types, id: TypeId) -> (String, Vec<u64>) {
     (type_text(types, element), dimensions)
 }
 
-/// Returns the keyword that declares a record, such as `struct`.
+/// Returns the keyword that declares a record: `struct`, `class` or `union`.
 pub fn keyword(record: &Record) -> &'static str {
     match record.kind {
         RecordKind::Struct => "struct",

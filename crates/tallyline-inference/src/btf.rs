@@ -19,8 +19,8 @@ use tallyline_debuginfo::{Request, Symbols};
 /// The number of functions per task; each task has its own copy of the types.
 const FUNCTIONS: usize = 4096;
 
-/// Infers the types of memory operands by BTF, raw or in an ELF file. Functions and variables are found by
-/// the symbols of the image.
+/// Infers the type and field of each memory operand of a program by its BTF, raw or in an ELF file. Functions
+/// and variables are found by the symbols of the image.
 pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<TypeTable, Error> {
     let symbols = tallyline_debuginfo::symbols(btf)?;
     let prototypes = prototypes(image, &symbols);

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// An error of this crate.
+/// Error of the inference of operand types: an image or debug information that cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,5 +28,5 @@ pub enum Error {
     },
 }
 
-/// A result of this crate; public signatures name the error.
+/// Result of the inference of operand types, with the crate's error.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -12,8 +12,8 @@ use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::program::Fixed;
 use tallyline_debuginfo::program::UnitCache;
 
-/// Returns the effective address of an operand, computed from its registers; `None` if the value of one of them or
-/// the segment base is unknown.
+/// Returns the address of data that a memory operand accessed, computed from the registers of a sample;
+/// `None` if the value of one of them or the segment base is unknown.
 pub fn effective_address(memory: &Memory, registers: impl Fn(Register) -> Option<u64>) -> Option<u64> {
     if memory.segment != SegmentBase::Flat {
         return None;
@@ -24,7 +24,7 @@ pub fn effective_address(memory: &Memory, registers: impl Fn(Register) -> Option
 }
 
 impl TypeTable {
-    /// Returns the variable at a queried address of data: its type, and the offset in it.
+    /// Returns the type of the variable at a queried address of data, and the offset of the address in it.
     pub fn variable_at(&self, address: u64) -> Option<(TypeId, u32)> {
         let data = self.data();
         let index = data.binary_search_by_key(&address, |(address, ..)| *address).ok()?;
@@ -32,7 +32,8 @@ impl TypeTable {
         Some((ty, offset))
     }
 
-    /// Returns true if register contents can refine the outcome of an instruction.
+    /// Returns `true` if a sample's registers can decide between the types or fields that the instruction at
+    /// an address may access.
     pub fn needs_registers(&self, instruction: u64) -> bool {
         matches!(
             self.outcome(instruction),
@@ -43,8 +44,8 @@ impl TypeTable {
         )
     }
 
-    /// Refines the outcome of an instruction with an unknown index, or with two places of which a condition has
-    /// chosen one, by the contents of the registers and the address of the data, which may follow from them.
+    /// Returns the type and field that the instruction at an address accessed in one sample, where the code
+    /// alone leaves an index or a choice of two open, by the registers and the data address of the sample.
     pub fn refine_by_registers(
         &self,
         instruction: u64,

@@ -7,7 +7,7 @@ use crate::code::Register;
 use tallyline_debuginfo::program::Holder;
 use tallyline_debuginfo::type_text;
 
-/// The derivation of one instruction's outcome, for people to read.
+/// The derivation of the type that one instruction's memory operand has, for people to read.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
     pub(crate) function: String,
@@ -22,33 +22,37 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Returns the function.
+    /// Returns the name of the function that contains the explained instruction.
     pub fn function(&self) -> &str {
         &self.function
     }
 
-    /// Returns the scopes that the instruction is in, innermost first.
+    /// Returns the blocks and inlined functions that contain the explained instruction, innermost first, as
+    /// texts.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// Returns the variables that are somewhere at the instruction, and where.
+    /// Returns the variables that are in a register or on the stack at the explained instruction, and where,
+    /// as texts.
     pub fn variables(&self) -> &[String] {
         &self.variables
     }
 
-    /// Returns the states before the instructions of its block, up to the instruction itself.
+    /// Returns what is known before each instruction of the explained instruction's block, up to the
+    /// instruction itself.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Returns the outcome in words.
+    /// Returns the type and field of the explained instruction's operand, or the reason why it has none, in
+    /// words.
     pub fn answer(&self) -> &str {
         &self.answer
     }
 }
 
-/// The state before one instruction.
+/// One step of an explanation: an instruction, and what is known about registers before it.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub(crate) address: u64,
@@ -56,12 +60,12 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the address.
+    /// Returns the address of the step's instruction.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the values of registers and stack slots that changed since the previous step.
+    /// Returns the values of registers and stack slots that changed since the previous step, as texts.
     pub fn known(&self) -> &[String] {
         &self.known
     }

@@ -5,9 +5,9 @@ use super::outcome::{Choice, Typed};
 use crate::code::Access;
 use tallyline_debuginfo::model::{TypeId, Types};
 
-/// Formats the position of an operand in its object: `+0x3c (flags)`; `+0x10 or +0x18 (left or right)` for two places
-/// that a condition chooses between; `+0x10 (long or pointer)` for several fields at one place; `+0 (no field)` where
-/// there is none.
+/// Formats an operand's byte and field in its object: `+0x3c (flags)`; `+0x10 or +0x18 (left or right)` for
+/// two places that a condition chooses between; `+0x10 (long or pointer)` for several fields at one place;
+/// `+0 (no field)` where none is there.
 pub fn place_text(types: &Types, typed: &Typed) -> String {
     place_in_node_text(types, typed, 0)
 }
@@ -44,7 +44,8 @@ pub fn members_of(types: &Types, ty: TypeId, offset: u64, size: u16, set: u64) -
 }
 
 impl Typed {
-    /// Creates a part of an object whose candidate fields follow from its size alone.
+    /// Creates an operand's part of an object whose candidate fields follow from the size of the access
+    /// alone.
     pub fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { candidates: by_size(types, ty, offset, size), ..Typed::at(ty, offset, size, access) }
     }

@@ -65,7 +65,7 @@ use tallyline_debuginfo::program::Function;
 use tallyline_debuginfo::program::UnitCache;
 use tallyline_debuginfo::{Companions, DebugInfo};
 
-/// The functions to analyse: all, or those that have certain addresses.
+/// The choice of functions to analyse: all of a program, or those that contain certain addresses.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted<'w> {
     /// All functions that debug information describes.
@@ -74,7 +74,7 @@ pub enum Wanted<'w> {
     At(&'w [u64]),
 }
 
-/// The source of debug information.
+/// The debug information that types come from: an open file, or bytes in memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Debug<'d> {
     /// An open file: the program, or its separate debug file.
@@ -96,7 +96,7 @@ impl Debug<'_> {
     }
 }
 
-/// Infers the types of memory operands by DWARF.
+/// Infers the type and field of each memory operand of a program by its DWARF.
 ///
 /// Fails without DWARF or if its headers are damaged; damage inside a unit only costs the types of that unit.
 pub fn infer(
@@ -131,7 +131,8 @@ pub fn infer_queries(
     TypeTable::join(parts, outside, warnings)
 }
 
-/// Returns the derivation of one instruction's outcome; `None` if no function covers the address.
+/// Returns the derivation of the type of one instruction's memory operand; `None` if no function contains the
+/// address.
 pub fn explain(
     image: &Image,
     debug: Debug<'_>,

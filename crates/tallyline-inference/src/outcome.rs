@@ -4,7 +4,8 @@ use crate::code::{Access, Register};
 use std::fmt;
 use tallyline_debuginfo::model::TypeId;
 
-/// The outcome for one memory operand: `T` is its type, and `R` the reason why there is none.
+/// The result of the inference for one memory operand: its type (`T`), memory without a type, or a reason
+/// (`R`) why the type is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<T = Typed, R = Reason> {
     /// The part of an object that an operand accesses: the object's type, offset and size.
@@ -16,7 +17,7 @@ pub enum Outcome<T = Typed, R = Reason> {
 }
 
 impl<T, R> Outcome<T, R> {
-    /// Returns the operand, if it has a type.
+    /// Returns the operand's type, offset and size, if it has a type.
     pub fn operand(&self) -> Option<&T> {
         match self {
             Outcome::Typed(operand) => Some(operand),
@@ -25,7 +26,7 @@ impl<T, R> Outcome<T, R> {
     }
 }
 
-/// The part of an object that an operand accesses: the object's type, offset and size.
+/// The part of an object that a memory operand accesses: the object's type, offset and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Typed {
     pub(crate) ty: TypeId,
@@ -38,50 +39,52 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// Returns the type of the object.
+    /// Returns the type of the object that the operand accesses.
     pub fn ty(&self) -> TypeId {
         self.ty
     }
 
-    /// Returns the offset of the first byte.
+    /// Returns the offset in the object of the first byte that the operand accesses.
     pub fn offset(&self) -> u32 {
         self.offset
     }
 
-    /// Returns the alternative offset, if a condition chooses between two or a pair of registers is accessed.
+    /// Returns the operand's second possible offset in the object, where a condition chooses between two or a
+    /// pair of registers is accessed.
     pub fn or(&self) -> Option<u32> {
         self.or.map(|other| other.offset)
     }
 
-    /// Returns the access at the alternative offset, if there is one.
+    /// Returns the same operand at its second possible offset, if there is one.
     #[must_use]
     pub fn at_other_place(&self) -> Option<Typed> {
         self.or.map(|or| Typed { offset: or.offset, or: None, candidates: u64::MAX, ..*self })
     }
 
-    /// Returns the size in bytes at each place; 0 if unknown.
+    /// Returns the number of bytes that the operand accesses at each place; 0 if unknown.
     pub fn size(&self) -> u16 {
         self.size
     }
 
-    /// Returns the kind of access.
+    /// Returns whether the operand is read, written or both.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Returns the candidate fields, as bits by position in the order of the type. Members of unions and of
-    /// variants overlap, and bitfields share bytes.
+    /// Returns the fields that the operand may access, as bits by position in the order of the type. Members
+    /// of unions and of variants overlap, and bitfields share bytes.
     pub fn candidates(&self) -> u64 {
         self.candidates
     }
 
-    /// Returns the container node around the object, by its base or its raw buffer, if there is one.
+    /// Returns the node of a container (list, tree, map) that contains the object, if there is one.
     pub fn within(&self) -> Option<Within> {
         self.within
     }
 }
 
-/// A container node that an object lies in.
+/// A node of a container (list, tree, map) that contains an object: the node's type, and where the object is
+/// in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
     pub(crate) ty: TypeId,
@@ -89,35 +92,36 @@ pub struct Within {
 }
 
 impl Within {
-    /// Returns the type of the object.
+    /// Returns the type of the container's node.
     pub fn ty(&self) -> TypeId {
         self.ty
     }
 
-    /// Returns the offset of the part in the node.
+    /// Returns the offset of the object in the container's node.
     pub fn start(&self) -> u32 {
         self.start
     }
 }
 
 impl Typed {
-    /// Creates the operand of an object part, with all fields as candidates.
+    /// Creates an operand's part of an object at an offset, with all fields there as candidates.
     pub fn at(ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { ty, offset, or: None, size, access, candidates: u64::MAX, within: None }
     }
 
-    /// Returns true if the access is to both places, as the load or store of a pair of registers is.
+    /// Returns `true` if the operand accesses both of its offsets, as the load or store of a pair of
+    /// registers does.
     pub fn is_pair(&self) -> bool {
         self.or.is_some_and(|or| or.both)
     }
 
-    /// Returns the number of bytes that are accessed, those of both halves of a pair.
+    /// Returns the number of bytes that the operand accesses, those of both halves of a pair.
     pub fn bytes(&self) -> u16 {
         if self.is_pair() { self.size.saturating_mul(2) } else { self.size }
     }
 }
 
-/// The alternative offset of an operand, where a condition chooses between two.
+/// The second possible offset of a memory operand in its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// The offset of the first byte there.
@@ -129,7 +133,7 @@ pub(crate) struct Choice {
     pub(crate) both: bool,
 }
 
-/// Memory that has no type in the program, such as spills and constants.
+/// Memory of a program that has no type in its source: stack operations, spills, constants, vtables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pseudo {
     /// A push, a pop, a return.
@@ -147,7 +151,7 @@ pub enum Pseudo {
 }
 
 impl Pseudo {
-    /// All values. Cached tables refer to them by index.
+    /// All kinds of memory without a type. Cached tables refer to them by index.
     pub const ALL: [Pseudo; 6] = [
         Pseudo::StackOperation,
         Pseudo::StackCanary,
@@ -157,7 +161,7 @@ impl Pseudo {
         Pseudo::NoMemory,
     ];
 
-    /// Returns the name in reports.
+    /// Returns the name of the kind of memory in reports, such as `(stack canary)`.
     pub fn name(self) -> &'static str {
         match self {
             Pseudo::StackOperation => "(stack operation)",
@@ -170,7 +174,7 @@ impl Pseudo {
     }
 }
 
-/// The reason why the type of an operand is unknown.
+/// The reason why the type of a memory operand is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The code has no debug information.
@@ -232,7 +236,7 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// Returns the kind of reason, for counting: one text for all instructions with it.
+    /// Returns the kind of reason, for counting: one text for all operands that lack a type for it.
     pub fn kind(&self) -> &'static str {
         match self {
             Reason::NoDebugInformation => "no debug information",

@@ -9,7 +9,8 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_debuginfo::DebugInfo;
 
-/// A batch of queried addresses, as the linker assigned them.
+/// The addresses of instructions whose operands' types, and of data whose variables, are asked for, as the
+/// linker assigned them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressQuery {
     /// Addresses of instructions.
@@ -19,7 +20,7 @@ pub struct AddressQuery {
 }
 
 impl AddressQuery {
-    /// Returns true if there is no address.
+    /// Returns `true` if no address is asked for.
     pub fn is_empty(&self) -> bool {
         self.code.is_empty() && self.data.is_empty()
     }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use std::ops::Range;
 use tallyline_debuginfo::model::{TypeId, Types};
 
-/// An analysed function.
+/// A function whose memory operands were analysed: name and code ranges.
 #[derive(Clone, Debug)]
 pub struct Function {
     pub(crate) name: String,
@@ -15,19 +15,19 @@ pub struct Function {
 }
 
 impl Function {
-    /// Returns the name, without its scopes.
+    /// Returns the name of the analysed function, without its scopes.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the code ranges, the one with the entry first.
+    /// Returns the code ranges of the analysed function, the one with the entry first.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 }
 
-/// The outcomes of the instructions of some functions, with their types. Independent of the files that it was made
-/// from.
+/// The types of the memory operands in some functions of a program, by instruction. Independent of the files
+/// that it was made from, so it can be cached.
 #[derive(Debug, Default)]
 pub struct TypeTable {
     types: Types,
@@ -190,7 +190,8 @@ impl TypeTable {
         Ok(table)
     }
 
-    /// Returns the outcome of an instruction; `None` for an address outside of the analysed functions.
+    /// Returns the type of the memory operand of the instruction at an address, or the reason for none;
+    /// `None` for an address outside of the analysed functions.
     pub fn outcome(&self, address: u64) -> Option<Outcome> {
         match self.rows.binary_search_by_key(&address, |(address, _)| *address) {
             Ok(index) => Some(self.rows[index].1),
@@ -198,18 +199,20 @@ impl TypeTable {
         }
     }
 
-    /// Returns the outcome of an instruction's second memory operand; `None` without one.
+    /// Returns the type of the second memory operand of the instruction at an address, or the reason for
+    /// none; `None` without one.
     pub fn second_outcome(&self, address: u64) -> Option<Outcome> {
         let index = self.seconds.binary_search_by_key(&address, |(address, _)| *address).ok()?;
         Some(self.seconds[index].1)
     }
 
-    /// Returns true if some instruction has a second memory operand.
+    /// Returns `true` if some analysed instruction has two memory operands.
     pub fn has_second_operands(&self) -> bool {
         !self.seconds.is_empty()
     }
 
-    /// Returns the outcomes of all memory operands, sorted by address.
+    /// Returns each instruction's address with the type of its memory operand, or the reason for none, sorted
+    /// by address.
     pub fn rows(&self) -> &[(u64, Outcome)] {
         &self.rows
     }
@@ -219,12 +222,12 @@ impl TypeTable {
         &self.data
     }
 
-    /// Returns the analysed functions.
+    /// Returns the functions whose memory operands were analysed.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// Returns the function that contains an address.
+    /// Returns the analysed function that contains an address.
     pub fn function_at(&self, address: u64) -> Option<&Function> {
         let index = self.ranges.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
         let (range, function) = &self.ranges[index];
@@ -234,12 +237,12 @@ impl TypeTable {
         self.functions.get(*function as usize)
     }
 
-    /// Returns the types that the outcomes refer to.
+    /// Returns the model of the types that the operands have.
     pub fn types(&self) -> &Types {
         &self.types
     }
 
-    /// Returns warnings about missing debug information, one line each.
+    /// Returns what debug information was missing for the analysis, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

@@ -10,7 +10,8 @@ const SIZE_VER0: u32 = 64;
 /// The largest size that is known here: with `config3`.
 const SIZE: u32 = 136;
 
-/// A `perf_event_attr`. Fields that the recording machine did not know are 0.
+/// The attributes with which an event was opened (the kernel's `perf_event_attr`). Fields that the recording
+/// machine did not know are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
     /// `PERF_TYPE_*`, or the number of a PMU in sysfs.
@@ -54,27 +55,30 @@ pub struct Attr {
 }
 
 impl Attr {
-    /// Returns whether the event samples with a frequency, not with a fixed period.
+    /// Returns `true` if the event samples with a frequency, not with a fixed period.
     pub fn is_frequency(&self) -> bool {
         self.flags & attr_flag::FREQ != 0
     }
 
-    /// Returns `precise_ip`: 0 for an address with arbitrary skid, up to 3 for the exact one.
+    /// Returns the event's `precise_ip`: 0 for a sampled address with arbitrary skid, up to 3 for the exact
+    /// one.
     pub(crate) fn precise(&self) -> u8 {
         (self.flags >> attr_flag::PRECISE_SHIFT & 3) as u8
     }
 
-    /// Returns whether records that are not samples end with a trailer of task and time (`sample_id_all`).
+    /// Returns `true` if records of the event that are not samples end with task and time (`sample_id_all`).
     pub(crate) fn has_trailer(&self) -> bool {
         self.flags & attr_flag::SAMPLE_ID_ALL != 0
     }
 
-    /// Returns the length in bytes of the trailer of records that are not samples.
+    /// Returns the length in bytes of the task and time at the end of the event's records that are not
+    /// samples.
     pub(crate) fn trailer_len(&self) -> usize {
         if self.has_trailer() { 8 * (self.sample_type & sample::TRAILER).count_ones() as usize } else { 0 }
     }
 
-    /// Decodes attributes of the size that they state. Fields unknown here are skipped.
+    /// Decodes an event's attributes from a file's bytes, of the size that they state. Fields unknown here
+    /// are skipped.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let mut peek = *cursor;
         peek.u32("event type")?;
@@ -144,8 +148,9 @@ impl Attr {
         })
     }
 
-    /// Returns the smallest published size of the struct that has all set fields. perf refuses attributes
-    /// that are larger than those it was built with, whatever is in them.
+    /// Returns the size in bytes of the smallest published version of `perf_event_attr` that has all fields
+    /// that are set. perf refuses attributes that are larger than those it was built with, whatever is in
+    /// them.
     pub(crate) fn size(&self) -> u32 {
         let sizes = [
             (SIZE, self.config3 != 0),
@@ -159,12 +164,13 @@ impl Attr {
         sizes.into_iter().find_map(|(size, is_used)| is_used.then_some(size)).unwrap_or(SIZE_VER0)
     }
 
-    /// Encodes the attributes as this machine's kernel and perf read them, in their own size.
+    /// Encodes an event's attributes as this machine's kernel and perf read them, in the smallest size that
+    /// has all that are set.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.to_bytes_of(self.size())
     }
 
-    /// Encodes the attributes for a table whose entries all have one size, at least `self.size()`.
+    /// Encodes an event's attributes for a table whose entries all have one size, at least `self.size()`.
     pub(crate) fn to_bytes_of(&self, size: u32) -> Vec<u8> {
         debug_assert!(size >= self.size());
         let mut bytes = vec![0; SIZE as usize];

@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// The byte order of the machine that made a recording.
+/// The byte order of a recording: that of the machine that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
     /// Least significant byte first.
@@ -37,7 +37,8 @@ impl ByteOrder {
     }
 }
 
-/// A cursor over bytes of a file that knows their offset in the file and never reads past their end.
+/// A reader of numbers from a recording's bytes that knows their offset in the file and never reads past
+/// their end.
 ///
 /// Errors are [`Error::Damaged`] with the offset and the name of the item that is too short.
 #[derive(Clone, Copy, Debug)]
@@ -49,35 +50,35 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a cursor at the start of bytes that lie at `offset` in the file.
+    /// Creates a reader of bytes that lie at `offset` in the recording's file.
     #[inline]
     pub fn new(bytes: &'a [u8], order: ByteOrder, offset: u64) -> Self {
         Self { bytes, order, offset }
     }
 
-    /// Returns the bytes that were not read yet.
+    /// Returns the bytes that the cursor has not read yet.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Returns whether all bytes were read.
+    /// Returns `true` if the cursor has read all bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Returns the byte order.
+    /// Returns the byte order of the recording that the cursor reads.
     pub(crate) fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// Returns the offset of the next byte in the file.
+    /// Returns the offset in the recording's file of the byte that is read next.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Creates an error at the cursor's offset.
+    /// Creates an error that names the cursor's offset in the recording's file.
     pub fn error(&self, reason: impl Into<String>) -> Error {
         Error::damaged(self.offset, reason)
     }
@@ -135,7 +136,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A sequence of 64-bit words as they lie in the file.
+/// A sequence of 64-bit numbers in a recording's bytes, not decoded yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a> {
     bytes: &'a [u8],
@@ -143,24 +144,24 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Returns the number of words.
+    /// Returns the number of 64-bit numbers in the sequence.
     pub fn len(&self) -> usize {
         self.bytes.len() / 8
     }
 
-    /// Returns whether there are no words.
+    /// Returns `true` if the sequence has no numbers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the word with this index.
+    /// Returns the 64-bit number at an index of the sequence.
     pub fn get(&self, index: usize) -> Option<u64> {
         let start = index.checked_mul(8)?;
         let bytes = self.bytes.get(start..)?.first_chunk()?;
         Some(self.order.u64(*bytes))
     }
 
-    /// Returns all words.
+    /// Returns all 64-bit numbers of the sequence.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let order = self.order;
         self.bytes.as_chunks().0.iter().map(move |bytes| order.u64(*bytes))
@@ -179,7 +180,7 @@ impl PartialEq for Words<'_> {
 
 impl Eq for Words<'_> {}
 
-/// Returns the bytes in front of the first zero; all of them if there is none.
+/// Returns the bytes in front of the first zero byte; all of them if there is none.
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

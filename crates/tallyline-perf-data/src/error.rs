@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// An error of this crate.
+/// Error of reading or writing a recording (perf.data): damage at an offset, a limit, a format that is not
+/// known.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -38,11 +39,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error of a recording that is damaged at an offset.
+    /// Creates the error for a recording that is damaged at an offset.
     pub(crate) fn damaged(offset: u64, reason: impl Into<String>) -> Self {
         Self::Damaged { offset, reason: reason.into() }
     }
 }
 
-/// A result of this crate.
+/// Result of reading or writing a recording, with the crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;

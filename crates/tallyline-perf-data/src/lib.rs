@@ -38,5 +38,6 @@ pub use sample::Sample;
 pub use spaces::AddressSpaces;
 pub use writer::Writer;
 
-/// The limit of the bytes that compressed records of one file may inflate to.
+/// The number of bytes that the compressed records of one recording may inflate to; one that exceeds it is
+/// refused.
 pub const INFLATED_LIMIT: u64 = 4 << 30;

@@ -3,18 +3,19 @@
 use super::abi::attr_flag;
 use super::attr::Attr;
 
-/// `PERF_TYPE_HARDWARE`.
+/// The kernel's number for generic hardware events such as cycles (`PERF_TYPE_HARDWARE`).
 pub(crate) const HARDWARE: u32 = 0;
-/// `PERF_TYPE_SOFTWARE`.
+/// The kernel's number for software events such as page faults (`PERF_TYPE_SOFTWARE`).
 pub const SOFTWARE: u32 = 1;
-/// `PERF_TYPE_TRACEPOINT`.
+/// The kernel's number for tracepoints as events (`PERF_TYPE_TRACEPOINT`).
 pub const TRACEPOINT: u32 = 2;
-/// `PERF_TYPE_RAW`.
+/// The kernel's number for events by a PMU's own code (`PERF_TYPE_RAW`).
 pub(crate) const RAW: u32 = 4;
-/// `PERF_TYPE_BREAKPOINT`.
+/// The kernel's number for breakpoints as events (`PERF_TYPE_BREAKPOINT`).
 pub const BREAKPOINT: u32 = 5;
 
-/// Table of events: type, number and name; of names for one number the first is perf's own.
+/// The events with names of their own: the kernel's type and number, and the name; of names for one number
+/// the first is perf's own.
 pub(crate) const NAMES: [(u32, u64, &str); 25] = [
     (HARDWARE, 0, "cycles"),
     (HARDWARE, 0, "cpu-cycles"),
@@ -43,7 +44,7 @@ pub(crate) const NAMES: [(u32, u64, &str); 25] = [
     (SOFTWARE, 11, "cgroup-switches"),
 ];
 
-/// Returns a name for an event that the recording does not name, with perf's modifiers.
+/// Returns a name, with perf's modifiers, for an event that a recording has no name for, by its attributes.
 pub(crate) fn of_attr(attr: &Attr) -> String {
     let known = NAMES.iter().find(|(kind, config, _)| (*kind, *config) == (attr.kind, attr.config));
     let name = match (known, attr.kind) {
@@ -56,7 +57,7 @@ pub(crate) fn of_attr(attr: &Attr) -> String {
     name + &modifiers(attr)
 }
 
-/// Formats perf's modifiers behind a colon; empty if there are none.
+/// Formats an event's attributes as perf's modifiers, such as `:u`; empty if there are none.
 pub(crate) fn modifiers(attr: &Attr) -> String {
     let mut name = String::new();
     let excludes = |flag: u64| attr.flags & flag != 0;

@@ -16,7 +16,7 @@ const KERNEL: i32 = -1;
 /// The number of mappings that may be copied because processes fork and then map something themselves.
 const COPY_LIMIT: u64 = 1 << 26;
 
-/// The index of a mapped object, stable while a recording is read.
+/// The index of a mapped file (or kernel, vdso) in [`AddressSpaces::dsos`], stable while a recording is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DsoId(NonZeroU32);
 
@@ -26,13 +26,13 @@ impl DsoId {
         u32::try_from(position).ok()?.checked_add(1).and_then(NonZeroU32::new).map(DsoId)
     }
 
-    /// Returns the position in [`AddressSpaces::dsos`].
+    /// Returns the position of the mapped file in [`AddressSpaces::dsos`].
     pub fn position(self) -> usize {
         self.0.get() as usize - 1
     }
 }
 
-/// The kind of object that an address belongs to.
+/// The kind of thing that an address belongs to: a file, the kernel, a module, the vdso, anonymous memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DsoKind {
     /// A program or a library: offsets count in the file.
@@ -66,24 +66,24 @@ pub struct Dso {
 }
 
 impl Dso {
-    /// Creates an object by its path and kind.
+    /// Creates a mapped file by its path and kind.
     pub fn new(path: impl Into<String>, kind: DsoKind) -> Self {
         Self { path: path.into(), kind, build_id: None, reference: None, processes: Vec::new() }
     }
 
-    /// Returns the path, or what the kernel or perf call it.
+    /// Returns the path of the mapped file, or the kernel's or perf's name for what is no file.
     #[inline]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the kind of object.
+    /// Returns the kind of thing that is mapped: a file, the kernel, the vdso and so on.
     #[inline]
     pub fn kind(&self) -> DsoKind {
         self.kind
     }
 
-    /// Returns the build-id.
+    /// Returns the build-id of the mapped file, if the recording has it.
     #[inline]
     pub fn build_id(&self) -> Option<BuildId> {
         self.build_id
@@ -96,7 +96,7 @@ impl Dso {
         self.reference.as_ref()
     }
 
-    /// Returns the first few processes that mapped it: in a container, the path is one of their root's.
+    /// Returns the first few processes that mapped the file: in a container, the path is one of their root's.
     #[inline]
     pub fn processes(&self) -> &[i32] {
         &self.processes
@@ -106,7 +106,7 @@ impl Dso {
 /// The number of processes kept for a file: one that still runs is enough.
 const PROCESSES_KEPT: usize = 16;
 
-/// An address resolved to an object and an offset in it.
+/// The mapped file that an address of a process belongs to, and the offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedAddress {
     /// The object.
@@ -120,25 +120,25 @@ pub struct ResolvedAddress {
 }
 
 impl ResolvedAddress {
-    /// Returns the object.
+    /// Returns the index of the mapped file that the address belongs to.
     #[inline]
     pub fn dso(&self) -> DsoId {
         self.dso
     }
 
-    /// Returns the offset in it; see [`DsoKind`] for its origin.
+    /// Returns the offset of the address in the mapped file; see [`DsoKind`] for its origin.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the first address of the mapping.
+    /// Returns the first address of the mapping that the address is in.
     #[inline]
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns whether code can run there.
+    /// Returns `true` if the mapping that the address is in may hold code.
     #[inline]
     pub fn is_executable(&self) -> bool {
         self.is_executable
@@ -157,7 +157,8 @@ struct MappedRange {
 /// parent's until one of them changes something.
 type Space = Arc<BTreeMap<u64, MappedRange>>;
 
-/// Address spaces and threads' names, as of the record that was applied last.
+/// The mappings of all processes, and the threads' names, as of the record of a recording that was applied
+/// last.
 #[derive(Debug)]
 pub struct AddressSpaces {
     dsos: Vec<Dso>,
@@ -170,7 +171,8 @@ pub struct AddressSpaces {
 }
 
 impl AddressSpaces {
-    /// Creates empty address spaces; build-ids come from the recording's table where mappings have none.
+    /// Creates address spaces without mappings; build-ids come from the recording's table where mappings have
+    /// none.
     pub fn new(recording: &Recording<'_>) -> Self {
         Self {
             dsos: Vec::new(),
@@ -182,7 +184,7 @@ impl AddressSpaces {
         }
     }
 
-    /// Applies a record to the address spaces; samples change nothing.
+    /// Applies a record, such as a mapping or a thread's name, to the address spaces; samples change nothing.
     ///
     /// # Errors
     /// More copies of mappings than any real recording needs.
@@ -222,23 +224,23 @@ impl AddressSpaces {
         Ok(())
     }
 
-    /// Returns the file with this index.
+    /// Returns the mapped file with this index.
     pub fn dso(&self, id: DsoId) -> &Dso {
         // ids come from here, and none is ever taken away
         &self.dsos[id.position()]
     }
 
-    /// Returns all files that were mapped so far.
+    /// Returns all files that any process mapped so far.
     pub fn dsos(&self) -> impl Iterator<Item = (DsoId, &Dso)> {
         (0..).map_while(DsoId::from_position).zip(&self.dsos)
     }
 
-    /// Returns the name of a thread, if it is known.
+    /// Returns the name of a thread by its process and thread id, if it is known.
     pub fn comm(&self, tid: i32) -> Option<&Arc<str>> {
         self.comms.get(&tid)
     }
 
-    /// Resolves an address of code.
+    /// Returns the mapped file and offset of an address of code in a process.
     pub fn resolve(&self, pid: i32, mode: CpuMode, address: u64) -> Option<ResolvedAddress> {
         match mode {
             CpuMode::Kernel => self.find(KERNEL, address),
@@ -250,7 +252,8 @@ impl AddressSpaces {
         }
     }
 
-    /// Resolves an address of data: programs cannot access the kernel's, the kernel can access both.
+    /// Returns the mapped file and offset of an address of data in a process: programs cannot access the
+    /// kernel's data, the kernel can access both.
     pub fn resolve_data(&self, pid: i32, mode: CpuMode, address: u64) -> Option<ResolvedAddress> {
         match mode {
             CpuMode::Kernel => self.find(KERNEL, address).or_else(|| self.find(pid, address)),

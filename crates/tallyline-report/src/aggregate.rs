@@ -8,7 +8,8 @@ use super::samples::SampleGroup;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// The quantity that percentages are computed from.
+/// The quantity that a report's percentages are computed from: events' periods, or hardware's weights
+/// (cycles).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weighing {
     /// The periods: how many events.
@@ -19,7 +20,7 @@ pub enum Weighing {
 }
 
 impl Weighing {
-    /// Returns the weight of a group of samples.
+    /// Returns the weight in percentages of a group of equal samples.
     pub fn of(self, group: &SampleGroup) -> u64 {
         match self {
             Weighing::Period => group.period,
@@ -28,7 +29,7 @@ impl Weighing {
     }
 }
 
-/// A row of a table: the values of its keys, and its counts.
+/// A row of a report's table: the values of its sort keys, and its numbers of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub(crate) values: Box<[u64]>,
@@ -37,23 +38,23 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the value of each column that is a key.
+    /// Returns the row's value for each column that is a sort key.
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// Returns the counts of all events together.
+    /// Returns the row's numbers of samples, of all events together.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the counts of each event of the table.
+    /// Returns the row's numbers of samples of each event of the table.
     pub fn events(&self) -> &[Counts] {
         &self.events
     }
 }
 
-/// A table: rows by sort keys, the largest first.
+/// A report's table: samples grouped into rows by sort keys, the largest row first.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// The rows.
@@ -68,7 +69,8 @@ pub struct Table {
 
 type RowCounts = FxHashMap<Box<[u64]>, Box<[Counts]>>;
 
-/// Groups the samples of some events into rows by columns. Costs one hash for each sample; runs in parallel.
+/// Groups the samples of some events into a table's rows by sort keys. Costs one hash for each sample; runs
+/// in parallel.
 pub fn aggregate(
     profile: &Profile,
     columns: &[Column],

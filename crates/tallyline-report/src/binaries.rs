@@ -4,19 +4,19 @@ use super::programs::Program;
 use std::sync::Arc;
 use tallyline_perf_data::spaces::{Dso, DsoId, DsoKind};
 
-/// The files of a profile, each open or with the reason why not.
+/// The programs and libraries of a recording, each open or with the reason why it could not be opened.
 #[derive(Default)]
 pub(crate) struct Binaries {
     pub(super) list: Vec<Option<Result<Arc<Program>, String>>>,
 }
 
 impl Binaries {
-    /// Returns the open program of a file.
+    /// Returns the open program of a recorded file, if it could be opened.
     pub(crate) fn get(&self, dso: DsoId) -> Option<&Arc<Program>> {
         self.list.get(dso.position())?.as_ref()?.as_ref().ok()
     }
 
-    /// Returns the reason why a file's program could not be opened.
+    /// Returns the reason why the program of a recorded file could not be opened.
     pub(crate) fn why_not(&self, dso: DsoId) -> Option<&str> {
         self.list.get(dso.position())?.as_ref()?.as_ref().err().map(String::as_str)
     }

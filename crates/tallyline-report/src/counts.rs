@@ -1,6 +1,6 @@
 //! The totals that reports show: samples, periods and weights.
 
-/// The totals of a row, or of all samples.
+/// The number of samples of a table's row, or of all samples, and the sum of their weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub(crate) samples: u64,
@@ -9,7 +9,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of samples.
+    /// Returns the number of samples that are counted.
     pub fn samples(&self) -> u64 {
         self.samples
     }
@@ -27,14 +27,14 @@ impl Counts {
 }
 
 impl Counts {
-    /// Adds the counts of another row.
+    /// Adds the numbers of another row of the table.
     pub fn add(&mut self, other: Counts) {
         self.samples += other.samples;
         self.period = self.period.saturating_add(other.period);
         self.total = self.total.saturating_add(other.total);
     }
 
-    /// Returns the share in percent of a whole.
+    /// Returns the share, in percent, of these samples' weight in a whole.
     pub fn percent(&self, whole: &Counts) -> f64 {
         if whole.total == 0 { 0.0 } else { self.total as f64 * 100.0 / whole.total as f64 }
     }

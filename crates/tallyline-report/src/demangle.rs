@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// Longer names are left as they are: what they unfold to could be without end.
 const LEN_LIMIT: usize = 1 << 14;
 
-/// Returns the name that a linker's name stands for, without the hash that Rust adds.
+/// Returns the name in the source that a linker's (mangled) name stands for, without the hash that Rust adds.
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.len() > LEN_LIMIT || !name.starts_with("_R") && !name.starts_with("_Z") {
         return name.into();

@@ -6,7 +6,8 @@ use super::profile::Profile;
 use super::samples::SampleGroup;
 use std::collections::{BTreeSet, HashSet};
 
-/// Conditions on samples. An empty list or `None` accepts everything.
+/// Conditions on samples (process, function, type, …) for a report. An empty list or `None` accepts
+/// everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Names of threads.
@@ -27,7 +28,7 @@ pub struct Filter {
     pub operation: Option<Operation>,
 }
 
-/// A kind of memory access.
+/// A kind of sampled memory access that a report can be limited to: load or store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// One that reads.
@@ -46,7 +47,7 @@ impl Operation {
 }
 
 impl Filter {
-    /// Returns whether a sample passes the filter.
+    /// Returns `true` if a sample satisfies all conditions.
     pub fn accepts(&self, profile: &Profile, group: &SampleGroup) -> bool {
         let one_of = |list: &Option<HashSet<String>>, kind| {
             let is_in = |list: &HashSet<String>| {

@@ -3,7 +3,7 @@
 use super::aggregate::Row;
 use super::counts::Counts;
 
-/// A node of a hierarchical table: a row of one level.
+/// A row of a hierarchical report: one sort key's value, with the rows of the next sort key below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub(crate) value: u64,
@@ -13,28 +13,29 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the value of this level's key.
+    /// Returns the row's value of its level's sort key.
     pub fn value(&self) -> u64 {
         self.value
     }
 
-    /// Returns the counts of all events together.
+    /// Returns the row's numbers of samples, of all events together.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the counts of each event of the table.
+    /// Returns the row's numbers of samples of each event of the table.
     pub fn events(&self) -> &[Counts] {
         &self.events
     }
 
-    /// Returns the rows of the next level, the largest first.
+    /// Returns the rows of the next sort key below this row, the largest first.
     pub fn children(&self) -> &[Node] {
         &self.children
     }
 }
 
-/// Builds the tree of some rows. A parent's counts are the sum of its children's.
+/// Builds a hierarchical report, a level for each sort key, from a table's rows. A parent's numbers of
+/// samples are the sum of its children's.
 pub fn hierarchy(rows: &[Row]) -> Vec<Node> {
     let mut roots = Vec::new();
     for row in rows {

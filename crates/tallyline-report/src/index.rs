@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-/// The value of a sort key for a sample that has none.
+/// The value of a sort key that marks a sample without one.
 pub(crate) const ABSENT: u64 = u32::MAX as u64;
 
 /// Defines the index of an element of one list. An `Option` of it takes four bytes.

@@ -53,7 +53,7 @@ impl RecordingInfo {
         self.is_emulated
     }
 
-    /// Returns the node of memory of a CPU.
+    /// Returns the NUMA node of a CPU of the recording machine.
     pub(crate) fn node(&self, cpu: u32) -> Option<u32> {
         let has = |ranges: &[(u32, u32)]| ranges.iter().any(|(first, last)| (*first..=*last).contains(&cpu));
         self.nodes.iter().find(|(_, ranges)| has(ranges)).map(|(node, _)| *node)

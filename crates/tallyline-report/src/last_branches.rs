@@ -33,7 +33,7 @@ impl LastBranch {
         LastBranch::relative(sample.ip?, newest.from(), newest.to())
     }
 
-    /// Returns what a sample's address and its newest branch say.
+    /// Returns a sample's newest branch relative to the sample's address, by both addresses.
     pub(crate) fn relative(ip: u64, from: u64, to: u64) -> Option<LastBranch> {
         // an interrupt came back to it, which says nothing of the instruction in front
         if (from ^ ip) & KERNEL != 0 {
@@ -47,7 +47,7 @@ impl LastBranch {
     }
 }
 
-/// The last branches of samples by place, with how many samples have each.
+/// The newest entries of samples' branch stacks, by code place, with how many samples have each.
 pub(crate) type LastBranchCounts = FxHashMap<(PlaceId, LastBranch), u64>;
 
 /// The last branches of a recording's samples, while those are placed.

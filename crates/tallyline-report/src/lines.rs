@@ -13,7 +13,7 @@ use tallyline_perf_data::spaces::DsoId;
 /// A file's path as debug information has it, and a line.
 type Line = (String, u64);
 
-/// Finds the source lines of some addresses of a program: the path of the file and the line.
+/// Finds the source file and line of each of some code addresses of a program.
 pub fn source_lines(program: &Program, addresses: &[u64]) -> FxHashMap<u64, Line> {
     let mut addresses = addresses.to_vec();
     addresses.sort_unstable();

@@ -39,7 +39,7 @@ const SAMPLES_LIMIT: usize = u32::MAX as usize;
 const SAMPLES_EXPECTED: usize = 1 << 16;
 
 impl LoadedSamples {
-    /// Reads all samples.
+    /// Reads all samples of a recording in memory, equal ones merged.
     ///
     /// # Errors
     /// Damaged records.
@@ -47,7 +47,7 @@ impl LoadedSamples {
         Ok(read(recording, apart, None, None)?.unwrap_or_default())
     }
 
-    /// Reads all samples of a file a piece at a time; `None` if it has to be read as a whole.
+    /// Reads all samples of a recording's file a piece at a time; `None` if it has to be read as a whole.
     ///
     /// # Errors
     /// Damaged records.
@@ -58,27 +58,27 @@ impl LoadedSamples {
         read(pieces, apart, None, None)
     }
 
-    /// Returns the description of the events and the machine.
+    /// Returns the description of the recording's events and machine.
     pub fn info(&self) -> &RecordingInfo {
         &self.samples.info
     }
 
-    /// Returns the samples, in the order of time where they are kept apart.
+    /// Returns the samples, equal ones merged, in the order of time where they are kept apart.
     pub fn groups(&self) -> &[SampleGroup] {
         &self.samples.groups
     }
 
-    /// Returns a code place.
+    /// Returns the code place (file and offset) with an id.
     pub fn place(&self, id: PlaceId) -> &Place {
         self.samples.places.get(id)
     }
 
-    /// Returns the text of a name.
+    /// Returns the text of a name's id, such as a thread's name.
     pub fn text(&self, name: NameId) -> &str {
         self.samples.names.get(name)
     }
 
-    /// Returns a file's name without its folders, as perf shows it.
+    /// Returns the name of a recorded file without its folders, as perf shows it.
     pub fn dso_name(&self, id: Option<DsoId>) -> &str {
         self.samples.dso_name(id)
     }

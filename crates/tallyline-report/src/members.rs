@@ -10,7 +10,7 @@ const DEPTH_LIMIT: usize = 16;
 /// The number of members that one type may unfold to.
 const MEMBERS_LIMIT: usize = 1 << 14;
 
-/// A member, base or variant of a type, with its own members.
+/// A member, base or variant of a type, with its own members below it, for listings of a type field by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
     pub(crate) number: u32,
@@ -23,7 +23,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Creates the member with an index and an offset, with its own members.
+    /// Creates a member of a type with its number and offset, and its own members below it.
     pub fn new(
         number: u32,
         ty: String,
@@ -35,44 +35,44 @@ impl Member {
         Member { number, ty, name, offset, size, truncated, children }
     }
 
-    /// Returns the position among all members of the type that has it: its own come first, then the tag, then those
-    /// of its variants. Some have no place, and are left out.
+    /// Returns the member's position among all members of the type that has it: its own come first, then the
+    /// tag, then those of its variants. Some have no place, and are left out.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns its type.
+    /// Returns the id of the member's type.
     pub fn ty(&self) -> &str {
         &self.ty
     }
 
-    /// Returns its name, with that of the variant in front; empty for a base, and where it has none.
+    /// Returns the member's name, with that of the variant in front; empty for a base, and where it has none.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the offset in the outermost type.
+    /// Returns the member's offset in bytes in the outermost type.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns its size in bytes.
+    /// Returns the member's size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns its own members.
+    /// Returns the members of the member's own type.
     pub fn children(&self) -> &[Member] {
         &self.children
     }
 
-    /// Returns whether its members were left out because they nest too deep or are too many.
+    /// Returns `true` if the member's own members were left out because they nest too deep or are too many.
     pub fn truncated(&self) -> bool {
         self.truncated
     }
 }
 
-/// Returns the members of a type; none if it is no struct, class or union.
+/// Returns the members of a type with their own members below them; none if it is no struct, class or union.
 pub fn members(types: &Types, id: TypeId) -> Vec<Member> {
     let mut budget = MEMBERS_LIMIT;
     of_type(types, id, 0, 0, &mut budget).unwrap_or_default()

@@ -3,11 +3,12 @@
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The id of an interned text. Equal texts have equal ids within one profile.
+/// The id of a stored text (function, type, file) of a profile. Equal texts have equal ids within one
+/// profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
-/// An interner of texts.
+/// The texts of a profile (functions, types, files), each stored once and referred to by an id.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Arc<str>>,
@@ -15,7 +16,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Returns the id of a text, which is added if it is new.
+    /// Returns the id of a text, which is stored if it is new.
     pub(crate) fn intern(&mut self, text: &str) -> NameId {
         if let Some(id) = self.ids.get(text) {
             return *id;
@@ -28,12 +29,12 @@ impl Names {
         id
     }
 
-    /// Returns the text of an id; empty for an unknown one.
+    /// Returns the text with an id; empty for an unknown one.
     pub fn get(&self, id: NameId) -> &str {
         self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
-    /// Returns the id of a text, if it was interned.
+    /// Returns the id of a text, if it is stored.
     pub fn find(&self, text: &str) -> Option<NameId> {
         self.ids.get(text).copied()
     }

@@ -9,19 +9,20 @@ use tallyline_debuginfo::type_text;
 use tallyline_inference::{TypeTable, Typed, field_path, place_text};
 use tallyline_perf_data::spaces::DsoId;
 
-/// The type of an instruction's operand, or the reason why there is none.
+/// The type that a sampled instruction accesses, memory without a type, or the reason why the type is
+/// unknown.
 pub type Outcome = tallyline_inference::Outcome<Operand, Reason>;
 
-/// The outcome of places that were not analysed.
+/// The outcome for sampled instructions that were not analysed.
 pub(crate) const NOT_LOOKED: Outcome = Outcome::Untyped(Reason::NotLooked);
 
-/// Returns whether a sample with an outcome counts as eligible: its code has debug information, and it accesses memory
-/// that can have a type.
+/// Returns `true` if a sample counts as one that can have a type: its code has debug information, and it
+/// accesses memory that can have one.
 pub fn is_eligible(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Typed(_) | Outcome::Untyped(Reason::Lost(_)))
 }
 
-/// The part of a type that an instruction accesses, with interned names.
+/// The type that a sampled instruction accesses and where in it: offset, size, field, with stored names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// The type.
@@ -48,7 +49,7 @@ pub struct Operand {
     pub writes: bool,
 }
 
-/// A container's node that contains a type.
+/// The node of a container (list, tree, map) that contains the type that a sampled instruction accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Within {
     /// The node's type.
@@ -59,7 +60,7 @@ pub(crate) struct Within {
     pub(crate) start: u64,
 }
 
-/// The reason for which the type of an operand is unknown.
+/// The reason for which the type that a sampled instruction accesses is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// Types were not asked for.
@@ -83,12 +84,12 @@ pub enum Reason {
 }
 
 impl Operand {
-    /// Returns the name of the object: that of the container's node, else of the type.
+    /// Returns the name of the object that is accessed: that of the container's node, else of the type.
     pub fn object(&self) -> NameId {
         self.within.map_or(self.name, |node| node.name)
     }
 
-    /// Returns the byte in that object.
+    /// Returns the offset of the access in the object that [`object`](Self::object) names.
     pub fn offset_in_object(&self) -> u64 {
         self.start().saturating_add(self.offset)
     }
@@ -98,7 +99,7 @@ impl Operand {
         self.within.map_or(0, |node| node.start)
     }
 
-    /// Returns whether the access is, or may be, among some bytes of the object.
+    /// Returns `true` if the access is, or may be, in a range of the object's bytes.
     pub fn may_be_in(&self, bytes: &Range<u64>) -> bool {
         let is_in = |offset: u64| bytes.contains(&self.start().saturating_add(offset));
         is_in(self.offset) || self.or.is_some_and(is_in)
@@ -106,7 +107,7 @@ impl Operand {
 }
 
 impl Reason {
-    /// Formats the reason; `text` looks up names.
+    /// Formats the reason why a type is unknown; `text` looks up names.
     pub fn text<'t>(&self, text: impl Fn(NameId) -> &'t str) -> String {
         match self {
             Reason::NotLooked => "types were not asked for".to_owned(),
@@ -121,7 +122,7 @@ impl Reason {
     }
 }
 
-/// The types of all programs of a profile.
+/// The types that the sampled instructions of all programs of a profile access, by file.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
     pub(crate) tables: FxHashMap<DsoId, TypeTable>,
@@ -143,17 +144,17 @@ impl Joined {
         })
     }
 
-    /// Returns the types of a file that has debug information.
+    /// Returns the types of the operands in a file that has debug information.
     pub(crate) fn table(&self, dso: DsoId) -> Option<&TypeTable> {
         self.tables.get(&dso)
     }
 
-    /// Returns the file that a type is of, and the type in its table.
+    /// Returns the file that a type is of, and the type's id in the model of that file's types.
     pub(crate) fn source(&self, ty: JoinedId) -> Option<(DsoId, TypeId)> {
         self.types.get(ty.position()).copied()
     }
 
-    /// Returns the table that a type is in, and the type.
+    /// Returns the table of operands' types that a type is in, and the type's id there.
     pub(crate) fn get(&self, ty: JoinedId) -> Option<(&TypeTable, TypeId)> {
         let (dso, id) = self.source(ty)?;
         Some((self.tables.get(&dso)?, id))

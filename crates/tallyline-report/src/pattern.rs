@@ -19,7 +19,8 @@ const NEAREST: usize = 3;
 /// Longer names are not compared letter by letter.
 const COMPARED_LIMIT: usize = 256;
 
-/// A kind of names, which decides what an abbreviation may leave out.
+/// A kind of names (commands, functions, types, …) that a filter's pattern is for; it decides what an
+/// abbreviation may leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
     /// Data types: `struct`, scopes and template arguments may be left out.
@@ -34,7 +35,7 @@ pub enum NameKind {
     Event,
 }
 
-/// A name, a glob, or a regular expression between slashes.
+/// A filter's pattern for names: a name, a glob, or a regular expression between slashes.
 #[derive(Clone, Debug)]
 pub struct NamePattern {
     text: String,
@@ -42,7 +43,8 @@ pub struct NamePattern {
     regex: Option<Regex>,
 }
 
-/// The way in which a pattern matched: as a name, a glob, without template arguments, or as a part.
+/// The way in which a filter's pattern matched names: as a name, a glob, without template arguments, or as a
+/// part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
     /// The name itself.
@@ -55,7 +57,7 @@ pub enum FoundBy {
     Part,
 }
 
-/// The names that a pattern matches.
+/// The names that a filter's pattern matches, and the way in which it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatternMatch<'n> {
     /// At least one, and how they were found.
@@ -73,7 +75,7 @@ impl fmt::Display for NamePattern {
 }
 
 impl NamePattern {
-    /// Parses a name, a glob, or a regular expression between slashes.
+    /// Parses a filter's pattern: a name, a glob, or a regular expression between slashes.
     ///
     /// # Errors
     /// A regular expression that is none, or takes too much memory.
@@ -91,7 +93,8 @@ impl NamePattern {
         Ok(NamePattern { text: text.to_owned(), regex })
     }
 
-    /// Parses a comma-separated list; commas inside brackets and slashes belong to a name.
+    /// Parses a comma-separated list of a filter's patterns; commas inside brackets and slashes belong to a
+    /// name.
     ///
     /// # Errors
     /// See [`NamePattern::parse`].
@@ -99,7 +102,7 @@ impl NamePattern {
         split(text).into_iter().map(NamePattern::parse).collect()
     }
 
-    /// Returns those of some names that the pattern matches.
+    /// Returns those of some names that the filter's pattern matches.
     pub fn find<'n>(&self, kind: NameKind, names: &BTreeSet<&'n str>) -> PatternMatch<'n> {
         let select = |matches: &dyn Fn(&str) -> bool| -> BTreeSet<&'n str> {
             names.iter().copied().filter(|name| matches(name)).collect()

@@ -22,7 +22,7 @@ pub(crate) enum PlaceKind {
     IndirectCall,
 }
 
-/// A place in a program's code or data.
+/// A place in a program: a mapped file and an offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The file; none where nothing was mapped.
@@ -37,7 +37,7 @@ pub struct Place {
     pub(crate) kind: PlaceKind,
 }
 
-/// The function and source line of a place.
+/// The function and source line that a code place is in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resolved {
     /// The address in the file as the linker gave it; the offset where the file is not there.
@@ -50,7 +50,8 @@ pub struct Resolved {
     pub source_line: NameId,
 }
 
-/// The code places of samples. The lists are as long as `places`, or empty before the stage that fills them.
+/// The distinct code places of samples. The lists are as long as `places`, or empty before the stage that
+/// fills them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CodePlaces {
     places: Vec<Place>,
@@ -62,62 +63,62 @@ pub(crate) struct CodePlaces {
 }
 
 impl CodePlaces {
-    /// Returns the number of places.
+    /// Returns the number of distinct code places.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Returns each place with its index.
+    /// Returns each code place with its index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PlaceId, &Place)> {
         (0..).map(PlaceId::of).zip(&self.places)
     }
 
-    /// Returns each place with its index and linked address, once those are set.
+    /// Returns each code place with its index and the address that the linker gave it, once those are set.
     pub(crate) fn linked(&self) -> impl Iterator<Item = (PlaceId, &Place, u64)> {
         self.iter().zip(&self.addresses).map(|((id, place), address)| (id, place, *address))
     }
 
-    /// Returns a place; ids come from here, and no place is ever taken away.
+    /// Returns the code place with an id; ids come from here, and no place is ever taken away.
     pub(crate) fn get(&self, id: PlaceId) -> &Place {
         &self.places[id.position()]
     }
 
-    /// Returns the address that the linker assigned, once addresses are set; 0 before.
+    /// Returns the address that the linker gave a code place, once addresses are set; 0 before.
     pub(crate) fn address(&self, id: PlaceId) -> u64 {
         self.addresses.get(id.position()).copied().unwrap_or(0)
     }
 
-    /// Returns what is known of a place.
+    /// Returns the function and source line of a code place, as far as they are known.
     pub(crate) fn resolved(&self, id: PlaceId) -> Resolved {
         let (source_file, source_line) = self.lines.get(id.position()).copied().unwrap_or_default();
         let symbol = self.symbols.get(id.position()).copied();
         Resolved { address: self.address(id), symbol, source_file, source_line }
     }
 
-    /// Sets the addresses that the linker assigned, one for each place.
+    /// Sets the addresses that the linker gave the code places, one for each.
     pub(crate) fn set_addresses(&mut self, addresses: Vec<u64>) {
         self.addresses = addresses;
     }
 
-    /// Adds a place that samples are charged to, with its linked address.
+    /// Adds a code place that samples are charged to, with the address that the linker gave it.
     pub(crate) fn push(&mut self, place: Place, address: u64) -> PlaceId {
         self.places.push(place);
         self.addresses.push(address);
         PlaceId::of(self.places.len() - 1)
     }
 
-    /// Sets the functions, one for each place.
+    /// Sets the functions of the code places, one for each.
     pub(crate) fn set_symbols(&mut self, symbols: Vec<SymbolId>) {
         self.symbols = symbols;
     }
 
-    /// Sets the source files and lines, one of each for each place.
+    /// Sets the source files and lines of the code places, one of each for each place.
     pub(crate) fn set_lines(&mut self, lines: Vec<(NameId, NameId)>) {
         self.lines = lines;
     }
 }
 
-/// Collects code places while samples are read.
+/// Collector of the distinct code places of samples, while samples are read.
 #[derive(Default)]
 pub(crate) struct PlaceCollector {
     list: CodePlaces,
@@ -125,7 +126,7 @@ pub(crate) struct PlaceCollector {
 }
 
 impl PlaceCollector {
-    /// Returns the index of a place.
+    /// Returns the index of a code place, which is added if it is new.
     pub(crate) fn intern(&mut self, place: Place) -> PlaceId {
         *self.ids.entry(place).or_insert_with(|| {
             self.list.places.push(place);
@@ -133,13 +134,13 @@ impl PlaceCollector {
         })
     }
 
-    /// Returns the places.
+    /// Returns the distinct code places of samples.
     pub(crate) fn finish(self) -> CodePlaces {
         self.list
     }
 }
 
-/// Returns the place of an address, with the file that is mapped there.
+/// Returns the file that is mapped at an address of a process, and the offset in it.
 pub(crate) fn place_of(
     spaces: &AddressSpaces,
     location: Option<ResolvedAddress>,

@@ -7,7 +7,8 @@ use tallyline_inference::code::Image;
 use tallyline_perf_data::jit::JitMap;
 use tallyline_perf_data::spaces::Dso;
 
-/// A finder of programs, which opens each file of a recording once, in parallel.
+/// Finder and opener of a recording's programs, which the caller implements; each file is opened once, in
+/// parallel.
 pub trait Programs: Sync {
     /// Returns the program of a file of the recording, or why it cannot be had, in a few words.
     fn open(&self, dso: &Dso) -> Result<Program, String>;
@@ -19,7 +20,7 @@ pub trait Programs: Sync {
     fn kernel(&self) -> Option<JitMap>;
 }
 
-/// An open program: code, debug information and symbols.
+/// An open program of a recording: code, debug information and symbols.
 pub struct Program {
     pub(crate) image: Image,
     pub(crate) debug: Option<Debug>,
@@ -28,39 +29,39 @@ pub struct Program {
 }
 
 impl Program {
-    /// Creates a program of its code, its debug information, and its BTF.
+    /// Creates an open program from its code, its debug information, and its BTF.
     pub fn new(image: Image, debug: Option<Debug>, btf: Option<Vec<u8>>) -> Program {
         Program { image, debug, btf, store: None }
     }
 
-    /// Sets the cache that types are taken from and stored in.
+    /// Sets the cache that the program's operand types are taken from and stored in.
     #[must_use]
     pub fn with_store(self, store: Option<Box<dyn Store>>) -> Program {
         Program { store, ..self }
     }
 
-    /// Returns the image: code, data and symbols.
+    /// Returns the program's code, data and symbols.
     pub fn image(&self) -> &Image {
         &self.image
     }
 
-    /// Returns the file with its debug information: the file itself or its debug file.
+    /// Returns the file with the program's debug information: the program itself or its separate debug file.
     pub fn debug(&self) -> Option<&Debug> {
         self.debug.as_ref()
     }
 
-    /// Returns a kernel's BTF, raw, where there is no debug information.
+    /// Returns a kernel's BTF as raw bytes, where there is no other debug information.
     pub fn btf(&self) -> Option<&[u8]> {
         self.btf.as_deref()
     }
 
-    /// Returns the cache of its types between runs, if there is one.
+    /// Returns the cache of the program's operand types between runs, if there is one.
     pub fn store(&self) -> Option<&dyn Store> {
         self.store.as_deref()
     }
 }
 
-/// A file with debug information.
+/// An open file with a program's debug information.
 pub struct Debug {
     pub(crate) file: File,
     pub(crate) companions: Box<dyn Companions + Send + Sync>,
@@ -68,40 +69,42 @@ pub struct Debug {
 }
 
 impl Debug {
-    /// Makes the debug information of a file; the symbols are those of a separate debug file.
+    /// Creates the debug information of a program from an open file; the symbols are those of a separate
+    /// debug file.
     pub fn new(file: File, companions: Box<dyn Companions + Send + Sync>, symbols: Option<Image>) -> Debug {
         Debug { file, companions, symbols }
     }
 
-    /// Returns the file.
+    /// Returns the open file with the debug information.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Returns the files that complete its debug information.
+    /// Returns the finder of the further files (split units, alternate files) that complete the debug
+    /// information.
     pub fn companions(&self) -> &(dyn Companions + Send + Sync) {
         &*self.companions
     }
 
-    /// Returns the symbols of a debug file; the program has none then.
+    /// Returns the symbols of a separate debug file; the program has none then.
     pub fn symbols(&self) -> Option<&Image> {
         self.symbols.as_ref()
     }
 }
 
 impl Program {
-    /// Returns whether debug information or BTF is available.
+    /// Returns `true` if the program has debug information or BTF, from which types can be had.
     pub(crate) fn has_types(&self) -> bool {
         self.debug.is_some() || self.btf.is_some()
     }
 
-    /// Returns the symbols: of the debug file, where there is one.
+    /// Returns the program's functions and variables: those of the separate debug file, where there is one.
     pub fn symbols(&self) -> &Image {
         self.debug.as_ref().and_then(|debug| debug.symbols.as_ref()).unwrap_or(&self.image)
     }
 }
 
-/// Reads the kernel's list of symbols, `/proc/kallsyms`; empty if it hides the addresses.
+/// Reads the running kernel's list of symbols, `/proc/kallsyms`; empty if it hides the addresses.
 pub fn kallsyms(text: &[u8]) -> Option<JitMap> {
     let mut symbols = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {

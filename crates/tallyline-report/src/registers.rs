@@ -4,7 +4,7 @@ use super::index::RegistersId;
 use rustc_hash::FxHashMap;
 use tallyline_inference::code::Register;
 
-/// The general registers of samples, for those samples whose types may depend on them.
+/// The general registers' values of those samples whose types may depend on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampleRegisters {
     // of each sample that says it: the point, and the position of the record
@@ -53,12 +53,12 @@ impl SampleRegisters {
         }
     }
 
-    /// Returns whether no sample has registers.
+    /// Returns `true` if no sample's registers are kept.
     pub(crate) fn is_empty(&self) -> bool {
         self.points.is_empty() && self.values.is_empty()
     }
 
-    /// Returns the value of a register in a sample.
+    /// Returns the value that a register had when a sample was taken.
     pub(crate) fn get(&self, sample: RegistersId, register: Register) -> Option<u64> {
         self.values.get(&sample)?.get(usize::from(register.0)).copied()
     }

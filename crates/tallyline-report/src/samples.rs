@@ -80,7 +80,7 @@ pub struct SampleGroup {
     pub(crate) code_page_size: u64,
 }
 
-/// The samples of a recording with the lists that their indices lead to.
+/// The samples of a recording with the lists (places, names, files) that their ids lead to.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     pub(crate) info: RecordingInfo,
@@ -94,12 +94,12 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Returns a file.
+    /// Returns the recorded file (program, library, the kernel) with an id.
     pub(crate) fn dso(&self, id: DsoId) -> Option<&Dso> {
         self.dsos.get(id.position())
     }
 
-    /// Returns a file's name without its folders, as perf shows it.
+    /// Returns the name of a recorded file without its folders, as perf shows it.
     pub(crate) fn dso_name(&self, id: Option<DsoId>) -> &str {
         match id.and_then(|id| self.dso(id)) {
             None => "[unknown]",
@@ -107,23 +107,23 @@ impl Samples {
         }
     }
 
-    /// Returns the file of a place, and the address that the linker assigned.
+    /// Returns the recorded file of a code place, and the address that the linker gave the place.
     pub(crate) fn linked(&self, place: PlaceId) -> (Option<DsoId>, u64) {
         (self.places.get(place).dso, self.places.address(place))
     }
 
-    /// Returns the function, source line and address of a place.
+    /// Returns the function, source line and address of a code place.
     pub(crate) fn at(&self, place: PlaceId) -> Resolved {
         self.places.resolved(place)
     }
 
-    /// Returns whether a sample is at the very instruction.
+    /// Returns `true` if a sample's address is that of the very instruction that caused it.
     pub(crate) fn is_precise(&self, group: &SampleGroup) -> bool {
         group.exact || self.info.events.get(group.event as usize).is_some_and(|event| event.is_precise)
     }
 }
 
-/// The samples of a recording as it has them: the first stage.
+/// The samples of a recording as they were recorded: the first stage of a profile.
 #[derive(Debug, Default)]
 pub struct LoadedSamples {
     pub(crate) samples: Samples,
@@ -134,7 +134,8 @@ pub struct LoadedSamples {
     pub(crate) branches: LastBranchCounts,
 }
 
-/// Samples whose programs are open, and whose places have the addresses that the linker assigned.
+/// Samples whose programs are open, and whose code places have the addresses that the linker gave them: the
+/// second stage of a profile.
 pub(crate) struct LocatedSamples {
     pub(crate) samples: Samples,
     pub(crate) returns: Vec<(u32, PlaceId)>,
@@ -142,7 +143,8 @@ pub(crate) struct LocatedSamples {
     pub(crate) binaries: Binaries,
 }
 
-/// Samples charged to instructions whose operands have types.
+/// Samples that are charged to the instructions that caused them, with the types that these access: the third
+/// stage of a profile.
 pub(crate) struct TypedSamples {
     pub(crate) samples: Samples,
     pub(crate) binaries: Binaries,
@@ -150,7 +152,8 @@ pub(crate) struct TypedSamples {
     pub(crate) operands: Operands,
 }
 
-/// The instructions that samples are charged to, with the rules by which.
+/// The instructions that samples are charged to (not always those at their addresses), with the rules by
+/// which.
 #[derive(Debug, Default)]
 pub(crate) struct Charges {
     pub(crate) skid: Skid,
@@ -163,7 +166,7 @@ pub(crate) struct Charges {
     pub(crate) calls: CallCounts,
 }
 
-/// The operands of the instructions that samples are charged to.
+/// The types that the instructions which samples are charged to access, by code place.
 #[derive(Debug, Default)]
 pub(crate) struct Operands {
     // as long as the places, or empty where types were not asked for
@@ -174,24 +177,25 @@ pub(crate) struct Operands {
 }
 
 impl Operands {
-    /// Takes the operands of all places.
+    /// Takes the types that the instructions at all code places access.
     pub(crate) fn new(outcomes: Vec<Outcome>) -> Operands {
         Operands { outcomes, ..Operands::default() }
     }
 
-    /// Returns the operand's type at a place.
+    /// Returns the type that the instruction at a code place accesses, or the reason for none.
     pub(crate) fn outcome(&self, place: PlaceId) -> &Outcome {
         self.outcomes.get(place.position()).unwrap_or(&NOT_LOOKED)
     }
 
-    /// Sets the operand of the place that was added last.
+    /// Adds the type that the instruction at the code place which was added last accesses.
     pub(crate) fn push(&mut self, outcome: Outcome) {
         self.outcomes.push(outcome);
     }
 }
 
 impl LocatedSamples {
-    /// Converts the samples to the next stage without types: each is charged to the place where it was taken.
+    /// Converts the samples to the next stage without types: each is charged to the instruction at its
+    /// address.
     pub(crate) fn untyped(self) -> TypedSamples {
         let LocatedSamples { samples, binaries, .. } = self;
         TypedSamples { samples, binaries, charges: Charges::default(), operands: Operands::default() }

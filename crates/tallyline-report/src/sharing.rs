@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
-/// The cache lines that CPUs or threads share, by samples.
+/// The cache lines that CPUs or threads share, as a recording's samples with data addresses show them.
 #[derive(Clone, Debug, Default)]
 pub struct Sharing {
     pub(crate) lines: Vec<Line>,
@@ -23,43 +23,45 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Returns the lines that more than one CPU or thread accessed and one of them wrote, the worst first.
+    /// Returns the cache lines that more than one CPU or thread accessed and one of them wrote, the worst
+    /// first.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// Returns the number of samples.
+    /// Returns the number of samples in the recording.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Returns the number of samples with an address of data.
+    /// Returns the number of samples that have an address of data.
     pub fn addressed(&self) -> u64 {
         self.addressed
     }
 
-    /// Returns the number of lines.
+    /// Returns the number of cache lines that samples accessed, shared or not.
     pub fn all_lines(&self) -> u64 {
         self.all_lines
     }
 
-    /// Returns the sum over all samples.
+    /// Returns the numbers of accesses of all samples together.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns whether the hardware records where lines came from; otherwise transfers are an estimate.
+    /// Returns `true` if the hardware recorded where accessed lines came from; otherwise transfers are an
+    /// estimate.
     pub fn is_measured(&self) -> bool {
         self.is_measured
     }
 
-    /// Returns whether accesses are told apart by CPU; otherwise by thread.
+    /// Returns `true` if accesses are told apart by CPU; otherwise by thread.
     pub fn by_cpu(&self) -> bool {
         self.by_cpu
     }
 }
 
-/// The counts of a line, of some bytes, or of all samples.
+/// The numbers of sampled accesses of a cache line, of some bytes of it, or of all samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub(crate) records: u64,
@@ -73,17 +75,17 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of samples.
+    /// Returns the number of sampled accesses.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Returns the number of samples that read only.
+    /// Returns the number of sampled accesses that read only.
     pub fn loads(&self) -> u64 {
         self.loads
     }
 
-    /// Returns the number of samples that write.
+    /// Returns the number of sampled accesses that write.
     pub fn stores(&self) -> u64 {
         self.stores
     }
@@ -98,17 +100,17 @@ impl Counts {
         self.remote_hitm
     }
 
-    /// Returns the number of locked accesses.
+    /// Returns the number of sampled accesses that were locked (atomic).
     pub fn locked(&self) -> u64 {
         self.locked
     }
 
-    /// Returns the sum of the weights.
+    /// Returns the sum of the sampled accesses' weights, which are cycles where hardware measures latency.
     pub fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// Returns the levels in which loads and stores found their lines.
+    /// Returns the numbers of accesses by the cache level or memory in which they found their lines.
     pub fn levels(&self) -> Levels {
         self.levels
     }
@@ -130,47 +132,47 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Returns the number of loads from a buffer of lines under way.
+    /// Returns the number of loads that were served from a line already on its way (fill buffer).
     pub fn fill_buffer(&self) -> u64 {
         self.fill_buffer
     }
 
-    /// Returns the number of loads from the first level.
+    /// Returns the number of loads that found their line in the first-level cache.
     pub fn l1(&self) -> u64 {
         self.l1
     }
 
-    /// Returns the number of loads from the second level.
+    /// Returns the number of loads that found their line in the second-level cache.
     pub fn l2(&self) -> u64 {
         self.l2
     }
 
-    /// Returns the number of loads from the last level.
+    /// Returns the number of loads that found their line in the last-level cache.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Returns the number of loads from caches of other nodes.
+    /// Returns the number of loads that were served from caches of other NUMA nodes.
     pub fn remote_cache(&self) -> u64 {
         self.remote_cache
     }
 
-    /// Returns the number of loads from memory of the own node.
+    /// Returns the number of loads that were served from the own NUMA node's memory.
     pub fn local_memory(&self) -> u64 {
         self.local_memory
     }
 
-    /// Returns the number of loads from memory of other nodes.
+    /// Returns the number of loads that were served from other NUMA nodes' memory.
     pub fn remote_memory(&self) -> u64 {
         self.remote_memory
     }
 
-    /// Returns the number of stores that hit in the first level.
+    /// Returns the number of stores that found their line in the first-level cache.
     pub fn store_hit(&self) -> u64 {
         self.store_hit
     }
 
-    /// Returns the number of stores that missed it.
+    /// Returns the number of stores that did not find their line in the first-level cache.
     pub fn store_miss(&self) -> u64 {
         self.store_miss
     }
@@ -241,7 +243,7 @@ impl Counts {
         }
     }
 
-    /// Loads of lines that were modified in another cache.
+    /// Returns the number of loads of lines that were modified in another cache (HITM).
     pub fn hitm(&self) -> u64 {
         self.local_hitm + self.remote_hitm
     }
@@ -253,7 +255,7 @@ fn is_remote(source: DataSource) -> bool {
     source.is_remote() || source.level() & REMOTE != 0
 }
 
-/// A shared cache line.
+/// A cache line that CPUs or threads share, with its sampled accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     pub(crate) address: u64,
@@ -268,23 +270,23 @@ pub struct Line {
 }
 
 impl Line {
-    /// Returns its address: physical where samples have that, else virtual.
+    /// Returns the address of the shared line: physical where samples have that, else virtual.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the process, where addresses are those of one; else 0.
+    /// Returns the process that the shared line is in, where addresses are those of one; else 0.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Returns the sum over its samples.
+    /// Returns the numbers of all sampled accesses to the shared line.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns an estimate of the transfers between caches: accesses that follow each other in time, of different
-    /// CPUs or threads, one of which writes.
+    /// Returns an estimate of how often the shared line moved between caches: accesses that follow each other
+    /// in time, of different CPUs or threads, one of which writes.
     pub fn transfers(&self) -> u64 {
         self.transfers
     }
@@ -300,23 +302,23 @@ impl Line {
         self.is_false
     }
 
-    /// Returns its CPUs or threads.
+    /// Returns the CPUs or threads that accessed the shared line.
     pub fn actors(&self) -> &BTreeSet<i64> {
         &self.actors
     }
 
-    /// Returns the nodes of memory of its CPUs, as far as the recording says them.
+    /// Returns the NUMA nodes of the CPUs that accessed the shared line, as far as the recording says them.
     pub fn nodes(&self) -> &BTreeSet<u32> {
         &self.nodes
     }
 
-    /// Returns the accessed parts, by offset in the line.
+    /// Returns the accessed parts of the shared line (fields), by offset in the line.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 }
 
-/// A part of a line: the bytes of one field of a type.
+/// A part of a shared cache line: the bytes of one field of a type, with its sampled accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     pub(crate) offset: u32,
@@ -330,42 +332,42 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the offset in the line.
+    /// Returns the offset of the field's bytes in the cache line.
     pub fn offset(&self) -> u32 {
         self.offset
     }
 
-    /// Returns the type and the field, or the reason why there is none.
+    /// Returns the type and field that the part of the line belongs to, or the reason why they are unknown.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Returns the functions that access it.
+    /// Returns the functions that access the part of the line.
     pub fn functions(&self) -> &BTreeSet<SymbolId> {
         &self.functions
     }
 
-    /// Returns the sum over its samples.
+    /// Returns the numbers of sampled accesses to the part of the line.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the CPUs or threads that read it.
+    /// Returns the CPUs or threads that read the part of the line.
     pub fn readers(&self) -> &BTreeSet<i64> {
         &self.readers
     }
 
-    /// Returns the CPUs or threads that write it.
+    /// Returns the CPUs or threads that write the part of the line.
     pub fn writers(&self) -> &BTreeSet<i64> {
         &self.writers
     }
 
-    /// Returns the CPUs that access it.
+    /// Returns the CPUs that access the part of the line.
     pub fn cpus(&self) -> &BTreeSet<u32> {
         &self.cpus
     }
 
-    /// Returns their nodes of memory.
+    /// Returns the NUMA nodes of the CPUs that access the part of the line.
     pub fn nodes(&self) -> &BTreeSet<u32> {
         &self.nodes
     }
@@ -387,7 +389,7 @@ struct Building {
     last: Option<(i64, bool)>,
 }
 
-/// Finds the lines that are shared. Samples are in the order of time.
+/// Finds the cache lines that CPUs or threads share, by a profile's samples, which are in the order of time.
 pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
     let groups = || profile.groups().iter().filter(|group| filter.accepts(profile, group));
     let mut found = Sharing {

@@ -6,7 +6,8 @@ use crate::lexer::{Kind, Token};
 use crate::{Language, Refusal};
 use std::ops::Range;
 
-/// An element, without the blanks and comments around it.
+/// An element of a struct's body in a source (a declaration, a directive), without the blanks and comments
+/// around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Element {
     /// The bytes from its first token to its last.
@@ -17,7 +18,7 @@ pub(crate) struct Element {
     pub(crate) optional: bool,
 }
 
-/// The kinds of elements.
+/// The kinds of elements of a struct's body in a source: declarations, macros, conditionals, text that stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ElementKind {
     /// A declaration of members.
@@ -36,7 +37,7 @@ pub(crate) enum ElementKind {
     Other,
 }
 
-/// A declaration of one member or more.
+/// A declaration of one or more members in a struct's body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Declaration {
     /// The bytes of the specifiers, which all declarators share.
@@ -47,7 +48,7 @@ pub(crate) struct Declaration {
     pub(crate) splittable: bool,
 }
 
-/// Reads the elements of a body of C or C++.
+/// Cuts the body of a C or C++ struct into declarations, directives and other elements.
 pub(crate) fn elements(
     text: &[u8],
     tokens: &[Token],
@@ -353,7 +354,7 @@ fn raw_name(tokens: &[Token], word: Range<usize>) -> Range<usize> {
     next.map_or(word, |token| token.span.clone())
 }
 
-/// Returns the column of a byte, with tabs to multiples of eight.
+/// Returns the column on its line of a byte of a source, with tabs to multiples of eight.
 pub(crate) fn column(text: &[u8], at: usize) -> usize {
     let before = text.get(..at).unwrap_or_default();
     let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);

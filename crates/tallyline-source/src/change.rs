@@ -4,7 +4,7 @@ use crate::Language;
 use std::fmt;
 use std::ops::Range;
 
-/// A change of one declaration.
+/// A change of one struct's declaration in a source: another order of members, alignments, padding.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub(crate) language: Language,
@@ -19,7 +19,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of nothing in the declaration of a name (empty for an unnamed struct) on a line, counted from 1.
+    /// Creates a change, of nothing yet, of the declaration of a struct by its name (empty for an unnamed
+    /// one) and line, counted from 1.
     pub fn new(language: Language, line: u32, name: impl AsRef<[u8]>) -> Change {
         Change {
             language,
@@ -33,8 +34,8 @@ impl Change {
         }
     }
 
-    /// Sets the members, by name (empty for an anonymous one) and line (0 where it is not known) in today's
-    /// order, and their new order by index.
+    /// Sets the new order of the struct's members: the members in today's order by name (empty for an
+    /// anonymous one) and line (0 where it is not known), and the new order by index.
     pub fn with_order<N: AsRef<[u8]>>(
         self,
         members: impl IntoIterator<Item = (N, u32)>,
@@ -44,30 +45,30 @@ impl Change {
         Change { members, order: order.into_iter().collect(), ..self }
     }
 
-    /// Returns whether the declaration would be the same.
+    /// Returns `true` if the struct's declaration would stay as it is.
     pub(crate) fn is_nothing(&self) -> bool {
         self.order.is_sorted() && self.aligned.is_empty() && self.pads.is_empty() && self.align.is_none()
     }
 
-    /// Adds an alignment in bytes to a member, by its index in today's order.
+    /// Gives a member of the struct, by its index in today's order, an alignment in bytes.
     pub fn with_aligned_member(mut self, member: usize, bytes: u64) -> Change {
         self.aligned.push((member, bytes));
         self
     }
 
-    /// Adds a declaration behind a member, by its index in today's order: explicit padding.
+    /// Adds a declaration of explicit padding behind a member of the struct, by its index in today's order.
     pub fn with_pad_after(mut self, member: usize, declaration: impl Into<String>) -> Change {
         self.pads.push((member, declaration.into()));
         self
     }
 
-    /// Adds an alignment in bytes to the whole struct.
+    /// Gives the whole struct an alignment in bytes.
     pub fn with_alignment(self, bytes: u64) -> Change {
         Change { align: Some(bytes), ..self }
     }
 }
 
-/// New text for a range of the old.
+/// A replacement of a range of a source's text by new text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     pub(crate) range: Range<usize>,
@@ -75,17 +76,17 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Returns the replaced bytes of the old text.
+    /// Returns the range of bytes of the old text that is replaced.
     pub fn range(&self) -> &Range<usize> {
         &self.range
     }
 
-    /// Returns the new text.
+    /// Returns the text that replaces the range.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Returns the whole text with the edit applied; the text as it is if it ends before the edit does.
+    /// Returns a source's whole text with the edit made; the text as it is if it ends before the edit does.
     pub fn applied_to(&self, text: &[u8]) -> Vec<u8> {
         match (text.get(..self.range.start), text.get(self.range.end..)) {
             (Some(before), Some(behind)) => [before, &self.text, behind].concat(),
@@ -94,7 +95,7 @@ impl Edit {
     }
 }
 
-/// The reason why a declaration is not edited.
+/// The reason why a struct's declaration in a source is not edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -5,7 +5,7 @@ use crate::find::bytes;
 use crate::lexer::{Kind, Token};
 use std::ops::Range;
 
-/// One declared name.
+/// One name that a declaration of members declares, with its bytes in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Declarator {
     /// The name; none for an anonymous member or bits without a name.
@@ -16,7 +16,7 @@ pub(crate) struct Declarator {
     pub(crate) is_bits: bool,
 }
 
-/// The form of a declaration among the members.
+/// The form of a declaration among a struct's members: members, a bitfield, a function, something else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Data members: the bytes of the specifiers, and the declarators.
@@ -27,7 +27,8 @@ pub(crate) enum Form {
     Other,
 }
 
-/// Reads a declaration from its tokens without trivia, without the semicolon at its end.
+/// Finds the form of a declaration among a struct's members, from its tokens without comments and blanks and
+/// without the semicolon at its end.
 pub(crate) fn form(text: &[u8], tokens: &[Token], language: Language) -> Form {
     let Some(first) = tokens.first() else { return Form::Other };
     let word =
@@ -182,7 +183,7 @@ fn split(tokens: &[Token], language: Language) -> Vec<Range<usize>> {
     segments
 }
 
-/// Returns the index behind a group of brackets.
+/// Returns the index of the token behind a group of brackets.
 pub(crate) fn skip_group(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0_u32;
     for (index, token) in tokens.iter().enumerate().skip(open) {

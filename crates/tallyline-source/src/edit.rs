@@ -15,7 +15,7 @@ const MEMBERS: usize = 1 << 14;
 /// The distance up to which members are compared in the search for those that stay.
 const NEAR: usize = 1 << 10;
 
-/// Edits one declaration.
+/// Computes the edit of a source's text that makes a change of one struct's declaration.
 pub fn edit(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
     if change.members.len() != change.order.len() || change.members.len() > MEMBERS {
         return Err(Refusal::Order);

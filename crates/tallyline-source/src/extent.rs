@@ -5,7 +5,8 @@ use crate::find::bytes;
 use crate::lexer::{Kind, Token};
 use std::ops::Range;
 
-/// An element's bytes with its comments, up to the end of its line if nothing follows there.
+/// The bytes of a struct body's element with the comments that belong to it, up to the end of its line if
+/// nothing follows there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// The bytes.
@@ -30,7 +31,7 @@ pub(crate) fn head_end(tokens: &[Token], body: &Range<usize>) -> (usize, bool) {
     (start, false)
 }
 
-/// Returns the extent of each element.
+/// Returns the bytes, with the comments that belong to it, of each element of a struct's body.
 pub(crate) fn extents(
     text: &[u8],
     tokens: &[Token],

@@ -4,7 +4,7 @@ use crate::lexer::{Kind, Token};
 use crate::{Language, Refusal};
 use std::ops::Range;
 
-/// A declaration's body.
+/// The declaration of a struct found in a source's text: its body between the braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The tokens between the braces.
@@ -13,7 +13,8 @@ pub(crate) struct Found {
     pub(crate) keyword: usize,
 }
 
-/// Finds the declaration that a compiler places on a line: its keyword, its name or its brace is there.
+/// Finds the declaration of a struct that a compiler places on a line of a source: its keyword, its name or
+/// its brace is there.
 pub(crate) fn find(
     text: &[u8],
     tokens: &[Token],
@@ -107,7 +108,7 @@ fn next_is(tokens: &[Token], at: usize, byte: u8) -> bool {
     tokens.get(at + 1).is_some_and(|token| token.is(byte))
 }
 
-/// Returns the brace that closes the one at an index.
+/// Returns the index of the brace that closes the one at an index of the tokens.
 pub(crate) fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0_u32;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -125,7 +126,7 @@ pub(crate) fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     None
 }
 
-/// Returns the bytes of a token.
+/// Returns the text of a token of a source, as bytes.
 pub(crate) fn bytes<'t>(text: &'t [u8], token: &Token) -> &'t [u8] {
     text.get(token.span.clone()).unwrap_or_default()
 }

@@ -6,7 +6,8 @@ use crate::extent::Extent;
 use crate::lexer::Token;
 use std::ops::Range;
 
-/// A part of the body.
+/// A part of a struct's body in a source: a declaration, the start or end of a conditional, or text that
+/// stays.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     /// The kind.
@@ -17,7 +18,7 @@ pub(crate) struct Item {
     pub(crate) core: Range<usize>,
 }
 
-/// The kinds of parts.
+/// The kinds of parts of a struct's body that an edit moves or keeps.
 #[derive(Clone, Debug)]
 pub(crate) enum ItemKind {
     /// Text that stays.
@@ -33,7 +34,7 @@ pub(crate) enum ItemKind {
 }
 
 impl Item {
-    /// Returns the members that it declares.
+    /// Returns the indices of the struct's members that the part of the body declares.
     pub(crate) fn members(&self) -> &[usize] {
         match &self.kind {
             ItemKind::Unit { members, .. } => members,
@@ -42,7 +43,7 @@ impl Item {
     }
 }
 
-/// Cuts a body into items, and finds the members that the caller named.
+/// Cuts a struct's body into parts that can move, and finds in them the members that the caller named.
 pub(crate) fn items(
     text: &[u8],
     tokens: &[Token],
@@ -165,7 +166,7 @@ fn lines(text: &[u8], span: &Range<usize>) -> std::ops::RangeInclusive<u32> {
     count(span.start)..=count(span.end)
 }
 
-/// Shows a member's name.
+/// Formats the name of a member for messages: "an unnamed member" for an anonymous one.
 pub(crate) fn shown(name: &[u8]) -> String {
     if name.is_empty() { "an unnamed member".into() } else { String::from_utf8_lossy(name).into_owned() }
 }
@@ -237,7 +238,7 @@ fn conditional_end(items: &[Item], start: usize) -> Option<(usize, bool)> {
     None
 }
 
-/// Returns each member's position in the new order.
+/// Returns the position of each member of a struct in the new order.
 pub(crate) fn positions(order: &[usize]) -> Result<Vec<usize>, Refusal> {
     let mut position = vec![usize::MAX; order.len()];
     for (at, member) in order.iter().enumerate() {
@@ -249,7 +250,7 @@ pub(crate) fn positions(order: &[usize]) -> Result<Vec<usize>, Refusal> {
     Ok(position)
 }
 
-/// Members that move or stay as one, and text that stays.
+/// Members of a struct that move or stay as one in an edit, and text between them that stays.
 pub(crate) struct Part {
     /// The item.
     pub(crate) item: Item,
@@ -259,5 +260,5 @@ pub(crate) struct Part {
     pub(crate) conditionals: Vec<usize>,
 }
 
-/// Text that is put into the old, behind a byte.
+/// Text that an edit puts behind a byte of the old text.
 pub(crate) type Insertion = (usize, Vec<u8>);

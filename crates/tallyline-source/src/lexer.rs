@@ -3,7 +3,7 @@
 use crate::Language;
 use std::ops::Range;
 
-/// The kinds of tokens.
+/// The kinds of tokens of a C, C++ or Rust source: words, punctuation, comments, blanks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Blanks within a line, and line ends that a backslash hides.
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Punct(u8),
 }
 
-/// A token and its bytes.
+/// A token of a source: its kind and its range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     /// The kind.
@@ -34,7 +34,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// Returns whether the token means nothing to the compiler.
+    /// Returns `true` if the token is a comment or blanks, which mean nothing to the compiler.
     pub(crate) fn is_trivia(&self) -> bool {
         matches!(self.kind, Kind::Space | Kind::Newline | Kind::LineComment | Kind::BlockComment)
     }
@@ -44,13 +44,13 @@ impl Token {
         matches!(self.kind, Kind::LineComment | Kind::BlockComment)
     }
 
-    /// Returns whether it is this byte of punctuation.
+    /// Returns `true` if the token is this character of punctuation.
     pub(crate) fn is(&self, byte: u8) -> bool {
         self.kind == Kind::Punct(byte)
     }
 }
 
-/// Cuts a text into tokens.
+/// Cuts a source's text into tokens.
 pub(crate) fn tokens(text: &[u8], language: Language) -> Vec<Token> {
     let mut lexer = Lexer { text, language, at: 0, fresh_line: true };
     let mut tokens = Vec::new();

@@ -41,7 +41,7 @@ pub use edit::edit;
 pub use probe::probe;
 pub use scan::{Use, UseKind, typedefs, uses};
 
-/// The languages of declarations.
+/// The programming languages whose struct declarations can be edited: C, C++, Rust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// C

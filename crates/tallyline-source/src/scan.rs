@@ -5,7 +5,7 @@ use crate::declarator::skip_group;
 use crate::find::bytes;
 use crate::lexer::{Kind, Token, tokens};
 
-/// The kinds of uses.
+/// The kinds of uses of a struct that rely on the order of its members, such as an initialiser by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum UseKind {
@@ -21,7 +21,7 @@ pub enum UseKind {
     Positional,
 }
 
-/// A use of a type.
+/// A use of a struct, in a source, that relies on the order of its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Use {
     kind: UseKind,
@@ -29,12 +29,12 @@ pub struct Use {
 }
 
 impl Use {
-    /// Returns the kind.
+    /// Returns the kind of use that relies on the order of members.
     pub fn kind(&self) -> UseKind {
         self.kind
     }
 
-    /// Returns the line, counted from 1.
+    /// Returns the line of the use in the source, counted from 1.
     pub fn line(&self) -> u32 {
         self.line
     }
@@ -54,7 +54,8 @@ pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<
     found
 }
 
-/// Finds the typedefs of structs by their tags: the index of the tag, and the name, for each.
+/// Finds the typedefs of structs in a source by the structs' tags: the index of the tag, and the typedef's
+/// name, for each.
 pub fn typedefs(text: &[u8], language: Language, tags: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
     let all: Vec<Token> = tokens(text, language).into_iter().filter(|token| !token.is_trivia()).collect();
     let scan = Scan { text, tokens: &all, names: &[], variables: Vec::new() };

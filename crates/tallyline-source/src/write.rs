@@ -4,7 +4,8 @@ use crate::body::Declaration;
 use crate::items::{Insertion, Item, ItemKind, Part};
 use std::ops::Range;
 
-/// Writes parts one behind the other, with the line ends and conditionals that their new places need.
+/// Writer of a struct's new body: parts of the old one in another order, with the line ends and conditionals
+/// that their new places need.
 pub(crate) struct Writer<'t> {
     text: &'t [u8],
     insertions: Vec<Insertion>,
@@ -18,8 +19,8 @@ pub(crate) struct Writer<'t> {
 }
 
 impl<'t> Writer<'t> {
-    /// For a text, with what is to be put into it and the blanks in front of the declaration, at the start of a line
-    /// or behind the brace.
+    /// Creates a writer of a struct's new body from the source's text, what is to be put into it, and the
+    /// blanks in front of the declaration.
     pub(crate) fn new(
         text: &'t [u8],
         insertions: Vec<Insertion>,
@@ -29,7 +30,7 @@ impl<'t> Writer<'t> {
         Writer { text, insertions, outer, out: Vec::new(), at_line_start, removed: false, open: Vec::new() }
     }
 
-    /// Returns the text.
+    /// Returns the new text of the struct's body.
     pub(crate) fn finish(self) -> Vec<u8> {
         self.out
     }
@@ -65,7 +66,7 @@ impl<'t> Writer<'t> {
         [&self.outer, unit].concat()
     }
 
-    /// Writes one declaration of some of a declaration's names.
+    /// Writes a declaration of some of the names that one of the old declarations declares.
     pub(crate) fn cut(
         &mut self,
         item: &Item,
@@ -112,7 +113,8 @@ impl<'t> Writer<'t> {
         out
     }
 
-    /// Writes the parts: those that are kept where they are, others behind the one that they follow in the order.
+    /// Writes the parts of the struct's body: those that are kept where they are, others behind the one that
+    /// they follow in the new order.
     pub(crate) fn write(
         &mut self,
         parts: &[Part],

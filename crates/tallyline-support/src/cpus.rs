@@ -17,7 +17,7 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..MASK_WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect())
 }
 
-/// Keeps the calling thread on one CPU.
+/// Restricts the calling thread to one CPU.
 pub fn pin(cpu: usize) -> io::Result<()> {
     let mut mask = [0u64; MASK_WORDS];
     let word = mask.get_mut(cpu / 64).ok_or(io::ErrorKind::InvalidInput)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The most bytes of a line that are looked at; a longer one has no links.
 const LINE_LIMIT: usize = 1 << 16;
 
-/// The addresses of links, and the files that they lead to.
+/// The format of terminal links to source files (`{path}`, `{line}`), and the function that finds the files.
 pub struct Links {
     format: String,
     resolve: Box<dyn Fn(&str) -> PathBuf + Send + Sync>,
@@ -59,7 +59,7 @@ fn version(text: &str) -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
-/// A writer that puts links around places in sources.
+/// A writer that turns places in sources (`file:line`) in its text into terminal links.
 pub(crate) struct LinkWriter<'l, W> {
     links: &'l Links,
     out: W,
@@ -72,7 +72,7 @@ impl<'l, W: Write> LinkWriter<'l, W> {
         LinkWriter { links, out, line: Vec::new(), known: HashMap::new() }
     }
 
-    /// Writes what is left, a line without an end, and returns the destination.
+    /// Writes the last line, even if it has no end, and returns the destination.
     pub(crate) fn into_inner(mut self) -> (W, io::Result<()>) {
         let ended = self.write_line().and_then(|()| self.out.flush());
         (self.out, ended)

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::fmt;
 use std::fs;
 
-/// A description of the machine and of this program's build.
+/// A description of the machine (CPU, kernel, memory) and of this program's build, for reports of benchmarks.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
     /// The processor's name, as the system gives it.
@@ -87,7 +87,7 @@ impl Machine {
 }
 
 impl Machine {
-    /// Returns the processor's name with its model.
+    /// Returns the processor's name with its family and model.
     pub fn model(&self) -> String {
         format!("{} ({})", self.cpu, self.cpu_id)
     }

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The use of colours.
+/// The choice of whether results have colours: on terminals, always, or never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal, unless NO_COLOR is set.
@@ -22,7 +22,7 @@ pub enum Color {
     Never,
 }
 
-/// The treatment of results that go to standard output.
+/// The way in which results on standard output are shown: by a pager, with links.
 #[derive(Default)]
 pub struct Presentation {
     pager: Option<String>,
@@ -32,23 +32,24 @@ pub struct Presentation {
 static PRESENTATION: OnceLock<Presentation> = OnceLock::new();
 
 impl Presentation {
-    /// Shows results on a terminal by this command; without one, and where it is empty or `cat`, directly.
+    /// Sets the pager's command by which results are shown on a terminal; without one, and where it is empty
+    /// or `cat`, they are written directly.
     pub fn with_pager(self, command: &str) -> Presentation {
         let is_wanted = pager::is_pager(command) && io::stdout().is_terminal();
         Presentation { pager: is_wanted.then(|| command.to_owned()), ..self }
     }
 
-    /// Makes links of places in sources.
+    /// Sets the format by which places in sources become terminal links.
     pub fn with_links(self, links: Links) -> Presentation {
         Presentation { links: Some(links), ..self }
     }
 
-    /// Returns whether links get through to the terminal that standard output is.
+    /// Returns `true` if terminal links get through to the terminal that standard output is.
     pub fn hands_on_links(&self) -> bool {
         io::stdout().is_terminal() && self.pager.as_deref().is_none_or(pager::is_less)
     }
 
-    /// Treats all results so from now on; the first call holds.
+    /// Makes this the way in which all results are shown from now on; the first call holds.
     pub fn set(self) {
         let _ = PRESENTATION.set(self);
     }
@@ -64,7 +65,7 @@ impl Color {
     }
 }
 
-/// The destination of results: a file or standard output.
+/// The destination of a command's results: a file or standard output.
 ///
 /// It is opened before anything is measured, so that a path that cannot be written is found before
 /// minutes are spent. What a file held is there until all of the new is: see [`Replacement`]. `-` is
@@ -80,7 +81,7 @@ enum Destination {
 }
 
 impl Output {
-    /// Opens the file, or standard output where there is none.
+    /// Opens the file that results go to, or standard output where none is named.
     pub fn open(path: Option<&Path>, color: Color) -> Result<Self> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             return Ok(Output {
@@ -96,7 +97,7 @@ impl Output {
         })
     }
 
-    /// Returns whether results may have colours.
+    /// Returns `true` if results may have colours.
     pub fn has_colors(&self) -> bool {
         match &self.place {
             Destination::Stdout(choice) => *choice != ColorChoice::Never,
@@ -104,7 +105,7 @@ impl Output {
         }
     }
 
-    /// Writes the results.
+    /// Writes results to the file or standard output.
     pub fn write(self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         let Output { place, name } = self;
         let written = || -> Result<()> {
@@ -179,8 +180,8 @@ pub fn printable(name: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// Returns whether an error is a closed pipe (`tallyline … | head -1`): to stop reading is the reader's right and
-/// no failure.
+/// Returns `true` if an error is that of a pipe whose reader has gone (`tallyline … | head -1`), which is no
+/// failure.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);

@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Characters that make a command one for a shell.
 const SHELL: &str = "|&;<>()$`\\\"' \t\n*?[#~=%";
 
-/// Returns whether a command is a pager at all: an empty one and `cat` would show the output as it is.
+/// Returns `true` if a command shows text by pages: an empty one and `cat` do not.
 pub(crate) fn is_pager(command: &str) -> bool {
     !matches!(command.trim(), "" | "cat")
 }
 
-/// Returns whether a pager is less, which hands on links.
+/// Returns `true` if a pager's command is `less`, which hands on terminal links.
 pub(crate) fn is_less(command: &str) -> bool {
     let program = command.split_whitespace().next().unwrap_or_default();
     program.rsplit('/').next() == Some("less")
 }
 
-/// A writer to the pager, which starts with the first byte; to standard output where it cannot be started.
+/// A writer to the pager, which is started with the first byte; to standard output where it cannot be.
 ///
 /// Ctrl-C belongs to the pager from then on, as to less it means to stop searching: this program ends when the pager does.
 pub(crate) struct PagerWriter {
@@ -61,7 +61,7 @@ impl PagerWriter {
         };
     }
 
-    /// Waits until the pager was left. What comes after it is as if there had been none.
+    /// Waits until the user has left the pager.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if let State::Running { mut child, input } = std::mem::replace(&mut self.state, State::Direct) {
             drop(input);

@@ -58,12 +58,12 @@ impl Replacement {
         Ok(Replacement { path, file, part: Some(part), appends: false })
     }
 
-    /// Returns where the file goes: an absolute path, behind symbolic links.
+    /// Returns where the new file goes once it is complete: an absolute path, behind symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Renames the file to its destination, once all of it is on the disk.
+    /// Renames the new file to its destination, once all of it is on the disk.
     pub fn finish(mut self) -> io::Result<()> {
         if self.part.is_none() && self.file.metadata()?.is_file() && !self.appends {
             let end = self.file.stream_position()?;

@@ -46,7 +46,8 @@ const END: Time = 1 << 56;
 /// Returns that are remembered.
 const CALLS_LIMIT: usize = 1 << 16;
 
-/// The modelled cost of an instruction, over all its executions.
+/// The modelled cost of one instruction of a trace, over all its executions: cycles, cache levels,
+/// mispredictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCost {
     /// The number of its executions.
@@ -68,54 +69,56 @@ pub struct InstructionCost {
 }
 
 impl InstructionCost {
-    /// Replaces the time.
+    /// Replaces the instruction's modelled time.
     pub fn with_time(self, time: u64) -> Self {
         Self { time, ..self }
     }
 
-    /// Returns the number of its executions.
+    /// Returns how many times the instruction was executed in the trace.
     #[inline]
     pub fn executions(&self) -> u64 {
         self.executions
     }
 
-    /// Returns the number of its accesses by what answered them: level by level, then memory.
+    /// Returns the number of the instruction's accesses by what served them in the model: cache level by
+    /// level, then memory.
     #[inline]
     pub fn sources(&self) -> &[u64; LEVELS_LIMIT + 1] {
         &self.sources
     }
 
-    /// Returns the number of accesses whose page was in no TLB.
+    /// Returns the number of the instruction's accesses whose page was in no TLB of the model.
     #[inline]
     pub fn walks(&self) -> u64 {
         self.walks
     }
 
-    /// Returns the number of branches that were mispredicted.
+    /// Returns the number of times that the model's predictor was wrong about the branch.
     #[inline]
     pub fn mispredictions(&self) -> u64 {
         self.mispredictions
     }
 
-    /// Returns the parts of a cycle between its predecessor's retirement and its own, see [`TraceCosts::PARTS`].
+    /// Returns the modelled time between the retirement of the instruction before and its own, in parts of a
+    /// cycle ([`TraceCosts::PARTS`]).
     #[inline]
     pub fn time(&self) -> u64 {
         self.time
     }
 
-    /// Returns the part of the time for which lines came from other cores.
+    /// Returns the part of the instruction's modelled time in which it waited for lines of other cores.
     #[inline]
     pub fn shared(&self) -> u64 {
         self.shared
     }
 
-    /// Returns the lowest address that it accessed; [`u64::MAX`] if it accessed none.
+    /// Returns the lowest address that the instruction accessed; [`u64::MAX`] if it accessed none.
     #[inline]
     pub fn lowest(&self) -> u64 {
         self.lowest
     }
 
-    /// Returns the highest first byte of its accesses.
+    /// Returns the highest first byte of the instruction's accesses.
     #[inline]
     pub fn highest(&self) -> u64 {
         self.highest
@@ -150,7 +153,7 @@ impl std::ops::AddAssign for InstructionCost {
     }
 }
 
-/// Waits of an instruction for lines of other cores, at one address.
+/// The modelled waits of one instruction for cache lines of other cores, at one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharingLoss {
     address: u64,
@@ -160,28 +163,29 @@ pub struct SharingLoss {
 }
 
 impl SharingLoss {
-    /// Returns the address of the first byte.
+    /// Returns the address of the first byte whose line the instruction waited for.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the instruction, by the trace's index.
+    /// Returns the instruction that waited, by the trace's index.
     pub fn instruction(&self) -> u32 {
         self.instruction
     }
 
-    /// Returns the number of lines that came from another core.
+    /// Returns the number of times that the line came from another core.
     pub fn transfers(&self) -> u64 {
         self.transfers
     }
 
-    /// Returns the time for which nothing else retired, in parts of a cycle.
+    /// Returns the modelled time, in parts of a cycle, in which the core waited for the line and retired
+    /// nothing else.
     pub fn time(&self) -> u64 {
         self.time
     }
 }
 
-/// The modelled cost of a trace, by instruction.
+/// The modelled cost of a whole trace: instruction by instruction, with waits for lines of other cores.
 #[derive(Clone, Debug, Default)]
 pub struct TraceCosts {
     /// By the trace's index of the instruction.
@@ -199,40 +203,42 @@ pub struct TraceCosts {
 }
 
 impl TraceCosts {
-    /// Returns the costs of instructions, by the trace's index.
+    /// Returns the modelled cost of each instruction, by the trace's index.
     #[inline]
     pub fn instructions(&self) -> &[InstructionCost] {
         &self.instructions
     }
 
-    /// Returns the number of instructions between accesses that the code explains.
+    /// Returns the number of executed instructions between traced accesses that the program's code accounts
+    /// for.
     #[inline]
     pub fn explained(&self) -> u64 {
         self.explained
     }
 
-    /// Returns the number of instructions between accesses that the code does not explain.
+    /// Returns the number of executed instructions between traced accesses that the program's code does not
+    /// account for.
     #[inline]
     pub fn unexplained(&self) -> u64 {
         self.unexplained
     }
 
-    /// Returns the waits for lines of other cores, in the order of addresses and instructions.
+    /// Returns the modelled waits for cache lines of other cores, in the order of addresses and instructions.
     pub fn losses(&self) -> Vec<SharingLoss> {
         let mut all: Vec<SharingLoss> = self.losses.values().copied().collect();
         all.sort_unstable_by_key(|loss| (loss.address, loss.instruction));
         all
     }
 
-    /// Returns the time at which the last thread ended, in parts of a cycle.
+    /// Returns the modelled time at which the last thread ended, in parts of a cycle.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Parts of a cycle in a time.
+    /// The number of parts that a cycle has in modelled times.
     pub const PARTS: u64 = CYCLE;
 
-    /// Returns the cost of the instructions that the code does not explain.
+    /// Returns the modelled cost of the executed instructions that the program's code does not account for.
     pub fn unexplained_cost(&self) -> InstructionCost {
         InstructionCost {
             executions: self.unexplained,
@@ -241,14 +247,14 @@ impl TraceCosts {
         }
     }
 
-    /// Returns the time of all cores together.
+    /// Returns the modelled time of all cores together, in parts of a cycle.
     pub fn time(&self) -> u64 {
         let own = self.instructions.iter().map(|cost| cost.time);
         own.fold(self.unexplained_time, u64::saturating_add)
     }
 }
 
-/// Cores of a model that counts cycles: an implementation of the replay's [`CoreModel`].
+/// Modelled cores that count cycles while a trace is replayed: the replay's [`CoreModel`] of time.
 pub struct TimedCores {
     processor: Processor,
     caches: Caches,
@@ -263,7 +269,7 @@ pub struct TimedCores {
 }
 
 impl TimedCores {
-    /// Makes cores with empty caches for the instructions of a trace.
+    /// Creates modelled cores with empty caches for the instructions of a trace.
     ///
     /// # Errors
     /// In words, if there is no such processor.
@@ -288,18 +294,18 @@ impl TimedCores {
         })
     }
 
-    /// Makes lines that pass between cores cost time.
+    /// Makes cache lines that pass between the modelled cores cost time.
     pub fn with_sharing(mut self, costs: SharingCosts) -> Self {
         self.ownership = Some(Ownership::new(costs));
         self
     }
 
-    /// Takes an instruction for one that is not atomic.
+    /// Makes the model take an atomic instruction for a plain one.
     pub fn make_plain(&mut self, instruction: u32) {
         self.paths.make_plain(instruction);
     }
 
-    /// Runs the instructions that are left, and returns the costs.
+    /// Runs the instructions that are left in the modelled cores, and returns the costs.
     pub fn finish(mut self) -> TraceCosts {
         for place in 0..self.threads.len() {
             if let Some(last) = self.threads[place].pending.take() {

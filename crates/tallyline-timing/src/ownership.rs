@@ -16,7 +16,7 @@ const FORMER: usize = 4;
 /// Nobody.
 const NONE: u16 = u16::MAX;
 
-/// The cost of passing lines between cores.
+/// The modelled cycles of passing a cache line from one core to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharingCosts {
     transfer: u32,
@@ -26,23 +26,23 @@ pub struct SharingCosts {
 }
 
 impl SharingCosts {
-    /// Describes a machine: a line comes from another core after `transfer` cycles, once that core has had it for
-    /// `hold` cycles.
+    /// Describes a machine's passing of cache lines: one comes from another core after `transfer` cycles,
+    /// once that core has had it for `hold` cycles.
     pub fn new(transfer: u32, hold: u32) -> Self {
         Self { transfer, hold, spread: 25, seed: 1 }
     }
 
-    /// Replaces the seed of the deviations between one transfer and another.
+    /// Sets the seed by which the modelled time of one transfer deviates from another's.
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Returns the cycles of a transfer.
+    /// Returns the modelled cycles until a cache line has come from another core.
     pub fn transfer(&self) -> u32 {
         self.transfer
     }
 
-    /// Returns the cycles for which a core has a line before it gives it up.
+    /// Returns the modelled cycles for which a core keeps a cache line before it gives it up.
     pub fn hold(&self) -> u32 {
         self.hold
     }

@@ -5,7 +5,7 @@ use tallyline_trace::coherence::Geometry;
 /// The most levels of caches.
 pub(super) const LEVELS_LIMIT: usize = 4;
 
-/// One level of caches.
+/// One level of a modelled processor's caches: size, ways, latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
     /// Its bytes.
@@ -16,7 +16,7 @@ pub struct Level {
     pub latency: u32,
 }
 
-/// A processor: caches, and the limits of one core. Times are in cycles.
+/// A modelled processor: caches, and the limits of one core. Times are in cycles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
     /// Bytes of a cache line.
@@ -82,7 +82,7 @@ impl Default for Processor {
 }
 
 impl Processor {
-    /// Returns a core of AMD's family 25 (Zen 3) by its documentation, with the default caches.
+    /// Returns the model of an AMD Zen 3 (family 25) core by its documentation, with the default caches.
     pub fn zen_3() -> Processor {
         Processor {
             width: 6,
@@ -94,7 +94,7 @@ impl Processor {
         }
     }
 
-    /// Returns a core of AMD's family 25 that is a Zen 4 by its documentation, with the default caches.
+    /// Returns the model of an AMD Zen 4 (family 25) core by its documentation, with the default caches.
     pub fn zen_4() -> Processor {
         Processor { reorder_buffer: 320, tlb_entries: [72, 3072], ..Processor::zen_3() }
     }

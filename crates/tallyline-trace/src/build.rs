@@ -2,7 +2,8 @@
 
 use super::format::SyncPoint;
 
-/// A trace under construction. The times of threads are their own, so accesses say the advance.
+/// Builder of a trace of memory accesses in memory, for tests. The times of threads are their own, so
+/// accesses say the advance.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     bytes: Vec<u8>,
@@ -10,7 +11,7 @@ pub(crate) struct Builder {
     points: u64,
 }
 
-/// A thread's block under construction.
+/// Builder of one thread's block of events in a trace, for tests.
 #[derive(Debug)]
 pub(crate) struct ThreadBuilder {
     pub(crate) process: u32,
@@ -61,7 +62,8 @@ impl Builder {
         self.bytes.extend(body);
     }
 
-    /// Adds instructions of 4 bytes from an address on; returns the index of the first.
+    /// Adds some instructions of 4 bytes each, from an address on, to the trace; returns the index of the
+    /// first.
     pub(crate) fn instructions(&mut self, address: u64, count: u32) -> u64 {
         let first = self.instructions;
         let mut body = first.to_le_bytes().to_vec();
@@ -89,13 +91,13 @@ impl Builder {
         self.block(b"MAPS", &body);
     }
 
-    /// Returns the next number of a point of synchronisation, counted over all threads.
+    /// Returns the next number of a synchronisation between threads, counted over all threads of the trace.
     pub(crate) fn number(&mut self) -> u64 {
         self.points += 1;
         self.points - 1
     }
 
-    /// Ends a thread's block; the thread can go on.
+    /// Ends a thread's block of events and adds it to the trace; the thread can go on.
     pub(crate) fn thread(&mut self, thread: &mut ThreadBuilder) {
         let fresh = ThreadBuilder {
             now: thread.now,
@@ -138,7 +140,8 @@ impl ThreadBuilder {
         }
     }
 
-    /// Adds an access by an instruction, `advance` instructions after the last event.
+    /// Adds a memory access by an instruction to the thread's events, `advance` instructions after the last
+    /// one.
     pub(crate) fn access(&mut self, instruction: u64, address: u64, size: u64, store: bool, advance: u64) {
         let distance = instruction.wrapping_sub(self.instruction);
         let together = distance == advance;
@@ -157,7 +160,8 @@ impl ThreadBuilder {
         self.accesses += 1;
     }
 
-    /// Adds a point of synchronisation with a number of [`Builder::number`].
+    /// Adds a synchronisation with other threads to the thread's events, with a number of
+    /// [`Builder::number`].
     pub(crate) fn point(&mut self, kind: SyncPoint, number: u64) {
         let kinds = [
             SyncPoint::Atomic,

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The options of the plugin.
+/// The options of the QEMU plugin that writes a trace of memory accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginOptions {
     /// The trace; it is there and empty.
@@ -21,18 +21,19 @@ pub struct PluginOptions {
 }
 
 impl PluginOptions {
-    /// Records one access of `every` on average into an empty file, until that has `limit` bytes.
+    /// Creates the plugin's options to record one memory access of `every` on average into an empty file,
+    /// until that has `limit` bytes.
     pub fn new(output: PathBuf, every: u64, limit: u64) -> Self {
         Self { output, every, limit, window: None }
     }
 
-    /// Records accesses of the functions alone that a file names; none for all.
+    /// Limits the trace to accesses of the functions that a file names; none for all.
     pub fn with_window(self, window: Option<PathBuf>) -> Self {
         Self { window, ..self }
     }
 }
 
-/// A command to run under an emulator.
+/// The command line that runs a program under QEMU with the plugin that traces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmulatorCommand {
     /// The emulator.
@@ -44,26 +45,26 @@ pub struct EmulatorCommand {
 }
 
 impl EmulatorCommand {
-    /// Returns the emulator.
+    /// Returns the path or name of QEMU's program.
     #[inline]
     pub fn emulator(&self) -> &Path {
         &self.emulator
     }
 
-    /// Returns the arguments, the program's among them.
+    /// Returns the arguments of QEMU, the traced program's among them.
     #[inline]
     pub fn words(&self) -> &[OsString] {
         &self.words
     }
 
-    /// Returns whether the command is itself the emulator of a whole machine.
+    /// Returns `true` if the command is itself QEMU for a whole machine.
     #[inline]
     pub fn whole_machine(&self) -> bool {
         self.whole_machine
     }
 }
 
-/// Builds the command that traces another: a program by the emulator for its machine (or the one that is
+/// Builds the command line that traces another: a program by QEMU for its machine (or the emulator that is
 /// given), an emulator of a whole machine (`qemu-system-…`) by itself.
 ///
 /// # Errors

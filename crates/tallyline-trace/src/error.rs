@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// An error of this crate.
+/// Error of making or reading a trace of memory accesses: no emulator, damage at an offset.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -55,5 +55,5 @@ impl From<tallyline_perf_data::Error> for Error {
     }
 }
 
-/// A result of this crate.
+/// Result of making or reading a trace, with the crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;

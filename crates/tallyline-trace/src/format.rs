@@ -26,13 +26,13 @@
 //! If the three bits are 7 it is a point of synchronisation: the rest is its kind, and then come two
 //! varints, the distances of its number (in the order of all threads) and of the instructions run.
 
-/// The first bytes of a trace.
+/// The first bytes of a trace's file, by which it is recognised.
 pub(crate) const MAGIC: [u8; 4] = *b"TLT1";
 
-/// The largest accepted size of a block.
+/// The largest size in bytes of a trace's block that the reader accepts.
 pub(crate) const BLOCK_LIMIT: u32 = 1 << 20;
 
-/// The header of a trace, which describes the recording.
+/// The header of a trace's file: how, when and on which emulated machine it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
     /// A whole emulated machine, with its kernel; threads are CPUs then.
@@ -52,38 +52,38 @@ pub struct TraceHeader {
 }
 
 impl TraceHeader {
-    /// Returns whether a whole machine was emulated, with its kernel; threads are CPUs then.
+    /// Returns `true` if a whole machine was traced, with its kernel; threads are CPUs then.
     #[inline]
     pub fn whole_machine(&self) -> bool {
         self.whole_machine
     }
 
-    /// Returns whether only the accesses of chosen functions are in the file.
+    /// Returns `true` if only the accesses of chosen functions are in the trace.
     #[inline]
     pub fn windowed(&self) -> bool {
         self.windowed
     }
 
-    /// Returns the first process.
+    /// Returns the id of the first traced process, that of the traced command.
     #[inline]
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Returns the time of the start, in nanoseconds of the machine's monotonic clock.
+    /// Returns when the trace was started, in nanoseconds of the machine's monotonic clock.
     #[inline]
     pub fn time(&self) -> u64 {
         self.time
     }
 
-    /// Returns the emulated machine, as QEMU names it.
+    /// Returns the name of the emulated machine, as QEMU has it.
     #[inline]
     pub fn machine(&self) -> &str {
         &self.machine
     }
 }
 
-/// A file that is mapped in the program.
+/// A file that a traced process mapped into memory, with its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The process.
@@ -101,43 +101,43 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Returns the process.
+    /// Returns the id of the process that mapped the file.
     #[inline]
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Returns the first address.
+    /// Returns the first address of the mapping.
     #[inline]
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns the offset in the file.
+    /// Returns the offset in the mapped file of the mapping's first byte.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the file.
+    /// Returns the path of the mapped file.
     #[inline]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the offset in the file of an address; `None` if it is not mapped here.
+    /// Returns the offset in the mapped file of an address; `None` if the address is not in the mapping.
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         let distance = address.checked_sub(self.start).filter(|distance| *distance < self.length)?;
         self.offset.checked_add(distance)
     }
 
-    /// Returns whether instructions are fetched from it.
+    /// Returns `true` if the mapping holds code that can be executed.
     pub(crate) fn is_code(&self) -> bool {
         self.protection & 4 != 0
     }
 }
 
-/// The end of a process's part of the trace.
+/// The totals that a trace has of a process that ended: instructions, accesses, why the trace of it stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessEnd {
     /// The process.
@@ -153,31 +153,33 @@ pub struct ProcessEnd {
 }
 
 impl ProcessEnd {
-    /// Returns the process.
+    /// Returns the id of the process that ended.
     #[inline]
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Returns whether the file reached the size that was allowed, so that the rest is missing.
+    /// Returns `true` if the trace's file reached the size that was allowed, so that the rest of the process
+    /// is missing.
     #[inline]
     pub fn full(&self) -> bool {
         self.full
     }
 
-    /// Returns whether the file could not be written any more, so that the rest is missing.
+    /// Returns `true` if the trace's file could not be written any more, so that the rest of the process is
+    /// missing.
     #[inline]
     pub fn broken(&self) -> bool {
         self.broken
     }
 
-    /// Returns the number of instructions that its threads ran; 0 in a sample.
+    /// Returns the number of instructions that the process's threads executed; 0 where the trace is a sample.
     #[inline]
     pub fn instructions(&self) -> u64 {
         self.instructions
     }
 
-    /// Returns the number of accesses that it wrote.
+    /// Returns the number of memory accesses of the process that are in the trace.
     #[inline]
     pub fn accesses(&self) -> u64 {
         self.accesses
@@ -193,7 +195,7 @@ pub(crate) struct ProcessExec {
     pub(crate) path: String,
 }
 
-/// One access to memory.
+/// One memory access in a trace: instruction, address, size, read or write, time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The instruction, as an index of the trace's [`Instructions`](super::Instructions).
@@ -209,37 +211,39 @@ pub struct Access {
 }
 
 impl Access {
-    /// Makes an access by the instruction of an index, `now` instructions after the thread's first one.
+    /// Creates a memory access by the instruction of an index, `now` instructions after the thread's first
+    /// one.
     #[inline]
     pub fn new(instruction: u32, address: u64, size: u8, store: bool, now: u64) -> Self {
         Self { instruction, address, size, store, now }
     }
 
-    /// Returns the instruction, as an index of the trace's [`Instructions`](super::Instructions).
+    /// Returns the instruction that made the access, as an index of the trace's
+    /// [`Instructions`](super::Instructions).
     #[inline]
     pub fn instruction(&self) -> u32 {
         self.instruction
     }
 
-    /// Returns the first byte.
+    /// Returns the address of the first accessed byte.
     #[inline]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the size in bytes.
+    /// Returns the number of accessed bytes.
     #[inline]
     pub fn size(&self) -> u8 {
         self.size
     }
 
-    /// Returns whether it is a write; what reads and writes in one is a write.
+    /// Returns `true` if the access is a write; what reads and writes in one is a write.
     #[inline]
     pub fn store(&self) -> bool {
         self.store
     }
 
-    /// Returns the thread's instruction count at the access.
+    /// Returns the number of instructions that the thread had executed at the access.
     #[inline]
     pub fn now(&self) -> u64 {
         self.now
@@ -262,7 +266,7 @@ pub enum Event {
     },
 }
 
-/// A point of synchronisation between threads.
+/// A synchronisation between traced threads: its number in the order of all, and what took part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPoint {
     /// An atomic instruction; its accesses follow.
@@ -292,7 +296,8 @@ impl SyncPoint {
         })
     }
 
-    /// Returns whether the kernel took part: its order is one that the threads waited for.
+    /// Returns `true` if the kernel took part in the synchronisation: its order is one that the threads
+    /// waited for.
     pub(crate) fn is_kernels(self) -> bool {
         self != Self::Atomic
     }

@@ -15,25 +15,25 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Makes an instruction of so many bytes at an address.
+    /// Creates a traced instruction of so many bytes at an address.
     pub fn new(address: u64, length: u8, atomic: bool) -> Self {
         Self { address, length, atomic }
     }
 
-    /// Returns the address.
+    /// Returns the address of the traced instruction.
     #[inline]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns whether it is atomic.
+    /// Returns `true` if the traced instruction is atomic.
     #[inline]
     pub fn atomic(&self) -> bool {
         self.atomic
     }
 }
 
-/// The instructions of a trace, each address once.
+/// The instructions that made a trace's accesses, each address once, by index.
 #[derive(Clone, Debug, Default)]
 pub struct Instructions {
     runs: Vec<NumberRange>,
@@ -52,27 +52,27 @@ struct NumberRange {
 }
 
 impl Instructions {
-    /// Returns the number of instructions.
+    /// Returns the number of traced instructions.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns whether there are no instructions.
+    /// Returns `true` if the trace has no instructions.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Returns the instruction of an access.
+    /// Returns the traced instruction with the index that an access carries.
     pub fn get(&self, index: u32) -> Option<&Instruction> {
         self.all.get(index as usize)
     }
 
-    /// Returns all of them, by their index.
+    /// Returns all traced instructions, by their index.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Instruction> {
         self.all.iter()
     }
 
-    /// Adds an instruction with its index.
+    /// Adds a traced instruction with its index.
     pub fn add(&mut self, number: u64, instruction: Instruction) {
         let index = *self.by_address.entry(instruction.address).or_insert_with(|| {
             self.all.push(instruction);

@@ -75,8 +75,8 @@ fn compile(compiler: &OsString, folder: &Path, plugin: &Path) -> Result<()> {
     Ok(fs::rename(unfinished, plugin)?)
 }
 
-/// Returns the folder of caches: `$XDG_CACHE_HOME/tallyline`, or `~/.cache/tallyline`, or one in the
-/// temporary folder.
+/// Returns the folder of the tool's caches: `$XDG_CACHE_HOME/tallyline`, or `~/.cache/tallyline`, or one in
+/// the temporary folder.
 pub fn cache_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));

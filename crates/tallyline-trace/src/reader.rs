@@ -66,14 +66,14 @@ pub struct EventBlock {
 }
 
 impl EventBlock {
-    /// Returns the number of accesses in it.
+    /// Returns the number of memory accesses in the block.
     #[inline]
     pub fn accesses(&self) -> u32 {
         self.accesses
     }
 }
 
-/// A thread of a process, or a CPU of a whole machine.
+/// A traced thread of a process, or a CPU of a traced whole machine, with its blocks of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// The process.
@@ -85,31 +85,31 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Returns the process.
+    /// Returns the id of the process that the traced thread belongs to.
     #[inline]
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Returns the number of the thread.
+    /// Returns the traced thread's number.
     #[inline]
     pub fn thread(&self) -> u32 {
         self.thread
     }
 
-    /// Returns the blocks of its events, in the order of its time.
+    /// Returns the blocks of the traced thread's events, in the order of its time.
     #[inline]
     pub fn blocks(&self) -> &[EventBlock] {
         &self.blocks
     }
 
-    /// Returns the number of accesses.
+    /// Returns the number of memory accesses of the thread that are in the trace.
     pub fn accesses(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.accesses)).sum()
     }
 }
 
-/// An open trace.
+/// An open trace of a program's memory accesses.
 #[derive(Debug)]
 pub struct Trace<'s, S: ReadAt + ?Sized> {
     source: &'s S,
@@ -127,7 +127,7 @@ pub struct Trace<'s, S: ReadAt + ?Sized> {
 const ACCESSES_HEAD: usize = 56;
 
 impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
-    /// Reads the index, the instructions and the mappings.
+    /// Opens a trace: reads its index, instructions and mappings, and leaves the accesses for later.
     ///
     /// # Errors
     /// [`Error::NotTrace`], [`Error::Damaged`] with the offset, or what the source says. A block
@@ -205,22 +205,22 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         Ok(())
     }
 
-    /// Returns the file's description of the recording.
+    /// Returns the trace's header: how, when and on which emulated machine it was recorded.
     pub fn header(&self) -> &TraceHeader {
         &self.header
     }
 
-    /// Returns the instructions, by the index that accesses carry.
+    /// Returns the instructions that made the trace's accesses, by the index that accesses carry.
     pub fn instructions(&self) -> &Instructions {
         &self.instructions
     }
 
-    /// Returns the mappings, in the order of time.
+    /// Returns the files that traced processes mapped, in the order of time.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 
-    /// Returns the file and the offset in it of an address, by the last mapping there.
+    /// Returns the file that was mapped last at an address of a traced process, and the offset in it.
     pub fn mapping_at(&self, process: u32, address: u64) -> Option<(&Mapping, u64)> {
         // a forked process has its parent's mappings, written before it was there
         let of = |process| {
@@ -230,17 +230,17 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         of(process).or_else(|| of(self.header.process))
     }
 
-    /// Returns the threads, in the order of their first blocks.
+    /// Returns the traced threads, in the order of their first blocks.
     pub fn threads(&self) -> &[Thread] {
         &self.threads
     }
 
-    /// Returns the name that a thread had at its end, if it is known.
+    /// Returns the name that a traced thread had at its end, if it is known.
     pub fn thread_name(&self, process: u32, thread: u32) -> Option<&str> {
         self.names.get(&(process, thread)).map(String::as_str)
     }
 
-    /// Returns the ends of processes; that of one that was killed is missing.
+    /// Returns the ends of traced processes with their totals; that of one that was killed is missing.
     pub fn ends(&self) -> &[ProcessEnd] {
         &self.ends
     }
@@ -250,7 +250,8 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         self.executions.iter().map(|execution| execution.path.as_str())
     }
 
-    /// Returns whether the first process ended, or executed another program, and everything was written.
+    /// Returns `true` if the first traced process ended, or executed another program, and everything was
+    /// written.
     pub fn is_complete(&self) -> bool {
         let first = self.header.process;
         let has_ended = self.ends.iter().any(|end| end.process == first)
@@ -258,7 +259,8 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         has_ended && self.cut == 0 && !self.ends.iter().any(|end| end.broken)
     }
 
-    /// Returns the events of a block. The buffer takes its bytes; `Events::into_buffer` gives it back.
+    /// Returns the events (accesses, synchronisations) in a thread's block. The buffer takes its bytes;
+    /// `Events::into_buffer` gives it back.
     ///
     /// # Errors
     /// What the source says.
@@ -421,7 +423,7 @@ fn signed(zigzag: u64) -> u64 {
 /// The number of instructions whose last addresses are remembered.
 const REMEMBERED: usize = 256;
 
-/// The events of a block.
+/// Iterator over the events (accesses, synchronisations) in a thread's block of a trace.
 #[derive(Debug)]
 pub struct Events<'a> {
     instructions: &'a Instructions,
@@ -450,7 +452,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Returns the buffer, for the next block.
+    /// Returns the buffer that the block was read into, for the next block.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.bytes
     }

@@ -10,7 +10,7 @@ use tallyline_perf_data::file::{BuildId, Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, level_number, op, snoop, tlb};
 use tallyline_perf_data::writer::{Encoder, MachineDescription, Writer};
 
-/// The name of the event in the recording: each sample is one access.
+/// The name of the event in a recording that is made of a trace: each sample is one memory access.
 pub(crate) const EVENT: &str = "memory-accesses";
 
 /// The number that samples carry.
@@ -29,20 +29,20 @@ pub struct ProgramInfo<'a> {
 }
 
 impl<'a> ProgramInfo<'a> {
-    /// Describes a program by its name and the words that recorded it. `kernel_text` is the address of `_text` in
-    /// the kernel of a whole machine, if its addresses are to be resolved.
+    /// Describes a traced program by its name and the command line that recorded it. `kernel_text` is the
+    /// address of `_text` in the kernel of a whole machine, if its addresses are to be resolved.
     pub fn new(name: &'a str, command_line: Vec<String>, kernel_text: Option<u64>) -> Self {
         Self { name, command_line, kernel_text }
     }
 
-    /// Returns the program's name.
+    /// Returns the traced program's name.
     #[inline]
     pub fn name(&self) -> &'a str {
         self.name
     }
 }
 
-/// Writes the accesses of a trace as samples of a recording; returns their number.
+/// Writes the accesses of a trace as samples of a recording (perf.data); returns their number.
 ///
 /// Their times are between those of the block that they are in. In a whole machine threads are CPUs,
 /// and what is in the upper half of the address space is the kernel's.

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Replaces this process by `tallyline-bench`, from the folder of this program or from the search path.
+/// Runs `tallyline-bench` in the place of this process, from the folder of this program or from the search
+/// path.
 ///
 /// # Errors
 /// The program is not there; the message says how to get it.

@@ -163,14 +163,14 @@ enum Command {
     Man(manual::ManArgs),
 }
 
-/// The command line and the settings that hold for it.
+/// The parsed command line, and the settings of the configuration file and variables that hold for it.
 pub(crate) struct Invocation {
     cli: Cli,
     settings: Settings,
 }
 
-/// Parses the command line, with the settings as defaults of its options; ends the program where it cannot be
-/// understood.
+/// Parses the command line of `tallyline`, with the settings as defaults of its options; ends the program
+/// where it cannot be understood.
 ///
 /// # Errors
 /// A configuration file or a variable with a mistake, unless the sub-command does not depend on them.
@@ -241,7 +241,8 @@ fn prefix_maps(settings: &Settings) -> Vec<PrefixMap> {
     settings.list(PATH_PREFIX_MAP).iter().filter_map(|map| map.parse().ok()).collect()
 }
 
-/// Does what the command line says; the exit status of what looks for something says if it found it.
+/// Runs the sub-command that the command line names; the exit status of one that looks for something says if
+/// it found it.
 pub(crate) fn run(invocation: Invocation) -> Result<ExitCode> {
     let Invocation { mut cli, settings } = invocation;
     configure(&settings);

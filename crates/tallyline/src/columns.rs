@@ -19,7 +19,7 @@ const LEAST: usize = 8;
 /// The blanks between columns.
 const GAP: usize = 2;
 
-/// The limits on the width of lines.
+/// The limits on the width of a table's lines and columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// The width of the terminal; none where lines may have any width.
@@ -29,7 +29,8 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// Limits lines to the terminal's width if a report goes to a terminal and nobody asked for whole lines.
+    /// Limits a table's lines to the terminal's width if a report goes to a terminal and nobody asked for
+    /// whole lines.
     pub(crate) fn of_terminal(is_wide: bool, has_file: bool) -> Fit {
         let is_limited = !is_wide && !has_file && std::io::stdout().is_terminal();
         let size = is_limited.then(terminal_size::terminal_size).flatten();
@@ -39,7 +40,7 @@ impl Fit {
         }
     }
 
-    /// Shortens what comes last on a line, behind so many columns.
+    /// Shortens the last cell of a table's line, which starts behind so many columns of the terminal.
     pub(crate) fn rest<'t>(&self, text: &'t str, behind: usize) -> Cow<'t, str> {
         match self.line {
             Some(line) => shortened(text, line.saturating_sub(behind).max(LEAST)),
@@ -48,7 +49,7 @@ impl Fit {
     }
 }
 
-/// A column.
+/// A column of a text table: heading and alignment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Column {
     /// Its head.
@@ -59,7 +60,7 @@ pub(crate) struct Column {
     pub(crate) least: usize,
 }
 
-/// Returns the width of a text in terminal columns.
+/// Returns the number of terminal columns that a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
@@ -98,13 +99,13 @@ pub(crate) fn prefix(text: &str, columns: usize) -> &str {
     end.map_or(text, |(end, _)| &text[..end])
 }
 
-/// Returns a text with blanks behind it, or in front of it.
+/// Returns a text with blanks behind it, or in front of it, up to a number of terminal columns.
 pub(crate) fn padded(text: &str, columns: usize, is_text: bool) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));
     if is_text { format!("{text}{blanks}") } else { format!("{blanks}{text}") }
 }
 
-/// Returns the widths of columns with these rows.
+/// Returns the widths of a text table's columns for these rows.
 pub(crate) fn widths<'c>(
     columns: &[Column],
     rows: impl Iterator<Item = &'c [String]>,
@@ -113,8 +114,8 @@ pub(crate) fn widths<'c>(
     fitted(columns, natural(columns, rows, fit.line.is_some()), fit)
 }
 
-/// Returns the widths that cells need. Where no line is limited, cells that are wider than others by far do
-/// not count.
+/// Returns the widths that a text table's cells need. Where no line is limited, cells that are wider than
+/// others by far do not count.
 pub(crate) fn natural<'c>(
     columns: &[Column],
     rows: impl Iterator<Item = &'c [String]>,
@@ -133,7 +134,8 @@ pub(crate) fn natural<'c>(
     widths
 }
 
-/// Widths that a line has room for: columns of text give way, the widest first.
+/// Returns the widths of a text table's columns that a limited line has room for: columns of text give way,
+/// the widest first.
 pub(crate) fn fitted(columns: &[Column], mut widths: Vec<usize>, fit: &Fit) -> Vec<usize> {
     let mut asked = fit.columns.iter().copied().chain(std::iter::repeat(0));
     let mut is_free = vec![false; columns.len()];
@@ -159,8 +161,8 @@ pub(crate) fn fitted(columns: &[Column], mut widths: Vec<usize>, fit: &Fit) -> V
     widths
 }
 
-/// Formats one line of cells. Texts are shortened only if the line is limited or their column was given a
-/// width.
+/// Formats one line of a text table from its cells. Texts are shortened only if the line is limited or their
+/// column was given a width.
 pub(crate) fn line<'c>(
     columns: &[Column],
     widths: &[usize],

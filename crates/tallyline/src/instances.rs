@@ -4,12 +4,12 @@ use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Counts by the names of types; what is not named counts once.
+/// The number of objects of types, by the types' names; a type that is not named counts once.
 #[derive(Debug, Default)]
 pub(crate) struct Instances(HashMap<String, u64>);
 
 impl Instances {
-    /// Reads lines `TYPE COUNT`, or what the kernel has in /proc/slabinfo.
+    /// Reads numbers of objects from lines `TYPE COUNT`, or from the kernel's /proc/slabinfo.
     pub(crate) fn read(path: Option<&Path>) -> Result<Instances> {
         let Some(path) = path else { return Ok(Instances::default()) };
         let text =
@@ -17,7 +17,7 @@ impl Instances {
         parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// Returns the number of instances of a type.
+    /// Returns the number of objects of a type.
     pub(crate) fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(1)
     }

@@ -13,7 +13,7 @@ static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// The last signal received.
 static WHICH: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// Starts to remember Ctrl-C, which from then on no longer ends the program.
+/// Makes Ctrl-C be remembered instead of ending the program.
 pub(crate) fn listen() -> Result<()> {
     for signal in [SIGINT, SIGTERM] {
         // in this order: the first Ctrl-C finds the flag down and puts it up, the second finds it up
@@ -30,7 +30,7 @@ pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// Ends the program by the signal, so that a shell or a script sees the cause.
+/// Ends the program by the signal of Ctrl-C, so that a shell or a script sees the cause.
 pub(crate) fn end() -> ! {
     let signal = match WHICH.load(Ordering::Relaxed) as i32 {
         SIGTERM => SIGTERM,

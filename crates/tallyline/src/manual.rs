@@ -28,7 +28,7 @@ Examples:
   tallyline man bench update | less      in the language of man where it is piped
   tallyline man --folder ~/.local/share/man/man1";
 
-/// Shows or writes pages.
+/// Runs `tallyline man`: shows a manual page or writes all of them.
 pub(crate) fn run(args: &ManArgs, mut program: Command) -> Result<()> {
     program.build();
     if let Some(folder) = &args.folder {

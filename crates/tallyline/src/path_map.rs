@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-/// A prefix of paths and its replacement, as compilers take it by `-ffile-prefix-map`.
+/// A prefix of source paths and its replacement, as compilers take it by `-ffile-prefix-map`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PrefixMap {
     old: String,
@@ -22,7 +22,7 @@ impl FromStr for PrefixMap {
     }
 }
 
-/// Makes paths of debug information relative to the folder where the program runs.
+/// Rules that make source paths of debug information relative to the folder where the program runs.
 #[derive(Debug, Default)]
 pub(crate) struct Paths<'m> {
     maps: &'m [PrefixMap],
@@ -30,18 +30,18 @@ pub(crate) struct Paths<'m> {
 }
 
 impl<'m> Paths<'m> {
-    /// Applies these maps, then takes the working directory away.
+    /// Creates rules that apply these maps of prefixes, then take the working directory away.
     pub(crate) fn new(maps: &'m [PrefixMap]) -> Paths<'m> {
         Paths { maps, root: std::env::current_dir().ok() }
     }
 
-    /// Returns the folder that relative paths start from, if it is known.
+    /// Returns the folder that relative source paths start from, if it is known.
     pub(crate) fn root(&self) -> Option<&Path> {
         self.root.as_deref()
     }
 
-    /// Returns the path to be shown: without `.` and `..`, with the last map that fits applied, and
-    /// relative where it leads into the working directory.
+    /// Returns the form of a source path that is shown: without `.` and `..`, with the last map that fits
+    /// applied, and relative where it leads into the working directory.
     pub(crate) fn shown(&self, path: &str) -> String {
         let clean = without_dots(path);
         // compilers let the last option win, too

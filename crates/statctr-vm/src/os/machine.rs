@@ -13,7 +13,7 @@ pub(crate) fn mount(kind: &str, at: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Powers the machine off. Returns only if the kernel refuses.
+/// Powers the emulated machine off. Returns only if the kernel refuses.
 pub(crate) fn power_off() -> io::Error {
     // SAFETY: writes buffers back, and ends everything.
     unsafe {
@@ -23,7 +23,8 @@ pub(crate) fn power_off() -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Returns an entry of this program's auxiliary vector; 0 if it has none.
+/// Returns the value of one entry of this program's ELF auxiliary vector, by its `AT_` number; 0 if there is
+/// none.
 pub(crate) fn auxiliary(kind: libc::c_ulong) -> u64 {
     // SAFETY: looks up a number.
     unsafe { libc::getauxval(kind) }

@@ -12,14 +12,14 @@ enum Action {
     Ask,
 }
 
-/// Makes these system calls fail with `errno` in the calling thread and in threads and programs that it
-/// starts.
+/// Installs a seccomp filter that makes some system calls fail with `errno`, in the calling thread and in all
+/// threads and programs that it starts.
 pub(crate) fn refuse(calls: &[libc::c_long], errno: i32) -> io::Result<()> {
     install(calls, Action::Refuse(errno)).map(drop)
 }
 
-/// Installs a filter that passes these system calls to the holder of the result for a decision; see
-/// [`refuse`].
+/// Installs a seccomp filter that holds some system calls until the holder of the returned descriptor decides
+/// about them.
 pub(crate) fn ask(calls: &[libc::c_long]) -> io::Result<SyscallNotifications> {
     let listener = i32::try_from(install(calls, Action::Ask)?).map_err(io::Error::other)?;
     // SAFETY: the kernel has just opened it for us.
@@ -50,10 +50,11 @@ fn install(calls: &[libc::c_long], action: Action) -> io::Result<libc::c_long> {
     }
 }
 
-/// System calls of filtered threads that wait for a decision: a seccomp notification descriptor.
+/// Descriptor from which the held system calls of filtered threads are read, one at a time (seccomp
+/// notifications).
 pub(crate) struct SyscallNotifications(OwnedFd);
 
-/// A system call that waits for a decision.
+/// A system call that a filter holds until somebody answers: its number and arguments.
 pub(crate) struct NotifiedCall {
     id: u64,
     pub(crate) number: libc::c_long,
@@ -65,7 +66,8 @@ const RECEIVE: u64 = 0xc050_2100;
 const SEND: u64 = 0xc018_2101;
 
 impl SyscallNotifications {
-    /// Returns the next waiting call; `None` once no thread is left that could make one.
+    /// Waits for the next system call that the filter holds and returns it; `None` once no thread is left
+    /// that could make one.
     pub(crate) fn next(&self) -> Option<NotifiedCall> {
         loop {
             let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -87,7 +89,7 @@ impl SyscallNotifications {
         }
     }
 
-    /// Lets a call proceed, or makes it fail with an error.
+    /// Lets a held system call proceed, or makes it fail with an error number.
     pub(crate) fn answer(&self, call: &NotifiedCall, refuse: Option<i32>) {
         let mut answer = libc::seccomp_notif_resp { id: call.id, val: 0, error: 0, flags: 0 };
         match refuse {

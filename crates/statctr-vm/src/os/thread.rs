@@ -3,13 +3,13 @@
 use super::checked;
 use std::io;
 
-/// Returns the calling thread's number.
+/// Returns the kernel's id of the calling thread.
 pub(crate) fn id() -> i32 {
     // SAFETY: has no arguments.
     unsafe { libc::gettid() }
 }
 
-/// Restricts a thread (0: the calling one) to some CPUs.
+/// Restricts a thread, given by its id (0: the calling one), to some CPUs.
 pub(crate) fn pin(thread: i32, to: &[u32]) -> io::Result<()> {
     // SAFETY: a mask of bits; all zeros is one.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -22,7 +22,7 @@ pub(crate) fn pin(thread: i32, to: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the calling thread the lowest weight.
+/// Gives the calling thread the scheduler's lowest weight (nice 19), so that others run first.
 pub(crate) fn yield_to_others() {
     // SAFETY: concerns the calling thread only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };

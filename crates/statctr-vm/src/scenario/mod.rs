@@ -22,7 +22,7 @@ pub(crate) struct Scenario {
     pub(crate) run: fn(&Settings) -> ScenarioResult,
 }
 
-/// Every scenario, in the order in which they are run.
+/// Every scenario of the emulated machine, in the order in which they are run.
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "aborts", what: "a kernel that does not abort sections is found out", run: aborts::run },
     Scenario { name: "arrive", what: "CPUs that were not there at boot come under load", run: arrive::run },
@@ -46,7 +46,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Parses settings from words of the form `name=value`.
+    /// Parses the scenarios' durations and sizes from words of the form `name=value`.
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Settings, String> {
         let mut settings = Settings { cycles: 20, time: Duration::from_secs(2), only: String::new() };
         for word in words {
@@ -61,7 +61,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns the settings as words again.
+    /// Returns the scenarios' durations and sizes as words of the form `name=value`, for a child process.
     pub(crate) fn arguments(&self) -> [String; 2] {
         [format!("cycles={}", self.cycles), format!("seconds={}", self.time.as_secs())]
     }

@@ -11,8 +11,8 @@ use std::fmt;
 pub struct CpuId(u32);
 
 impl CpuId {
-    /// The largest number that is accepted: far above any kernel's `NR_CPUS` (8192 on x86-64 in
-    /// Linux 6.18), and small enough that a hostile file cannot make masks large.
+    /// The largest CPU number that is accepted: far above any kernel's `NR_CPUS` (8192 on x86-64 in Linux
+    /// 6.18), and small enough that a hostile file cannot make masks large.
     pub const MAX: CpuId = CpuId(65_535);
 
     /// Returns the id of the CPU with this number.
@@ -21,13 +21,13 @@ impl CpuId {
         CpuId(number)
     }
 
-    /// Returns the number.
+    /// Returns the CPU's number as the kernel counts CPUs.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// Returns the number as an index.
+    /// Returns the CPU's number as an index of arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -51,7 +51,7 @@ impl NodeId {
         NodeId(number)
     }
 
-    /// Returns the number.
+    /// Returns the NUMA node's number as the kernel counts nodes.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0

@@ -23,7 +23,7 @@ pub struct CpuSet {
 }
 
 impl CpuSet {
-    /// Creates the empty set.
+    /// Creates a set without CPUs.
     #[must_use]
     pub const fn new() -> Self {
         CpuSet { words: Vec::new() }
@@ -59,7 +59,7 @@ impl CpuSet {
         self.words.is_empty()
     }
 
-    /// Returns the largest number in the set.
+    /// Returns the largest CPU number in the set.
     #[must_use]
     pub fn last(&self) -> Option<CpuId> {
         let top = self.words.last()?;
@@ -67,7 +67,7 @@ impl CpuSet {
         Some(CpuId::new(bit))
     }
 
-    /// Returns the CPUs, by number.
+    /// Returns the CPUs of the set, by number.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         self.words.iter().enumerate().flat_map(|(index, &word)| {
             let mut rest = word;

@@ -7,7 +7,7 @@
 use super::atomics::{Atomics, Room};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Mask of the CPUs that ever wrote. Bits are set in place, and cleared only in a copy.
+/// Mask of the CPUs that ever counted, which readers walk. Bits are set in place, and cleared only in a copy.
 #[derive(Debug)]
 pub(crate) struct ActiveCpuMask {
     summary: Atomics<AtomicU64>,
@@ -15,7 +15,7 @@ pub(crate) struct ActiveCpuMask {
 }
 
 impl ActiveCpuMask {
-    /// Creates an empty mask for CPUs 0 to `cpus` − 1.
+    /// Creates an empty mask with room for CPUs 0 to `cpus` − 1.
     pub(crate) fn new(cpus: usize) -> Self {
         let words = cpus.div_ceil(64);
         ActiveCpuMask { summary: Atomics::new(words.div_ceil(64)), words: Atomics::new(words) }
@@ -33,7 +33,8 @@ impl ActiveCpuMask {
         cpus.div_ceil(64) + cpus.div_ceil(4096)
     }
 
-    /// Inserts a CPU. Stores that this thread makes afterwards happen after the bit is set.
+    /// Adds a CPU to the mask of those that counted. Stores that this thread makes afterwards happen after
+    /// the bit is set.
     ///
     /// Lower level first: a reader that finds the upper bit finds the lower one.
     pub(crate) fn insert(&self, cpu: usize) {
@@ -62,8 +63,8 @@ impl ActiveCpuMask {
         self.words.get(cpu / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (cpu % 64) & 1 == 1)
     }
 
-    /// Calls `visit` with each CPU in the mask, by number. A CPU that is inserted meanwhile may or may not be
-    /// among them.
+    /// Calls `visit` with each CPU that ever counted, by number. A CPU that is inserted meanwhile may or may
+    /// not be among them.
     #[inline]
     pub(crate) fn for_each(&self, mut visit: impl FnMut(usize)) {
         for (outer, summary) in self.summary.iter().enumerate() {

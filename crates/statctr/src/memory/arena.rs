@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// No unit is made smaller than this when address space is short.
 const MIN_UNIT_BYTES: usize = 16 << 10;
 
-/// Settings of an arena.
+/// Settings of an arena of counter memory: layout of units, kinds of update, CPUs and nodes to expect.
 #[derive(Debug, Clone)]
 pub(crate) struct ArenaSettings {
     /// Layout of its reservations.
@@ -32,7 +32,7 @@ pub(crate) struct ArenaSettings {
     pub(crate) nodes: Vec<(NodeId, CpuSet)>,
 }
 
-/// Address space and words that an arena occupies.
+/// Address space and number of words that an arena of counters occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     /// Reservations made.
@@ -43,7 +43,8 @@ pub(crate) struct Usage {
     pub(crate) words: usize,
 }
 
-/// Memory that a trim returned to the system.
+/// Numbers of cache lines and of whole reservations that a trim of free counter memory returned to the
+/// system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trimmed {
     /// Chunks whose words are zero again, in every unit.
@@ -69,7 +70,7 @@ pub(super) struct ReservationEntry {
     pub(super) latches: BTreeMap<usize, LatchLayout>,
 }
 
-/// A growing set of reservations. Lives as long as any slot in it.
+/// All counter memory of one pool: a growing set of reservations. Lives as long as any slot in it.
 pub(crate) struct Arena {
     settings: ArenaSettings,
     state: Lock<State>,
@@ -99,8 +100,8 @@ impl Arena {
         self.state.lock()
     }
 
-    /// Returns the number of updates that went to the fallback cell because they found no memory of their
-    /// own, and `true` if updates may do so at present.
+    /// Returns the number of updates that were added to the shared fallback cell because their CPU had no
+    /// memory of its own, and `true` if updates may do so at present.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         self.supply.shortfalls()
     }
@@ -109,7 +110,7 @@ impl Arena {
         &self.settings
     }
 
-    /// Returns the number of words in a unit, which limits the length of a piece.
+    /// Returns the number of counter words in a unit (one CPU's part), which limits the length of a group.
     pub(crate) fn unit_words(&self) -> usize {
         self.settings.layout.unit_bytes / 8
     }
@@ -230,7 +231,7 @@ impl Arena {
         held.reservation.slot_of(address).is_some_and(|word| give(held, word))
     }
 
-    /// Runs `change` under the arena's lock: no slot is taken, returned or set meanwhile.
+    /// Runs `change` under the arena's lock: no counter is created, dropped or set meanwhile.
     pub(crate) fn while_locked<R>(&self, change: impl FnOnce() -> R) -> R {
         let _state = self.state.lock();
         change()
@@ -247,7 +248,8 @@ impl Arena {
         })
     }
 
-    /// Returns the addresses of the reservations, and of the blocks that movable units are made of.
+    /// Returns the address ranges of all counter memory: the reservations, and the blocks that movable units
+    /// are made of.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         let mut addresses = self.depot().map(Depot::addresses).unwrap_or_default();
         let state = self.state.lock();
@@ -255,7 +257,7 @@ impl Arena {
         addresses
     }
 
-    /// Returns the CPUs that counted in any of the reservations since they were drained.
+    /// Returns the CPUs that counted in any of the reservations, without those that were drained since.
     pub(crate) fn active_cpus(&self) -> CpuSet {
         let mut cpus = CpuSet::new();
         for held in self.state.lock().reservations.values() {
@@ -264,7 +266,7 @@ impl Arena {
         cpus
     }
 
-    /// Prefaults `cpu`'s words of all existing counters.
+    /// Touches the memory of `cpu`'s words of all existing counters, so that its updates take no page fault.
     pub(crate) fn prefault(&self, cpu: CpuId) -> Result<()> {
         let state = self.state.lock();
         for held in state.reservations.values() {
@@ -274,7 +276,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Returns the memory of free slots to the system.
+    /// Returns the memory of dropped counters to the system.
     pub(crate) fn trim(&self) -> Result<Trimmed> {
         let mut state = self.state.lock();
         self.supply.clear_short();

@@ -21,7 +21,7 @@ const READY: usize = 32;
 /// No slab takes more address space than this, unless a block alone does.
 const SLAB_BYTES: usize = 64 << 20;
 
-/// The blocks of memory that movable units of a pool are made of.
+/// Stock of zeroed memory blocks that the CPUs' movable units are made of.
 pub(crate) struct Depot {
     block_bytes: usize,
     stride: usize,
@@ -74,8 +74,8 @@ impl Depot {
         self.bucket_of.get(cpu).map_or(self.buckets.len() - 1, |&bucket| bucket.into())
     }
 
-    /// Takes a zeroed block for a CPU and returns its address, if one is ready or the kernel maps more.
-    /// Async-signal-safe.
+    /// Takes a zeroed block of memory for a CPU's unit and returns its address, if one is ready or the kernel
+    /// maps more. Async-signal-safe.
     pub(crate) fn take_ready(&self, cpu: usize) -> Option<usize> {
         let bucket = &self.buckets[self.bucket_of(cpu)];
         let taken =
@@ -103,7 +103,8 @@ impl Depot {
         taken.or_else(|| if grown { bucket.take() } else { None })
     }
 
-    /// Takes a zeroed block for a CPU and returns its address. Waits and allocates: not for writers.
+    /// Takes a zeroed block of memory for a CPU's unit and returns its address. Waits and allocates: not for
+    /// writers.
     pub(crate) fn take(&self, cpu: usize) -> Option<usize> {
         let bucket = self.bucket_of(cpu);
         let mut spare = self.spare.lock();
@@ -113,8 +114,8 @@ impl Depot {
         spare[bucket].pop()
     }
 
-    /// Returns a block that nobody counts in to the depot. Readers with an outdated view may still load from
-    /// it.
+    /// Returns a CPU's block, in which nobody counts any more, to the depot. Readers with an outdated view
+    /// may still load from it.
     pub(crate) fn give(&self, cpu: usize, block: usize) {
         let mut spare = self.spare.lock();
         if let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(block)) {
@@ -128,12 +129,12 @@ impl Depot {
         }
     }
 
-    /// Returns a block that was taken and never used. Async-signal-safe.
+    /// Returns a block that was taken and never written to the depot. Async-signal-safe.
     pub(crate) fn give_unused(&self, cpu: usize, block: usize) {
         self.buckets[self.bucket_of(cpu)].put(block);
     }
 
-    /// Prepares blocks for the slow path of updates.
+    /// Makes zeroed blocks ready, so that the slow path of updates finds one without a system call.
     pub(crate) fn refill(&self) {
         let mut spare = self.spare.lock();
         self.short.store(0, Ordering::Relaxed);
@@ -195,7 +196,7 @@ impl Depot {
         }
     }
 
-    /// Prefaults the first `bytes` bytes of a block.
+    /// Touches the first `bytes` bytes of a block, so that later stores take no page fault.
     pub(crate) fn populate(&self, block: usize, bytes: usize) -> Result<()> {
         match self.slabs.iter().find(|slab| slab.addresses().contains(&block)) {
             Some(slab) => slab.populate(block - slab.addresses().start, bytes.min(self.block_bytes)),
@@ -203,13 +204,13 @@ impl Depot {
         }
     }
 
-    /// Returns the addresses of the slabs.
+    /// Returns the address ranges of the memory that the depot's blocks were cut from.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         self.slabs.iter().map(Mapping::addresses).collect()
     }
 
-    /// Returns the number of updates that found no block ready, and whether there was one since the
-    /// last refill.
+    /// Returns the number of updates that found no block ready in the depot, and whether there was one since
+    /// the last refill.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         (self.shortfalls.load(Ordering::Relaxed), self.short.load(Ordering::Relaxed) != 0)
     }

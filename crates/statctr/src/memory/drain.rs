@@ -19,7 +19,7 @@ use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
 use crate::rseq;
 
-/// Number of blocks and bytes that a drain moved.
+/// Number of blocks and bytes of counts that the drain of a CPU moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Drained {
@@ -30,7 +30,7 @@ pub struct Drained {
 }
 
 impl Arena {
-    /// Moves the counts of `cpu` into the residues and frees its memory.
+    /// Moves what `cpu` counted into the residues, which readers add, and frees the CPU's memory.
     pub(crate) fn drain(&self, cpu: CpuId) -> Result<Drained> {
         let Some(depot) = self.depot() else { return Ok(Drained::default()) };
         let cpu = cpu.index();
@@ -61,7 +61,7 @@ impl Arena {
         Ok(drained)
     }
 
-    /// Prepares blocks for these CPUs in every reservation, so that their first updates find one.
+    /// Makes memory blocks ready for these CPUs in every reservation, so that their first updates find one.
     pub(crate) fn expect(&self, cpus: &CpuSet) {
         if self.depot().is_some() {
             let mut state = self.lock();

@@ -4,8 +4,8 @@ use super::fold::{TILE, Tile, fold_tile};
 use super::layout::CHUNK_WORDS;
 use super::owner::Lines;
 
-/// Folds many pieces of `chunks` chunks each and passes the sums to `sink(piece, first word in it, sums)`.
-/// Adjacent pieces are folded as one.
+/// Sums many groups of `chunks` cache lines each over the CPUs, and passes the sums to `sink(piece, first
+/// word in it, sums)`. Groups that lie side by side are read as one.
 pub(crate) fn fold_runs<'a>(
     pieces: impl IntoIterator<Item = &'a Lines>,
     chunks: usize,
@@ -37,8 +37,8 @@ pub(crate) fn fold_runs<'a>(
     }
 }
 
-/// Folds `rows` rows of `chunks` chunks each of one piece and passes the sums to `sink(row, first word in it,
-/// sums)`.
+/// Sums `rows` groups of `chunks` cache lines each, which lie in one piece of memory, over the CPUs, and
+/// passes the sums to `sink(row, first word in it, sums)`.
 pub(crate) fn fold_rows(
     lines: &Lines,
     chunks: usize,
@@ -68,8 +68,8 @@ pub(crate) fn fold_rows(
     }
 }
 
-/// Folds the first `chunks` chunks of one piece, tile by tile, and passes the sums to `sink(first word,
-/// sums)`.
+/// Sums the first `chunks` cache lines of one piece of counter memory over the CPUs, tile by tile, and passes
+/// the sums to `sink(first word, sums)`.
 pub(crate) fn fold_piece_tiles(lines: &Lines, chunks: usize, sink: impl FnMut(usize, &[u64])) {
     fold_piece(lines, chunks, &mut Tile::new(), sink);
 }

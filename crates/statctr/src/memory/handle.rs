@@ -5,8 +5,8 @@ use crate::rseq::{self, HandleTag};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Two words that locate a counter's slot, its home word and its reservation's table: the content of a C
-/// `statctr_t`.
+/// Two words that locate a counter: the address of its home word, and its reservation's tagged table; the
+/// content of a C `statctr_t`.
 ///
 /// Invariant of this folder: the reservation of `table` lives as long as the handle is used, and
 /// `base` is the home address of a slot that the handle's owner owns.
@@ -29,7 +29,7 @@ impl Handle {
         unsafe { Reservation::of_table(self.table) }
     }
 
-    /// Returns the handle of the word `index` words behind this one.
+    /// Returns the handle of the counter `index` words behind this one.
     ///
     /// # Safety
     /// That word belongs to the same owner.
@@ -98,8 +98,8 @@ impl Handle {
         }
     }
 
-    /// Adds after the section failed to commit: announces the CPU, retries a bounded number of times, then
-    /// uses the fallback cell.
+    /// Adds `value` to a counter after the critical section failed to commit: puts the CPU into the active
+    /// mask, retries a bounded number of times, then uses the fallback cell.
     ///
     /// Async-signal-safe: no lock, no allocation.
     #[cold]
@@ -118,7 +118,7 @@ impl Handle {
         self.add_to_fallback(value);
     }
 
-    /// Adds atomically to the fallback cell, which all CPUs share.
+    /// Adds `value` atomically to the counter's fallback cell, which all CPUs share.
     pub(crate) fn add_to_fallback(self, value: u64) {
         self.reservation().use_home();
         self.home().fetch_add(value, Ordering::Relaxed);
@@ -152,7 +152,7 @@ impl Handle {
         }
     }
 
-    /// Returns the value of the fallback cell.
+    /// Returns the part of a counter's value that is in its shared fallback cell.
     pub(crate) fn fallback_part(self) -> u64 {
         if self.reservation().homes_in_use() { self.home().load(Ordering::Relaxed) } else { 0 }
     }
@@ -170,7 +170,7 @@ impl Handle {
         })
     }
 
-    /// Returns the word at a displacement from the home word.
+    /// Returns the counter's word at a displacement, in bytes, from its home word: that of one CPU.
     #[inline(always)]
     pub(crate) fn at(&self, displacement: usize) -> &AtomicU64 {
         // SAFETY: displacements lead from a home word to the same slot of another unit. Sections
@@ -179,7 +179,7 @@ impl Handle {
         unsafe { at(self.base, displacement).as_ref() }
     }
 
-    /// Returns the value: the sum of baseline, home word and each active CPU's word, in this order.
+    /// Returns a counter's value: the sum of baseline, home word and each active CPU's word, in this order.
     #[inline]
     pub(crate) fn read(self) -> u64 {
         // SAFETY: by the invariant the header lives while the handle is used.
@@ -210,7 +210,7 @@ impl Handle {
         self.at(reservation.baseline_displacement()).load(Ordering::Acquire)
     }
 
-    /// Returns one CPU's part.
+    /// Returns the part of a counter's value that is in one CPU's word.
     pub(crate) fn read_cpu(self, cpu: usize) -> u64 {
         self.reservation().cpus().consistently(|walk| {
             walk.displacement_if_active(cpu)
@@ -218,12 +218,13 @@ impl Handle {
         })
     }
 
-    /// Sets the value by its baseline. The arena's lock is held.
+    /// Sets a counter's value by its baseline. The arena's lock is held.
     pub(crate) fn set_locked(self, value: u64) {
         self.store_baseline(value.wrapping_sub(self.counted()));
     }
 
-    /// Stores a baseline unless it is there already. The arena's lock is held.
+    /// Stores the number that reads of the counter add to the sum, unless it is there already. The arena's
+    /// lock is held.
     pub(crate) fn store_baseline(self, baseline: u64) {
         if self.baseline() != baseline {
             let reservation = self.reservation();
@@ -232,8 +233,8 @@ impl Handle {
         }
     }
 
-    /// Returns the word of a CPU, announced to readers; where all CPUs share a word, that one.
-    /// `None` where the CPU has none and cannot get one. The arena's lock is held.
+    /// Returns the counter's word of one CPU, which readers include from now on; where all CPUs share a word,
+    /// that one. `None` where the CPU has none and cannot get one. The arena's lock is held.
     pub(crate) fn cpu_word_locked(self, cpu: usize) -> Option<NonNull<u64>> {
         let reservation = self.reservation();
         if self.is(HandleTag::Uniprocessor) || reservation.layout().cpus.is_empty() {
@@ -244,8 +245,8 @@ impl Handle {
         Some(NonNull::from(self.at(displacement)).cast())
     }
 
-    /// Adds on a synthetic CPU, which this kernel cannot have. The arena's lock is held, so there is
-    /// one writer.
+    /// Adds `value` to a counter's word of a synthetic CPU, which this kernel cannot have. The arena's lock
+    /// is held, so there is one writer.
     pub(crate) fn add_on_synthetic_locked(self, cpu: usize, value: u64) -> bool {
         self.add_on_synthetic_locked_to(cpu, 0, value)
     }

@@ -3,9 +3,10 @@
 use super::mapping::PAGE;
 use crate::cpu::CpuSet;
 
-/// Bytes of a chunk: a cache line, the unit in which CPUs fetch and own memory.
+/// Bytes of a chunk: one cache line with the words of eight counters, the unit in which CPUs fetch and own
+/// memory.
 pub(crate) const CHUNK_BYTES: usize = 64;
-/// Counters interlaced in a chunk.
+/// Number of counter words in a chunk, which is one cache line.
 pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
 
 /// Units that are not a CPU's: the home words and the baselines.
@@ -13,7 +14,7 @@ pub(super) const COMMON_UNITS: usize = 2;
 /// Two more where CPUs' units are movable: the residues of the two views.
 pub(super) const RESIDUES: usize = 2;
 
-/// Geometry of a reservation.
+/// Sizes and distances of the per-CPU units in a reservation of counter memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// CPUs that get a unit.
@@ -29,8 +30,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Returns the bytes from one unit to the next. A page between them, so that no page holds the
-    /// words of CPUs on two nodes; and a chunk, so that the same slot of different CPUs falls into
+    /// Returns the distance in bytes from one CPU's unit to the next: the unit, a page so that no page holds
+    /// the words of CPUs on two nodes, and a chunk so that the same slot of different CPUs falls into
     /// different cache sets.
     pub(crate) fn stride(&self) -> usize {
         self.unit_bytes + PAGE + CHUNK_BYTES
@@ -50,7 +51,8 @@ pub(crate) struct LatchLayout {
 }
 
 impl LatchLayout {
-    /// Returns the number of chunks that the piece takes in all.
+    /// Returns the number of cache lines that both copies of the latched lines and their sequence numbers
+    /// take in all.
     #[inline]
     pub(crate) fn chunks(self) -> usize {
         2 * self.lines + self.lines.div_ceil(CHUNK_WORDS)

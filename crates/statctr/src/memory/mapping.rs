@@ -6,8 +6,8 @@ use crate::rseq::is_refused;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The page size that layouts are made for: the largest that the architecture has, so that guard
-/// pages are pages and no two units share one. A smaller one of the kernel divides it.
+/// The page size in bytes that memory layouts are made for: the largest that the architecture has, so that
+/// guard pages are pages and no two units share one. A smaller one of the kernel divides it.
 pub(crate) const PAGE: usize = if cfg!(target_arch = "aarch64") { 64 << 10 } else { 4096 };
 
 /// Returns the kernel's page size: the unit in which memory is populated and given back.
@@ -16,7 +16,7 @@ fn kernel_page() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_or(PAGE, |size| size.clamp(1, PAGE))
 }
 
-/// A private anonymous mapping between two guard pages, which nothing else is merged with.
+/// A private anonymous memory mapping between two guard pages, which the kernel merges with nothing else.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     whole: NonNull<u8>,
@@ -36,7 +36,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Reserves `len` bytes (whole pages) that read as zero. No memory is used until it is
+    /// Maps `len` bytes (whole pages) of address space that read as zero. No memory is used until it is
     /// written, and none is set aside for it.
     ///
     /// Async-signal-safe, but for `errno`, and has to stay so (see `slabs`): system calls alone.
@@ -105,18 +105,18 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Returns the first usable byte, at a page boundary.
+    /// Returns the address of the mapping's first usable byte, at a page boundary.
     pub(crate) fn start(&self) -> NonNull<u8> {
         // SAFETY: the guard page in front is part of the mapping.
         unsafe { self.whole.add(PAGE) }
     }
 
-    /// Returns `true` if all of it may be written.
+    /// Returns `true` if the whole mapping may be written.
     pub(crate) fn is_writable(&self) -> bool {
         self.pieces == 0
     }
 
-    /// Makes the pages of `offset..offset + len` writable; `false` where the kernel refuses.
+    /// Makes the pages of `offset..offset + len` of the mapping writable; `false` where the kernel refuses.
     /// Async-signal-safe.
     pub(crate) fn make_writable(&self, offset: usize, len: usize) -> bool {
         let page = kernel_page();
@@ -138,25 +138,26 @@ impl Mapping {
         done
     }
 
-    /// Returns the number of usable bytes.
+    /// Returns the number of the mapping's usable bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns the addresses of the usable bytes.
+    /// Returns the address range of the mapping's usable bytes.
     pub(crate) fn addresses(&self) -> std::ops::Range<usize> {
         let start = self.start().addr().get();
         start..start + self.len
     }
 
-    /// Sets a memory policy that prefers pages of this node. Errors are ignored: kernels and sandboxes
-    /// without memory policies refuse, and pages of another node serve as well.
+    /// Asks the kernel to take the mapping's pages from this NUMA node where it can. Errors are ignored:
+    /// kernels and sandboxes without memory policies refuse, and pages of another node serve as well.
     pub(crate) fn prefer(&self, node: NodeId) {
         let start = self.start().as_ptr();
         crate::sys::prefer_for(start, self.len, node);
     }
 
-    /// Prefaults the pages of `offset..offset + len` for writing, without changing their contents.
+    /// Touches the pages of `offset..offset + len` of the mapping, without changing their contents, so that
+    /// later stores take no page fault.
     pub(crate) fn populate(&self, offset: usize, len: usize) -> Result<()> {
         let start = self.start().addr().get();
         // SAFETY: inside the mapping.
@@ -188,7 +189,8 @@ unsafe fn unlock_if_locked(start: *mut libc::c_void, len: usize) -> bool {
     unsafe { libc::munlock(start, len) == 0 }
 }
 
-/// Prefaults the pages of `len` bytes from an address on for writing, without changing their contents.
+/// Touches the pages of `len` bytes from an address on, without changing their contents, so that later stores
+/// take no page fault.
 ///
 /// # Safety
 /// The bytes lie in a mapping that lives.
@@ -220,8 +222,8 @@ pub(crate) unsafe fn populate(address: usize, len: usize) -> Result<()> {
     }
 }
 
-/// Zeroes `len` bytes from `start` on: whole pages are returned to the system, words at the edges are stored
-/// to.
+/// Zeroes `len` bytes of memory from `start` on: whole pages are returned to the system, words at the edges
+/// are stored to.
 ///
 /// # Safety
 /// The bytes lie in a mapping that lives, at multiples of 8, and nobody counts there now.
@@ -273,7 +275,7 @@ unsafe fn discard(pages: *mut libc::c_void, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Stores zeros to the words of a range that are not zero.
+/// Stores zeros to those words of a range of memory that are not zero.
 ///
 /// # Safety
 /// The contract is that of [`zero`].

@@ -36,7 +36,7 @@ unsafe fn release(handle: Handle, give: impl FnOnce(&Arena)) {
     }
 }
 
-/// Owner of one word of a pool, which is freed when dropped.
+/// Owner of one counter's words, which are freed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Word(Handle);
 
@@ -46,7 +46,7 @@ unsafe impl Send for Word {}
 unsafe impl Sync for Word {}
 
 impl Word {
-    /// Takes a word with the value `initial` from `arena`.
+    /// Takes memory for one counter with the value `initial` from `arena`.
     pub(crate) fn take(arena: &Arc<Arena>, initial: u64) -> Result<Word> {
         arena.take_word(initial).map(|handle| Word(adopt(handle, arena)))
     }
@@ -60,12 +60,12 @@ impl Word {
         arena_of(self.0)
     }
 
-    /// Gives up ownership and returns the handle.
+    /// Gives up ownership of the counter and returns its handle, for C.
     pub(crate) fn into_handle(self) -> Handle {
         std::mem::ManuallyDrop::new(self).0
     }
 
-    /// Takes the ownership back.
+    /// Takes back ownership of the counter whose handle [`into_handle`](Self::into_handle) returned.
     ///
     /// # Safety
     /// The handle came from [`Word::into_handle`] and was not taken back yet.
@@ -81,7 +81,8 @@ impl Drop for Word {
     }
 }
 
-/// Owner of consecutive whole chunks of a pool, which are freed when dropped.
+/// Owner of a run of whole cache lines (chunks) of counter memory, for an array or a group; freed when it is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Lines {
     handle: Handle,
@@ -95,12 +96,13 @@ unsafe impl Send for Lines {}
 unsafe impl Sync for Lines {}
 
 impl Lines {
-    /// Takes `chunks` consecutive chunks for single counters: each word has the value `initial`.
+    /// Takes `chunks` cache lines side by side from the arena for an array of single counters, each with the
+    /// value `initial`.
     pub(crate) fn take_words(arena: &Arc<Arena>, chunks: usize, initial: u64) -> Result<Lines> {
         Lines::take(arena, chunks, None, arena.settings().counters, initial)
     }
 
-    /// Takes chunks for a group, all words zero.
+    /// Takes cache lines from the arena for a group of counters, all zero.
     pub(crate) fn take_group(
         arena: &Arc<Arena>,
         chunks: usize,
@@ -149,13 +151,13 @@ impl Lines {
         self.chunks as usize
     }
 
-    /// Gives up ownership and returns the handle and the number of chunks.
+    /// Gives up ownership of the cache lines and returns their first handle and their number, for C.
     pub(crate) fn into_parts(self) -> (Handle, u32, Option<LatchLayout>) {
         let lines = std::mem::ManuallyDrop::new(self);
         (lines.handle, lines.chunks, lines.layout)
     }
 
-    /// Takes the ownership back.
+    /// Takes back ownership of cache lines by what [`into_parts`](Self::into_parts) returned.
     ///
     /// # Safety
     /// The parts came from [`Lines::into_parts`] and were not taken back yet.
@@ -164,13 +166,15 @@ impl Lines {
         Lines { handle, chunks, layout }
     }
 
-    /// Returns the number of chunks that hold items, in the order of the schema.
+    /// Returns the number of cache lines that hold the group's items, second copies of latched lines left
+    /// out.
     #[inline]
     pub(crate) fn item_chunks(&self) -> usize {
         self.layout.map_or(self.chunks as usize, |layout| layout.lines)
     }
 
-    /// Returns the handle of word `index`; `None` where there is no such word.
+    /// Returns the handle of the counter in word `index` of the cache lines; `None` where there is no such
+    /// word.
     #[inline(always)]
     pub(crate) fn word(&self, index: usize) -> Option<Handle> {
         // SAFETY: in range, so the owner's.
@@ -226,8 +230,8 @@ impl Lines {
         }
     }
 
-    /// Applies an event to the words from `first` on by one commit; does nothing if `first` is not aligned
-    /// for it or lies outside.
+    /// Adds `deltas` to the counters from word `first` on by one commit; does nothing if `first` is not
+    /// aligned for it or lies outside.
     #[inline(always)]
     pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
         const { assert!(N >= 1 && N <= CHUNK_WORDS) };
@@ -269,7 +273,7 @@ impl Lines {
         }
     }
 
-    /// Returns the value of word `index`.
+    /// Returns the value of the counter in word `index`, the sum over the CPUs.
     pub(crate) fn read(&self, index: usize) -> Option<u64> {
         let word = self.word(index)?;
         Some(match self.layout {
@@ -282,7 +286,7 @@ impl Lines {
         })
     }
 
-    /// Returns one CPU's part of word `index`.
+    /// Returns the part of the value of the counter in word `index` that was counted on one CPU.
     pub(crate) fn read_cpu(&self, cpu: usize, index: usize) -> Option<u64> {
         let word = self.word(index)?;
         Some(match self.layout {
@@ -293,7 +297,7 @@ impl Lines {
         })
     }
 
-    /// Sets the value of word `index` by its baseline. The arena's lock is held.
+    /// Sets the value of the counter in word `index` by its baseline. The arena's lock is held.
     pub(crate) fn set_locked(&self, index: usize, value: u64) -> Option<()> {
         let word = self.word(index)?;
         match self.layout {
@@ -306,7 +310,8 @@ impl Lines {
         Some(())
     }
 
-    /// Adds on a synthetic CPU; see [`Handle::add_on_synthetic_locked`].
+    /// Adds to the counter in word `index` on a CPU that this kernel cannot have; see
+    /// [`Handle::add_on_synthetic_locked`].
     pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
         self.word(index).is_some_and(|word| match self.layout {
             None => word.add_on_synthetic_locked(cpu, value),
@@ -331,8 +336,8 @@ impl Lines {
         unsafe { fold::fold_tile(self.handle.word(first * CHUNK_WORDS), sums) };
     }
 
-    /// Returns `true` if `next` lies right behind this in the same reservation, so that both can be
-    /// folded as one piece.
+    /// Returns `true` if the cache lines of `next` lie right behind these in the same reservation, so that
+    /// both can be summed as one piece.
     pub(crate) fn is_followed_by(&self, next: &Lines) -> bool {
         let end = self.handle.base.addr().get() + self.chunks() * CHUNK_BYTES;
         self.layout.is_none()

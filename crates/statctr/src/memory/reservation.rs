@@ -61,8 +61,8 @@ const HOME: u32 = 1;
 /// Set in a reservation when one of its baselines may be other than zero.
 const BASELINE: u32 = 2;
 
-/// A range of address space with a home unit and a unit for each possible CPU, in which slots of equal index
-/// belong together.
+/// A range of address space for counters, with a home unit and a unit for each possible CPU; a counter has
+/// the same slot in each of these units.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     mapping: Mapping,
@@ -84,8 +84,8 @@ unsafe impl Send for Reservation {}
 unsafe impl Sync for Reservation {}
 
 impl Reservation {
-    /// Reserves address space for units of this layout. `supply` must outlive the reservation;
-    /// `owner` is what [`owner`](Self::owner) returns.
+    /// Reserves address space for units of this layout. `supply`, from which movable units get memory, must
+    /// outlive the reservation; `owner` is the arena's address.
     pub(crate) fn new(
         layout: Layout,
         supply: *const UnitSupply,
@@ -186,7 +186,7 @@ impl Reservation {
         rseq::publish_header(self.mapping.start().as_ptr());
     }
 
-    /// Returns the address of the arena that the reservation belongs to.
+    /// Returns the address of the arena (the pool's memory) that the reservation belongs to.
     pub(crate) fn owner(&self) -> *const () {
         self.owner
     }
@@ -195,7 +195,7 @@ impl Reservation {
         &self.layout
     }
 
-    /// Returns the address of the mapping, which identifies the reservation in its arena.
+    /// Returns the address of the reservation's mapping, which identifies the reservation in its arena.
     pub(crate) fn address(&self) -> usize {
         self.mapping.addresses().start
     }
@@ -208,7 +208,7 @@ impl Reservation {
         self.layout.unit_bytes / CHUNK_BYTES
     }
 
-    /// Returns the units of the CPUs.
+    /// Returns the CPUs' units in the reservation.
     #[inline]
     pub(crate) fn cpus(&self) -> &Units {
         &self.cpus
@@ -224,13 +224,14 @@ impl Reservation {
         unsafe { &*self.supply }
     }
 
-    /// Returns the tagged address of entry 0 of the table.
+    /// Returns the address of entry 0 of the reservation's table of CPUs' displacements, with the tag of the
+    /// update kind in its low bits.
     pub(crate) fn table(&self, tag: HandleTag) -> NonNull<u8> {
         // SAFETY: the header is part of the mapping, and so is the byte that the tag leads to.
         unsafe { self.mapping.start().add(size_of::<Header>() + tag as usize) }
     }
 
-    /// Returns the reservation that a tagged table belongs to.
+    /// Returns the reservation whose table has this tagged address.
     ///
     /// # Safety
     /// `table` was made by [`Reservation::table`] of a reservation that lives for `'a`.
@@ -250,10 +251,10 @@ impl Reservation {
         unsafe { self.mapping.start().cast().as_ref() }
     }
 
-    /// Returns the displacement of the only unit that has to be read, if there is only one: a shortcut past
-    /// the mask and the view. Whatever else comes to be read first ends it, so a reader that can know of
-    /// anything else does not find it any more; it never comes back, so who finds it twice has read that unit
-    /// and no other.
+    /// Returns the displacement of the only CPU's unit that readers have to read, if there is only one: a
+    /// shortcut past the mask and the view. Whatever else comes to be read first ends it, so a reader that
+    /// can know of anything else does not find it any more; it never comes back, so who finds it twice has
+    /// read that unit and no other.
     ///
     /// # Safety
     /// The contract is that of [`of_table`](Self::of_table).
@@ -279,7 +280,7 @@ impl Reservation {
         self.header().quick.swap(SEVERAL, Ordering::SeqCst);
     }
 
-    /// Returns the number of readers that hold off sections on latched lines.
+    /// Returns the count of readers that make writers of latched lines use the fallback cell for a moment.
     pub(crate) fn hold(&self) -> &AtomicU64 {
         &self.header().hold
     }
@@ -292,26 +293,26 @@ impl Reservation {
         })
     }
 
-    /// Returns the address of slot `word` in the unit of home words.
+    /// Returns the address of a counter's home word, by its slot.
     pub(crate) fn home(&self, word: usize) -> NonNull<u8> {
         debug_assert!(word * 8 < self.layout.unit_bytes);
         // SAFETY: the slot lies in the first unit.
         unsafe { self.mapping.start().add(self.units + word * 8) }
     }
 
-    /// Returns the slot that a home address belongs to, if it is one of this reservation's.
+    /// Returns the slot of the counter whose home word has this address, if it is in this reservation.
     pub(crate) fn slot_of(&self, home: usize) -> Option<usize> {
         let offset = home.checked_sub(self.mapping.addresses().start + self.units)?;
         (offset < self.layout.unit_bytes && offset % 8 == 0).then_some(offset / 8)
     }
 
-    /// Returns the displacement from a home word to its baseline.
+    /// Returns the distance in bytes from a counter's home word to its baseline, which readers add.
     pub(crate) fn baseline_displacement(&self) -> usize {
         self.layout.stride()
     }
 
-    /// Adds this CPU to the active mask, then enables sections on its words. Returns `false` if it has none
-    /// now.
+    /// Adds a CPU to the mask that readers walk, then lets critical sections count in its words. Returns
+    /// `false` if it has no unit now.
     ///
     /// The mask first: a reader that can know of a store there must find the CPU in the mask.
     /// Async-signal-safe: no lock, no allocation.
@@ -386,8 +387,8 @@ impl Reservation {
         }
     }
 
-    /// Gives the CPU a unit where units are movable and it has none, and there is memory for it.
-    /// The arena's lock is held. Whether it has one now.
+    /// Gives a CPU memory for a unit where units are movable and it has none, if there is some. The arena's
+    /// lock is held. Returns `true` if it has a unit now.
     pub(crate) fn assign(&self, cpu: usize) -> bool {
         if self.cpus.is_movable() && cpu < self.cpus.len() {
             let held = self.cpus.changing().lock();
@@ -399,8 +400,8 @@ impl Reservation {
         self.cpus.displacement(cpu).is_some()
     }
 
-    /// Adds a synthetic CPU to the active mask, without enabling sections, and returns the displacement of
-    /// its unit; `None` if it has none. The arena's lock is held.
+    /// Adds a synthetic CPU to the mask that readers walk, without letting critical sections count there, and
+    /// returns the displacement of its unit; `None` if it has none. The arena's lock is held.
     pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
         if self.cpus.walk().displacement_if_active(cpu).is_none() {
@@ -476,8 +477,8 @@ impl Reservation {
         }
     }
 
-    /// Announces the calling thread's CPU. `false` where the thread is not registered or its CPU
-    /// has no unit.
+    /// Adds the calling thread's CPU to the mask that readers walk. `false` where the thread is not
+    /// registered for rseq or its CPU has no unit.
     pub(crate) fn announce_current(&self) -> bool {
         rseq::current_cpu().is_some_and(|cpu| self.announce(cpu as usize))
     }
@@ -504,20 +505,21 @@ impl Reservation {
         self.state.fetch_or(BASELINE, Ordering::SeqCst);
     }
 
-    /// Returns `true` if readers must look at home words. Call it after loading the baselines:
+    /// Returns `true` if readers must add the counters' home words. Call it after loading the baselines:
     /// whoever saw a baseline that was made from a count in a home word must add that word.
     #[inline]
     pub(crate) fn homes_in_use(&self) -> bool {
         self.state.load(Ordering::Acquire) & HOME != 0
     }
 
-    /// Returns `true` if readers must include baselines.
+    /// Returns `true` if readers must add the counters' baselines.
     #[inline]
     pub(crate) fn baselines_in_use(&self) -> bool {
         self.state.load(Ordering::Acquire) & BASELINE != 0
     }
 
-    /// Prefaults the first `bytes` of a CPU's unit; does nothing if it has none.
+    /// Touches the first `bytes` of a CPU's unit, so that its updates take no page fault; does nothing if it
+    /// has no unit.
     pub(crate) fn populate(&self, cpu: usize, bytes: usize) -> Result<()> {
         let Some(unit) = self.cpus.displacement(cpu).filter(|_| bytes > 0) else { return Ok(()) };
         match self.depot() {
@@ -529,7 +531,7 @@ impl Reservation {
         }
     }
 
-    /// Zeroes the words of `chunks` free chunks, from `first` on, in every unit.
+    /// Zeroes the words of `chunks` free cache lines, from `first` on, in every CPU's unit.
     ///
     /// # Safety
     /// No slot in these chunks is taken, and none is taken meanwhile.

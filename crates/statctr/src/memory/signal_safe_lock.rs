@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Pause between attempts where a lock is held for long.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Lock that a writer may try to take, also in a signal handler.
+/// Spin lock that an updating thread may try to take, also in a signal handler.
 #[derive(Debug)]
 pub(crate) struct SignalSafeLock(AtomicU64);
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 /// The binary logarithm of the most requests that go by between two attempts to map memory.
 const MAX_BACKOFF_SHIFT: u32 = 10;
 
-/// List of memory mappings, which are unmapped with the list.
+/// List of memory mappings, each with a record inside itself; they are unmapped with the list.
 #[derive(Debug)]
 pub(crate) struct Slabs {
     /// The address of the newest record; 0 where there is none.
@@ -29,7 +29,7 @@ struct Record {
     older: usize,
 }
 
-/// Bytes that a mapping's record takes; records are aligned to the same number.
+/// Bytes that the list's record inside each mapping takes; records are aligned to the same number.
 pub(crate) const RECORD_BYTES: usize = size_of::<Record>();
 
 impl Slabs {
@@ -37,7 +37,7 @@ impl Slabs {
         Slabs { newest: AtomicUsize::new(0) }
     }
 
-    /// Adds a mapping, whose record is kept `offset` bytes behind its start; returns the record's
+    /// Adds a mapping to the list, with its record `offset` bytes behind its start; returns the record's
     /// address. Async-signal-safe.
     ///
     /// # Safety
@@ -61,7 +61,7 @@ impl Slabs {
         }
     }
 
-    /// Returns the mapping of a record.
+    /// Returns the mapping that a record of the list lies in.
     ///
     /// # Safety
     /// 0, or what [`add`](Self::add) returned, and its list lives for `'a`.
@@ -150,12 +150,12 @@ impl Growth {
         mapped.is_ok()
     }
 
-    /// Waits until no other thread is mapping. Not for writers.
+    /// Waits until no other thread is mapping memory for updates. Not for writers.
     pub(crate) fn wait(&self) -> SignalSafeLockGuard<'_> {
         self.lock.lock()
     }
 
-    /// Returns the number of times that an update mapped memory.
+    /// Returns the number of times that an update, which found no memory ready, mapped some.
     pub(crate) fn successes(&self) -> usize {
         self.successes.load(Ordering::Relaxed)
     }

@@ -6,7 +6,7 @@
 use super::layout::CHUNK_WORDS;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Allocator of the slots of one reservation. Indices are of chunks and of words in the unit.
+/// Allocator of counters' slots in a reservation: single words and runs of cache lines, by index in the unit.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// Per chunk, a bit per word that is taken.
@@ -21,7 +21,7 @@ pub(crate) struct Slots {
     words: usize,
 }
 
-/// An allocated word or run of words.
+/// An allocated counter word, or run of cache lines, by its index in the unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AllocatedSlots {
     /// Index of the first word in the unit.
@@ -45,7 +45,7 @@ impl Slots {
         slots
     }
 
-    /// Returns the number of words in use.
+    /// Returns the number of counter words that are allocated.
     pub(crate) fn words(&self) -> usize {
         self.words
     }
@@ -70,7 +70,7 @@ impl Slots {
         Some(first)
     }
 
-    /// Allocates `length` consecutive chunks.
+    /// Allocates `length` cache lines of counter words side by side.
     pub(crate) fn take_chunks(&mut self, length: usize) -> Option<AllocatedSlots> {
         let first = self.take_run(u32::try_from(length).ok().filter(|&length| length > 0)?)? as usize;
         let range = first..first + length;
@@ -81,7 +81,7 @@ impl Slots {
         Some(AllocatedSlots { word: first * CHUNK_WORDS, used })
     }
 
-    /// Allocates the next free word, if possible in a chunk with other single words.
+    /// Allocates the word of one counter, if possible in a cache line with other single counters.
     pub(crate) fn take_word(&mut self) -> Option<AllocatedSlots> {
         let chunk = match self.partial.first() {
             Some(&chunk) => chunk,
@@ -104,7 +104,7 @@ impl Slots {
         Some(result)
     }
 
-    /// Frees a word; returns `false` if it was not allocated.
+    /// Frees the word of one counter; returns `false` if it was not allocated.
     pub(crate) fn free_word(&mut self, word: usize) -> bool {
         let (chunk, bit) = (word / CHUNK_WORDS, 1u8 << (word % CHUNK_WORDS));
         if self.taken.get(chunk).is_none_or(|taken| taken & bit == 0) {
@@ -121,7 +121,7 @@ impl Slots {
         true
     }
 
-    /// Frees `length` consecutive chunks; returns `false` if one of them was not allocated whole.
+    /// Frees `length` cache lines of counter words; returns `false` if one of them was not allocated whole.
     pub(crate) fn free_chunks(&mut self, word: usize, length: usize) -> bool {
         let first = word / CHUNK_WORDS;
         let range = first..first.saturating_add(length);
@@ -151,7 +151,8 @@ impl Slots {
         self.insert_run(first, length);
     }
 
-    /// Returns the free runs that were in use before: (first chunk, chunks).
+    /// Returns the runs of free cache lines that counters used before, so that they may not be zero: (first,
+    /// number).
     pub(crate) fn used_runs(&self) -> Vec<(usize, usize)> {
         let used = |&(first, length): &(usize, usize)| {
             self.used[first..first + length].iter().any(|&bits| bits != 0)
@@ -159,12 +160,12 @@ impl Slots {
         self.runs.iter().map(|(&first, &length)| (first as usize, length as usize)).filter(used).collect()
     }
 
-    /// Marks the words of these free chunks as zero again.
+    /// Notes that the words of these free cache lines are zero again.
     pub(crate) fn mark_unused(&mut self, first: usize, length: usize) {
         self.used[first..first + length].fill(0);
     }
 
-    /// Returns the chunks that were ever taken since the memory was last zero, as one range from 0.
+    /// Returns the cache lines that were ever allocated since the memory was last zero, as one range from 0.
     pub(crate) fn used_extent(&self) -> usize {
         self.used.iter().rposition(|&bits| bits != 0).map_or(0, |last| last + 1)
     }

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use crate::cpu::{CpuSet, NodeId};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The source of memory for the units of an arena's reservations.
+/// The source from which an arena's CPUs get memory for their units when they first count.
 pub(crate) struct UnitSupply {
     /// Blocks, where units are movable.
     depot: Option<Depot>,

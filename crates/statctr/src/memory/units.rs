@@ -23,7 +23,7 @@ struct View {
     residue: AtomicUsize,
 }
 
-/// The units of a reservation: each CPU's part, which is at a fixed place or movable.
+/// The CPUs' units in a reservation: each CPU's part of the counter memory, at a fixed place or movable.
 #[derive(Debug)]
 pub(crate) struct Units {
     /// By CPU number: displacement from a home word to that CPU's, 0 where the CPU has no unit.
@@ -35,7 +35,7 @@ pub(crate) struct Units {
     changing: SignalSafeLock,
 }
 
-/// A reader's view of the units, valid as long as it is current.
+/// The set of CPUs' units that one reader sums, valid until a drain publishes another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk<'a> {
     units: &'a Units,
@@ -44,7 +44,7 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Units {
-    /// Creates units at fixed displacements.
+    /// Creates the CPUs' units at fixed distances from the home unit.
     pub(crate) fn fixed(displacements: &[usize]) -> Units {
         let places = Atomics::<AtomicUsize>::new(displacements.len());
         places.iter().zip(displacements).for_each(|(place, unit)| place.store(*unit, Ordering::Relaxed));
@@ -89,7 +89,7 @@ impl Units {
         }
     }
 
-    /// Returns the number of CPU numbers that can have a unit: 0 to one less.
+    /// Returns the number of CPU numbers, from 0 on, that can have a unit.
     pub(crate) fn len(&self) -> usize {
         self.displacements.len()
     }
@@ -102,15 +102,16 @@ impl Units {
         &self.changing
     }
 
-    /// Returns the displacement from a home word to the word of a CPU; `None` where the CPU has no
-    /// unit.
+    /// Returns the distance in bytes from a home word to the same counter's word of a CPU; `None` where the
+    /// CPU has no unit.
     #[inline]
     pub(crate) fn displacement(&self, cpu: usize) -> Option<usize> {
         let displacement = self.displacements.get(cpu)?.load(Ordering::Acquire);
         (displacement != 0).then_some(displacement)
     }
 
-    /// Assigns a unit to a CPU that has none; returns the CPU's unit.
+    /// Gives a CPU that has no unit the memory at a displacement as its unit; returns the unit that the CPU
+    /// has then.
     ///
     /// An exchange and not a store: a fork within a signal handler can let a second thread in.
     pub(crate) fn assign(&self, cpu: usize, displacement: usize, _held: &SignalSafeLockGuard<'_>) -> usize {
@@ -121,7 +122,7 @@ impl Units {
         }
     }
 
-    /// Removes the unit of a CPU that is in no view any more.
+    /// Takes its unit from a CPU that no reader's view has any more.
     pub(crate) fn unassign(&self, cpu: usize, _held: &SignalSafeLockGuard<'_>) {
         if let Some(place) = self.displacements.get(cpu) {
             // after the view without it: who finds no unit finds that view, too
@@ -129,20 +130,20 @@ impl Units {
         }
     }
 
-    /// Adds a CPU that has a unit to the active mask. For movable units the lock is held.
+    /// Adds a CPU that has a unit to the mask that readers walk. For movable units the lock is held.
     pub(crate) fn announce(&self, cpu: usize) {
         self.walk().view.active.insert(cpu);
     }
 
-    /// Returns the view that is current now.
+    /// Returns the set of units that a reader has to sum now.
     #[inline]
     pub(crate) fn walk(&self) -> Walk<'_> {
         let generation = if self.movable { self.generation.load(Ordering::Acquire) } else { 0 };
         Walk { units: self, view: &self.views[generation & 1], generation }
     }
 
-    /// Returns the result of `work` on one view that stayed current throughout; repeats it only if a drain
-    /// published another view meanwhile.
+    /// Returns the result of `work` on one reader's view of the units that stayed current throughout; repeats
+    /// it only if a drain published another view meanwhile.
     #[inline]
     pub(crate) fn consistently<R>(&self, mut work: impl FnMut(Walk<'_>) -> R) -> R {
         loop {
@@ -154,14 +155,15 @@ impl Units {
         }
     }
 
-    /// Returns the number of the next view; its preparer holds the lock.
+    /// Returns the number of the readers' view that is published next; whoever prepares it holds the lock.
     pub(crate) fn next_view(&self) -> usize {
         // readers of what is overwritten from here on must see that its time is over
         fence(Ordering::Release);
         (self.generation.load(Ordering::Relaxed) + 1) & 1
     }
 
-    /// Publishes the next view: the CPUs of this one without `cpu`, and this residue.
+    /// Publishes the readers' next view: the CPUs of this one without `cpu`, and the residue into which that
+    /// CPU's counts were moved.
     pub(crate) fn publish_without(&self, cpu: usize, residue: usize, _held: &SignalSafeLockGuard<'_>) {
         let generation = self.generation.load(Ordering::Relaxed);
         let (now, next) = (&self.views[generation & 1], &self.views[(generation + 1) & 1]);
@@ -175,7 +177,7 @@ impl Units {
 }
 
 impl Walk<'_> {
-    /// Returns `true` if this view was current until now.
+    /// Returns `true` if no drain has published another view of the units since this one was taken.
     #[inline]
     pub(crate) fn is_current(self) -> bool {
         if !self.units.movable {
@@ -185,13 +187,15 @@ impl Walk<'_> {
         self.units.generation.load(Ordering::Relaxed) == self.generation
     }
 
-    /// Returns the displacement from a home word to the residue's; 0 where there is none.
+    /// Returns the distance in bytes from a home word to the word with the counts of drained CPUs; 0 where
+    /// there is none.
     #[inline]
     pub(crate) fn residue(self) -> usize {
         if self.units.movable { self.view.residue.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Calls `visit` with the displacement of each unit: the residue's, then each announced CPU's.
+    /// Calls `visit` with the displacement of each unit that a reader sums: that of the drained CPUs' counts,
+    /// then each active CPU's.
     #[inline]
     pub(crate) fn for_each(self, mut visit: impl FnMut(usize)) {
         let residue = self.residue();
@@ -210,12 +214,12 @@ impl Walk<'_> {
         });
     }
 
-    /// Calls `visit` with each announced CPU.
+    /// Calls `visit` with each CPU whose unit a reader sums.
     pub(crate) fn for_each_cpu(self, visit: impl FnMut(usize)) {
         self.view.active.for_each(visit);
     }
 
-    /// Returns the displacement of an active CPU.
+    /// Returns the distance in bytes from a home word to the word of a CPU, if that CPU ever counted.
     #[inline]
     pub(crate) fn displacement_if_active(self, cpu: usize) -> Option<usize> {
         self.units.displacement(cpu).filter(|_| self.view.active.contains(cpu))

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub use usage::Memory;
 pub(crate) use usage::{measure_statics, resident};
 
-/// Arrangement of the per-CPU words of counters.
+/// Choice of where the per-CPU words of a pool's counters lie: fixed, flexible, shared, or one plain word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {
@@ -65,7 +65,7 @@ impl Placement {
     }
 }
 
-/// Mechanism of updates at present.
+/// Mechanism by which counters are updated at present: per CPU by rseq, atomically, or as plain words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
@@ -107,7 +107,7 @@ pub fn thread_mode() -> Mode {
     if rseq::current_cpu().is_some() { Mode::Rseq } else { Mode::AtomicFallback }
 }
 
-/// The reason for which rseq is not used in this process.
+/// The reason for which a process's counters are updated atomically instead of by rseq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FallbackReason {
@@ -153,7 +153,7 @@ pub fn fallback_reason() -> Option<FallbackReason> {
     }
 }
 
-/// The widest vector store that commits an event.
+/// Width of the widest vector store of a machine, by which the items of an event are updated at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum VectorWidth {
@@ -184,7 +184,7 @@ impl VectorWidth {
         if cfg!(target_arch = "aarch64") { VectorWidth::Bytes8 } else { VectorWidth::Bytes16 }
     }
 
-    /// Returns the width in bytes.
+    /// Returns the width of the vector store in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -243,7 +243,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// The memory that one counter of a pool costs.
+/// Bytes that one counter of a pool takes for each CPU, and the sizes of units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cost {
@@ -259,7 +259,7 @@ pub struct Cost {
     pub vector_bytes: usize,
 }
 
-/// Builds a [`Pool`].
+/// Builds a [`Pool`] with other settings than the defaults.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct PoolBuilder {
@@ -273,14 +273,14 @@ pub struct PoolBuilder {
 const DEFAULT_UNIT_BYTES: usize = 256 << 10;
 
 impl PoolBuilder {
-    /// Sets the machine to lay out for; by default the one we run on.
+    /// Sets the machine whose CPUs and nodes the pool is laid out for; by default the one we run on.
     pub fn topology(mut self, topology: Topology) -> Self {
         self.topology = Some(topology);
         self
     }
 
-    /// Sets the placement; by default [`Placement::Fixed`] ([`Placement::Uniprocessor`] in a build with
-    /// the feature `uniprocessor`).
+    /// Sets where the counters' per-CPU words lie; by default [`Placement::Fixed`]
+    /// ([`Placement::Uniprocessor`] in a build with the feature `uniprocessor`).
     ///
     /// A synthetic topology with one CPU is taken at its word: threads that count in a uniprocessor
     /// pool must then be kept on one CPU by its author.
@@ -297,13 +297,13 @@ impl PoolBuilder {
         self
     }
 
-    /// Forgoes vector stores wider than this, as on a machine that does not have them.
+    /// Forgoes vector stores wider than this in updates, as on a machine that does not have them.
     pub fn max_vector(mut self, width: VectorWidth) -> Self {
         self.max_vector = width;
         self
     }
 
-    /// Builds the pool. Takes no memory until the first counter is made.
+    /// Builds the pool of counter memory. Takes no memory until the first counter is made.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for a unit size out of range, and [`Error::NotUniprocessor`].
@@ -343,7 +343,7 @@ impl PoolBuilder {
 }
 
 impl Pool {
-    /// Starts to build a pool.
+    /// Starts to build a pool of counter memory.
     pub fn builder() -> PoolBuilder {
         PoolBuilder {
             topology: None,
@@ -370,7 +370,7 @@ impl Pool {
         &self.arena
     }
 
-    /// Returns the mode of updates in this pool.
+    /// Returns the mechanism by which the pool's counters are updated at present.
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.mode {
@@ -424,19 +424,19 @@ impl Pool {
         self.arena.expect(cpus);
     }
 
-    /// Returns the placement of this pool.
+    /// Returns where the per-CPU words of the pool's counters lie.
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// Returns the machine that this pool is laid out for.
+    /// Returns the machine whose CPUs and nodes the pool is laid out for.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Returns the memory that a counter of this pool costs.
+    /// Returns the bytes that a counter of this pool takes for each CPU, and the sizes of units.
     #[must_use]
     pub fn cost(&self) -> Cost {
         let layout = &self.arena.settings().layout;
@@ -492,7 +492,8 @@ impl Pool {
         self.arena.trim()
     }
 
-    /// Returns `true` if a thread of this kernel could run on the CPU.
+    /// Returns `true` if a thread of this kernel could run on the CPU, so that nobody may count there as a
+    /// synthetic CPU.
     pub(crate) fn could_be_real(cpu: u32) -> bool {
         static REAL: OnceBox<Option<CpuSet>> = OnceBox::new();
         let real = REAL.get_or_make(|| Topology::current().ok().map(|topology| topology.possible().clone()));

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 
-/// Address space and memory that a pool occupies.
+/// Bytes of address space and of memory that a pool of counters occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {

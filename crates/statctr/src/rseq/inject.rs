@@ -8,21 +8,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of named points of a section.
+/// Number of places in a critical section where tests can delay or abort it.
 pub const POINTS: usize = 3;
 
-/// Read by the sections: for point p (1 to 3) word 2p holds the turns of a delay loop, and word
-/// 2p + 1 how many of the next passages are to be aborted.
+/// Delays and aborts that critical sections are to suffer in tests: for point p (1 to 3) word 2p holds the
+/// turns of a delay loop, and word 2p + 1 how many of the next passages are to be aborted.
 pub(crate) static INJECTIONS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// Delays every further passage of `point` by `turns` iterations of an empty loop.
+/// Delays every further passage of critical sections through `point` by `turns` iterations of an empty loop;
+/// for tests.
 pub fn delay(point: usize, turns: u64) {
     if (1..=POINTS).contains(&point) {
         INJECTIONS[2 * point].store(turns, Ordering::SeqCst);
     }
 }
 
-/// Aborts the next `count` passages of `point`, on any thread.
+/// Aborts critical sections at their next `count` passages through `point`, on any thread; for tests.
 ///
 /// The count is taken down without a lock prefix: with several threads more passages than that
 /// may abort.
@@ -32,20 +33,20 @@ pub fn abort(point: usize, count: u64) {
     }
 }
 
-/// Returns the number of passages of `point` that are still to be aborted.
+/// Returns the number of critical sections that are still to be aborted at `point`.
 #[must_use]
 pub fn aborts_left(point: usize) -> u64 {
     if (1..=POINTS).contains(&point) { INJECTIONS[2 * point + 1].load(Ordering::SeqCst) } else { 0 }
 }
 
-/// Removes all injections.
+/// Removes all delays, aborts and failures that tests injected.
 pub fn clear() {
     for word in INJECTIONS.iter().chain(&FAILURES) {
         word.store(0, Ordering::SeqCst);
     }
 }
 
-/// A request for memory, or another request to the kernel, that tests can make fail.
+/// A request to the kernel, such as one for memory, that tests can make fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Site {
@@ -65,25 +66,25 @@ pub enum Site {
     Membarrier,
 }
 
-/// All sites.
+/// All requests to the kernel that tests can make fail.
 pub const SITES: [Site; 7] =
     [Site::Map, Site::Populate, Site::Discard, Site::Block, Site::Instance, Site::Table, Site::Membarrier];
 
 /// By site: how many of the next requests are to fail.
 static FAILURES: [AtomicU64; SITES.len()] = [const { AtomicU64::new(0) }; SITES.len()];
 
-/// Makes the next `count` requests of this kind, on any thread, fail.
+/// Makes the next `count` requests of this kind to the kernel fail, on any thread; for tests.
 pub fn fail(site: Site, count: u64) {
     FAILURES[site as usize].store(count, Ordering::SeqCst);
 }
 
-/// Returns the number of requests of this kind that are still to fail.
+/// Returns the number of requests of this kind to the kernel that are still to fail.
 #[must_use]
 pub fn failures_left(site: Site) -> u64 {
     FAILURES[site as usize].load(Ordering::SeqCst)
 }
 
-/// Returns `true` if this request is to fail. Async-signal-safe.
+/// Returns `true` if a test wants this request to the kernel to fail. Async-signal-safe.
 pub(crate) fn fails(site: Site) -> bool {
     let less = |count: u64| count.checked_sub(1);
     FAILURES[site as usize].fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()

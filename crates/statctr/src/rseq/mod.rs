@@ -184,10 +184,11 @@ pub(crate) use tag::{HandleTag, TAG_MASK};
 
 use std::sync::atomic::AtomicU64;
 
-/// Number of items of a lazy object: as many as one vector store commits.
+/// Number of items (64-bit statistics) of a lazy object: as many as one vector store commits.
 pub(crate) const ITEMS: usize = 4;
 
-/// Parameters of a lazy pool that `join` needs. Part of the C ABI.
+/// Parameters by which critical sections update a lazy pool's objects: operations, masks, kind of index. Part
+/// of the C ABI.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct JoinSettings {
@@ -209,7 +210,7 @@ pub(crate) struct JoinSettings {
 
 const _: () = assert!(std::mem::offset_of!(JoinSettings, area) == 96);
 
-/// Number of times that the slow path tries a section before it uses the fallback cell.
+/// Number of times that the slow path of an update tries a critical section before it uses the fallback cell.
 ///
 /// Preemption that often in a row within a few nanoseconds each means a debugger or an emulator.
 pub(crate) const TRIES: usize = 16;
@@ -237,9 +238,10 @@ pub(crate) fn offset_at_once() -> Option<isize> {
     if self_test::is_due() { None } else { offset() }
 }
 
-/// Offset of `cpu_id` in a thread's area.
+/// Offset in bytes of the field `cpu_id` in a thread's rseq area.
 pub(crate) const CPU_ID: usize = 4;
-/// Offset of `mm_cid`, the concurrency id, where the kernel has one ([`has_mm_cid`]).
+/// Offset in bytes of `mm_cid`, the concurrency id, in a thread's rseq area, where the kernel has one
+/// ([`has_mm_cid`]).
 pub(crate) const MM_CID: usize = 24;
 
 /// Returns `true` if this kernel keeps a concurrency id: a number below the smaller of the
@@ -263,7 +265,8 @@ pub(crate) fn current_cpu() -> Option<u32> {
     registered_cpu(offset()?)
 }
 
-/// Clears the calling thread's pointer to its last critical section.
+/// Clears the pointer to the last critical section in the calling thread's rseq area, before its code is
+/// unloaded.
 ///
 /// A thread's rseq area goes on naming the last section after it is over; the kernel follows that
 /// address at the next preemption. Before code with sections in it is unmapped (`dlclose` of a

@@ -6,23 +6,24 @@ pub(crate) use super::one_cpu::*;
 mod instance;
 pub(crate) use instance::*;
 
-/// Returns the registration that glibc made, if any: area offset and size.
+/// Returns `None`: on this machine no critical sections are written, so a registration of glibc is of no use.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     None
 }
 
-/// Returns the CPU number in the calling thread's area.
+/// Returns no CPU number of the calling thread's rseq area: no critical sections are written for this
+/// machine.
 pub(crate) fn area_cpu_id(_offset: isize) -> i32 {
     -1
 }
 
-/// Does nothing: no section here loads a header.
+/// Does nothing: no critical section here loads the header in front of a reservation's table.
 pub(crate) fn publish_header(_header: *const u8) {}
 
-/// Takes the section out of the calling thread's area.
+/// Does nothing: no critical sections are written for this machine.
 pub(crate) fn clear_section(_offset: isize) {}
 
-/// Never adds: there are no sections here.
+/// Never adds to a counter, and returns `false`: no critical sections are written for this machine.
 ///
 /// # Safety
 /// None needed here.
@@ -31,7 +32,7 @@ pub(crate) unsafe fn add(_base: *mut u8, _table: *const u8, _value: u64) -> bool
     false
 }
 
-/// Never adds: there are no sections here.
+/// Never adds to a counter, and returns `false`: no critical sections are written for this machine.
 ///
 /// # Safety
 /// None needed here.
@@ -40,7 +41,7 @@ pub(crate) unsafe fn inc(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
-/// Never subtracts: there are no sections here.
+/// Never subtracts from a counter, and returns `false`: no critical sections are written for this machine.
 ///
 /// # Safety
 /// None needed here.
@@ -49,7 +50,7 @@ pub(crate) unsafe fn dec(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
-/// Never commits: there are no sections here.
+/// Never commits an event, and returns `false`: no critical sections are written for this machine.
 ///
 /// # Safety
 /// None needed here.
@@ -58,7 +59,7 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// Never commits: there are no sections here.
+/// Never commits to a latched line, and returns `false`: no critical sections are written for this machine.
 ///
 /// # Safety
 /// None needed here.
@@ -72,7 +73,7 @@ pub(crate) unsafe fn latch_commit(
     false
 }
 
-/// Never adds: there are no sections here.
+/// Never adds to a latched line, and returns `false`: no critical sections are written for this machine.
 ///
 /// # Safety
 /// None needed here.

@@ -1,6 +1,7 @@
 //! The tag of a handle, which the sections test.
 
-/// Tag in the low bits of a handle's table address, which selects the kind of update.
+/// Tag in the low bits of a handle's table address, which says how its counter is updated: by rseq,
+/// atomically, or as a plain word.
 ///
 /// These values are part of the C ABI (`statctr.h` tests them in line).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,5 +17,5 @@ pub(crate) enum HandleTag {
     Latch = 8,
 }
 
-/// Mask of the tag bits in a table's address; tables are aligned to more.
+/// Mask of the tag bits in the address of a reservation's table; tables are aligned to more.
 pub(crate) const TAG_MASK: usize = 63;

@@ -10,7 +10,8 @@
 
 use std::arch::asm;
 
-/// Returns the registration that glibc made, if any: area offset and size.
+/// Returns the registration of threads for rseq that glibc made, if any: offset of the area from the thread
+/// pointer, and its size.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     let (offset, size): (*const isize, *const u32);
     // SAFETY: loads two addresses from the global offset table; they are null where the symbols
@@ -36,7 +37,7 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     (size != 0).then_some((offset, size))
 }
 
-/// Returns the CPU number in the calling thread's area.
+/// Returns the number of the calling thread's CPU, which the kernel keeps in the thread's rseq area.
 pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     let cpu: i32;
     // SAFETY: `offset` is the areas', so fs:[offset + 4] is the calling thread's `cpu_id` field. It
@@ -52,7 +53,7 @@ pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     cpu
 }
 
-/// Takes the section out of the calling thread's area.
+/// Clears the pointer to the current critical section in the calling thread's rseq area.
 pub(crate) fn clear_section(offset: isize) {
     // SAFETY: `offset` is the areas', so fs:[offset + 8] is the calling thread's `rseq_cs` field,
     // which a thread may set to 0 at any time outside a section.
@@ -65,7 +66,8 @@ pub(crate) fn clear_section(offset: isize) {
     }
 }
 
-/// Returns the area's offset from the header of a table; 0 where its tag does not say "by rseq".
+/// Returns the rseq area's offset from the thread pointer, which a reservation keeps in front of its table; 0
+/// where the table's tag does not say "by rseq".
 ///
 /// The block loads, and claims to read no memory (`nomem`), which is what lets a loop do it once: as
 /// the sections of a loop may write all memory, the load would be repeated. By that claim compilers
@@ -101,7 +103,8 @@ pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
     offset
 }
 
-/// Orders the stores to a header before all uses of its table's address: see [`offset_of_table`].
+/// Orders the stores to the header in front of a reservation's table before all uses of the table's address:
+/// see [`offset_of_table`].
 #[inline(always)]
 pub(crate) fn publish_header(header: *const u8) {
     // SAFETY: no instruction, but as far as the compiler knows one that uses all memory.
@@ -264,7 +267,8 @@ define_add!(
     dec, "add qword ptr [{t}], -1"
 );
 
-/// Commits an event of `N` items, 2 ≤ N ≤ 8, with one vector store (`commit` of the specification).
+/// Adds to the `N` items of an event, 2 ≤ N ≤ 8, in a critical section that ends with one vector store
+/// (`commit` of the specification). Returns `false` if nothing was stored.
 ///
 /// `false`: nothing was added, or the machine has no store as wide as the event; take the slow
 /// path.
@@ -438,9 +442,9 @@ unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
     true
 }
 
-/// Commits to a latched line (`latch_commit` of the specification): adds `deltas` to the line at
-/// `line`, whose second copy lies
-/// `copies` bytes on and whose sequence number lies `sequence` bytes on.
+/// Adds `deltas` to the latched cache line at `line` by one commit, the store of a sequence number
+/// (`latch_commit` of the specification). The second copy lies `copies` bytes on, the sequence number
+/// `sequence` bytes on.
 ///
 /// `false`: nothing was added, take the slow path.
 ///
@@ -501,8 +505,8 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds to one word of a latched line (`latch_add` of the specification); `sequence` lies at
-/// the line's home, like `word`.
+/// Adds to one word of a latched cache line (`latch_add` of the specification); the line's sequence number is
+/// at `sequence`, in the home unit like `word`.
 ///
 /// # Safety
 /// The contract is that of [`latch_commit`].

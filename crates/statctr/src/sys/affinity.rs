@@ -37,7 +37,7 @@ pub(crate) fn small_cpu_bound() -> Option<usize> {
     usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| bytes * 8)
 }
 
-/// Returns the CPUs that a thread (0: the calling one) may run on now.
+/// Returns the CPUs that a thread, given by its id (0: the calling one), may run on now.
 pub(crate) fn affinity(thread: i32) -> Option<CpuSet> {
     let (_, mask) = mask_of(thread)?;
     let bits = |(index, word): (usize, &u64)| {

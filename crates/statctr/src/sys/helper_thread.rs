@@ -33,7 +33,7 @@ fn spawn(work: Work<'static>) -> Option<libc::pthread_t> {
     }
 }
 
-/// Starts a detached thread. Returns `false` if the system cannot start one.
+/// Starts a detached thread that blocks all signals. Returns `false` if the system cannot start one.
 pub(crate) fn detach_helper_thread(work: impl FnOnce() + Send + 'static) -> bool {
     // SAFETY: a thread that was started just now, detached once.
     spawn(Box::new(work)).map(|thread| unsafe { libc::pthread_detach(thread) }).is_some()

@@ -11,7 +11,7 @@
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 
-/// The order in which locks may be taken together, and in which `fork` takes them.
+/// The library's locks, in the order in which they may be taken together and in which `fork` takes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
     /// The counters of C that a registry has: registers while it is held.
@@ -30,7 +30,7 @@ pub(crate) enum Rank {
 
 type RawMutex = UnsafeCell<libc::pthread_mutex_t>;
 
-/// A mutex that survives `fork`: the child's copies are unlocked.
+/// A mutex of the library that survives `fork`: the child's copies are unlocked.
 ///
 /// Made and dropped only while the thread holds no other: `fork` takes the list of locks first and
 /// then every lock in it. Checked in debug builds.

@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub struct OnceBox<T>(AtomicPtr<T>, PhantomData<Box<T>>);
 
 impl<T: Send + Sync + 'static> OnceBox<T> {
-    /// Creates an empty value.
+    /// Creates a box without a value.
     #[must_use]
     #[allow(clippy::new_without_default)] // for statics
     pub const fn new() -> OnceBox<T> {
         OnceBox(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
 
-    /// Returns the value, if there is one.
+    /// Returns the value, if it was set.
     #[must_use]
     #[inline]
     pub fn get(&'static self) -> Option<&'static T> {

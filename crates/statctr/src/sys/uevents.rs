@@ -13,7 +13,8 @@ const KERNEL_GROUP: u32 = 1;
 pub(crate) struct Uevents(OwnedFd);
 
 impl Uevents {
-    /// Opens the socket. `None` if the kernel or a sandbox refuses; containers permit it and deliver nothing.
+    /// Opens the netlink socket for hotplug messages. `None` if the kernel or a sandbox refuses; containers
+    /// permit it and deliver nothing.
     pub(crate) fn open() -> Option<Uevents> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: takes three numbers; what it returns is ours.
@@ -32,7 +33,8 @@ impl Uevents {
         (bound == 0).then_some(Uevents(socket))
     }
 
-    /// Returns the next pending message, truncated to `buffer`; `None` if there is none.
+    /// Returns the next pending message of the kernel's about hotplug, truncated to `buffer`; `None` if there
+    /// is none.
     pub(crate) fn next<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         loop {
             // SAFETY: all zeros is an address; the kernel writes at most the sizes given.
@@ -53,8 +55,8 @@ impl Uevents {
     }
 }
 
-/// Waits for a message, for input at `wake`, or for the end of the time. Returns `true` if there is input at
-/// `wake`.
+/// Waits for a hotplug message, for input at the descriptor `wake`, or for the end of the time. Returns
+/// `true` if there is input at `wake`.
 pub(crate) fn wait(events: Option<&Uevents>, wake: BorrowedFd<'_>, span: Duration) -> bool {
     let watched = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // negative numbers are passed over

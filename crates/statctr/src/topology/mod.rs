@@ -17,7 +17,7 @@ use std::path::Path;
 
 const SYSFS: &str = "/sys";
 
-/// CPUs and nodes of a machine, real or synthetic.
+/// CPUs and NUMA nodes of a machine, real or synthetic.
 ///
 /// ```
 /// use statctr::topology::{CpuId, CpuSet, NodeId, Topology};
@@ -102,12 +102,12 @@ impl Topology {
         sysfs::read(root)
     }
 
-    /// Starts a synthetic machine with CPUs 0 to `possible` − 1; see [`SyntheticTopology`].
+    /// Starts to describe a made-up machine with CPUs 0 to `possible` − 1; see [`SyntheticTopology`].
     pub fn synthetic(possible: u32) -> SyntheticTopology {
         SyntheticTopology::new((0..possible).map(CpuId::new).collect())
     }
 
-    /// Starts a synthetic machine whose CPU numbers have gaps.
+    /// Starts to describe a made-up machine whose CPU numbers have gaps.
     pub fn synthetic_sparse(possible: CpuSet) -> SyntheticTopology {
         SyntheticTopology::new(possible)
     }
@@ -130,13 +130,13 @@ impl Topology {
         &self.online
     }
 
-    /// Returns the node of a CPU; `None` where the machine has no nodes or does not say.
+    /// Returns the NUMA node of a CPU; `None` where the machine has no nodes or does not say.
     #[must_use]
     pub fn node_of(&self, cpu: CpuId) -> Option<NodeId> {
         self.nodes.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(node, _)| *node)
     }
 
-    /// Returns the nodes that have CPUs, with them, by node number.
+    /// Returns the NUMA nodes that have CPUs, each with its CPUs, by node number.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &CpuSet)> {
         self.nodes.iter().map(|(node, cpus)| (*node, cpus))
     }

@@ -4,7 +4,7 @@ use super::Topology;
 use crate::cpu::{CpuSet, NodeId};
 use crate::error::{Error, Result};
 
-/// Builds a synthetic [`Topology`]; start with [`Topology::synthetic`] or
+/// Builds the [`Topology`] of a made-up machine; start with [`Topology::synthetic`] or
 /// [`Topology::synthetic_sparse`].
 ///
 /// All possible CPUs are present and online unless said otherwise; without nodes no CPU has one.
@@ -22,25 +22,25 @@ impl SyntheticTopology {
         SyntheticTopology { possible, present: None, online: None, nodes: Vec::new() }
     }
 
-    /// Sets the present CPUs.
+    /// Sets the CPUs that are plugged into the made-up machine.
     pub fn present(mut self, cpus: CpuSet) -> Self {
         self.present = Some(cpus);
         self
     }
 
-    /// Sets the online CPUs; by default those that are present.
+    /// Sets the online CPUs of the made-up machine; by default those that are present.
     pub fn online(mut self, cpus: CpuSet) -> Self {
         self.online = Some(cpus);
         self
     }
 
-    /// Adds a node with its CPUs.
+    /// Adds a NUMA node with its CPUs to the made-up machine.
     pub fn node(mut self, node: NodeId, cpus: CpuSet) -> Self {
         self.nodes.push((node, cpus));
         self
     }
 
-    /// Builds the topology.
+    /// Builds the topology of the made-up machine.
     ///
     /// # Errors
     /// [`Error::BadTopology`] where no CPU is possible, where a CPU is present but not possible or

@@ -13,7 +13,7 @@ use super::predict::Outlook;
 use super::proposal::Proposal;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kind of a finding.
+/// The kind of problem that a finding of `tallyline advise` reports, such as false sharing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
@@ -32,7 +32,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Returns the name in documents.
+    /// Returns the kind's name in JSON documents, such as `false-sharing`.
     pub fn id(self) -> &'static str {
         match self {
             Self::ContendedCounter => "contended-counter",
@@ -44,7 +44,7 @@ impl FindingKind {
         }
     }
 
-    /// Returns a description of one sentence.
+    /// Returns a sentence that describes findings of this kind.
     pub fn about(self) -> &'static str {
         match self {
             Self::ContendedCounter => "several cores add to one word",
@@ -57,7 +57,8 @@ impl FindingKind {
     }
 }
 
-/// The confidence in a finding.
+/// The trust in a finding of `tallyline advise`: low, medium or high, by the share of modelled schedules that
+/// gain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// The model gains on some schedules only, or names are missing.
@@ -69,7 +70,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// Returns the name in documents.
+    /// Returns the name of the confidence in JSON documents.
     pub fn id(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -79,7 +80,7 @@ impl Confidence {
     }
 }
 
-/// A field, element or variable as a finding's evidence.
+/// A field, element or variable of a finding, with the threads and instructions that access it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldEvidence {
     /// The type or variable, as an index of [`Evidence::subjects`].
@@ -101,23 +102,24 @@ pub struct FieldEvidence {
 }
 
 impl FieldEvidence {
-    /// Returns the number of reads.
+    /// Returns the number of reads of the field by all threads.
     pub fn reads(&self) -> u64 {
         self.threads.iter().map(|(_, reads, _)| reads).sum()
     }
 
-    /// Returns the number of writes.
+    /// Returns the number of writes to the field by all threads.
     pub fn writes(&self) -> u64 {
         self.threads.iter().map(|(.., writes)| writes).sum()
     }
 
-    /// Returns the number of threads that write.
+    /// Returns the number of threads that write to the field.
     pub fn writers(&self) -> usize {
         self.threads.iter().filter(|(.., writes)| *writes > 0).count()
     }
 }
 
-/// Something to change.
+/// A finding of `tallyline advise`: a problem with its evidence, a proposed change and the predicted
+/// speed-up.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The kind of finding.
@@ -146,15 +148,15 @@ pub struct Finding {
     pub map: AddressMap,
 }
 
-/// The speed-up below which nothing is advised.
+/// The predicted speed-up below which a finding is dropped.
 pub const LEAST_EFFECT: f64 = 1.02;
 
 /// Parts of all cycles that a conflict has to cost to be looked at: one of so many.
 const LEAST_SHARE: f64 = 1.0 / 500.0;
 
 impl Finding {
-    /// Takes over the model's prediction, with what the evidence alone says of the confidence; `false` if the model
-    /// does not confirm it.
+    /// Adds the model's predicted speed-up to the finding and sets its confidence; `false` if the model does
+    /// not confirm the finding.
     pub fn judge(&mut self, outlook: Outlook, evident: Confidence) -> bool {
         self.outlook = outlook;
         let best = outlook.run.median.max(outlook.cores.median);
@@ -169,7 +171,8 @@ impl Finding {
     }
 }
 
-/// Returns the findings, those that cost the most first. Their effects are not predicted yet.
+/// Returns all findings about a traced run, those that cost the most first. Their speed-ups are not predicted
+/// yet.
 pub fn findings(evidence: &Evidence) -> Vec<Finding> {
     let sums = conflicts(evidence);
     let mut all = counter::findings(evidence, &sums);

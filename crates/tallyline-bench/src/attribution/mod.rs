@@ -46,7 +46,7 @@ Examples:
 
 Shares are those of a shape's samples: `right` name the field that the time goes to, `other` another field, `none` no field.";
 
-/// The shapes to record, and how.
+/// Command-line options of the benchmark `attribution`: the code shapes to record, and how.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Only shapes whose name a glob matches; may be repeated

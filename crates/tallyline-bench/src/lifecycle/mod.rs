@@ -9,7 +9,7 @@ use super::Context;
 use super::report::Report;
 use anyhow::Result;
 
-/// Runs the benchmark: flows that come and go, flows that stay, and CPUs that are drained.
+/// Runs the benchmark `lifecycle`: flows that come and go, flows that stay, and CPUs that are drained.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     drain::run(context, report)?;
     hot::run(context, report)?;

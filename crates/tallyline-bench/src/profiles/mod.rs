@@ -31,7 +31,7 @@ const SAMPLES: u64 = 100_000;
 /// At least so many times as fast.
 const FASTER: f64 = 10.0;
 
-/// The recordings to compare on, and the peer.
+/// Command-line options of the benchmark `report`: the recordings to report on, and perf.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The perf to compare with; it has to know data types (6.8 or later) [default: what PERF names, else the one on the PATH]
@@ -90,7 +90,7 @@ struct Subject {
     own: Option<String>,
 }
 
-/// Runs the benchmark.
+/// Runs the benchmark `report`: the time and memory of reports by type on recordings, against perf.
 pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
     if let (Some(program), Some(recording)) = (&options.spread, &options.into) {
         return spread::write(program, options.samples, options.functions, recording);

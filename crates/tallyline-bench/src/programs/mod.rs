@@ -34,7 +34,7 @@ const MODEL: &str = "model";
 /// The most runs of a program for its samples.
 const RUNS: u64 = 200;
 
-/// Programs, samples and the model's caches.
+/// Command-line options of the benchmark `programs`: the programs to record, and the model's caches.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Only these programs: store, index, cache, lua, sqlite3, python; may be repeated

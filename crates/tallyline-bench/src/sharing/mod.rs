@@ -43,7 +43,7 @@ const TRACED: &str = "20000";
 /// The factor within which a prediction's median is good.
 const CLOSE: f64 = 1.5;
 
-/// Starts, and the output.
+/// Command-line options of the benchmark `sharing`: starts of the program, and the output.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Number of pairs of process starts
@@ -96,7 +96,8 @@ impl Case {
     }
 }
 
-/// Runs the benchmark.
+/// Runs the benchmark `sharing`: the measured speed-up of programs whose false sharing was fixed by hand,
+/// against the model's prediction.
 pub(crate) fn run(options: &Options, color: Color) -> Result<()> {
     let output = Output::open(options.output.as_deref(), color)?;
     let folder = std::env::temp_dir().join(format!("tallyline-bench-sharing-{}", std::process::id()));

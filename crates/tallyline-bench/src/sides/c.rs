@@ -5,13 +5,13 @@
 
 use super::Available;
 
-/// The compiler that the C sides were built by, or why they were not.
+/// Name and version of the compiler that the benchmarks' C sides were built by, or why they were not.
 pub(crate) const COMPILER: &str = env!("TALLYLINE_C_COMPILER");
 
 #[cfg(c_sides)]
 pub(crate) use built::{call_inc, inc, static_inc};
 
-/// Returns the reason why `fixed/inc-c` was not built.
+/// Returns the reason why the C side `fixed/inc-c` was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn inc(_think: bool) -> Available {
     Err(COMPILER.into())
@@ -23,7 +23,7 @@ pub(crate) fn static_inc() -> Available {
     Err(COMPILER.into())
 }
 
-/// Returns the reason why `fixed/inc-c-call` was not built.
+/// Returns the reason why the C side `fixed/inc-c-call` was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn call_inc() -> Available {
     Err(COMPILER.into())
@@ -102,7 +102,7 @@ mod built {
         Ok(Box::new(Counter { counter, loops, total }))
     }
 
-    /// Returns the side `fixed/inc-c`: C's inline update.
+    /// Returns the reason why the C side `fixed/inc-c` was not built.
     pub(crate) fn inc(think: bool) -> Available {
         // SAFETY: constants, never written.
         let loops = unsafe { if think { &tallyline_c_inc_think } else { &tallyline_c_inc } };
@@ -115,7 +115,7 @@ mod built {
         side(unsafe { &tallyline_c_static_inc }, tallyline_static_read)
     }
 
-    /// Returns the side `fixed/inc-c-call`: C's update behind a call.
+    /// Returns the reason why the C side `fixed/inc-c-call` was not built.
     pub(crate) fn call_inc() -> Available {
         // SAFETY: as above.
         side(unsafe { &tallyline_c_call_inc }, tallyline_counter_read)

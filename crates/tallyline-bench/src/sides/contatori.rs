@@ -24,7 +24,8 @@ fn value(counter: &Unsigned) -> u64 {
     }
 }
 
-/// Returns the side `contatori/inc`: an update of the peer's counter.
+/// Returns the side `contatori/inc` of a benchmark: an increment of a counter of `contatori`, a peer's
+/// library.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
     Looped::<Inc>::with_shared_state(Unsigned::new(), value).thinking(think).boxed()
 }
@@ -40,10 +41,10 @@ impl Step for Read {
     }
 }
 
-/// Returns the side `contatori/read`: a read of the peer's counter.
+/// Returns the side `contatori/read` of a benchmark: a read of a counter of `contatori`, a peer's library.
 pub(crate) fn read() -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(Unsigned::new(), |_| 0).counting(0).boxed()
 }
 
-/// Bytes of one of its counters.
+/// Bytes that one counter of `contatori`, the peer's library of the benchmarks, takes.
 pub(crate) const COUNTER_BYTES: usize = size_of::<Unsigned>();

@@ -81,7 +81,7 @@ steps! {
     Inc4One(interface: Interface, _turn) { four_updates(interface); }
 }
 
-/// Returns the side `fixed/inc`: an increment of one counter.
+/// Returns the side `fixed/inc` of a benchmark: an increment of one per-CPU counter.
 pub(crate) fn inc(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc>::with_shared_state(Counter::new_in(pool, 0)?, Counter::read).thinking(think).boxed())
 }
@@ -91,35 +91,40 @@ pub(crate) fn static_inc(think: bool) -> Box<dyn Side> {
     Looped::<StaticInc>::with_shared_state((), |()| STATIC.read()).thinking(think).boxed()
 }
 
-/// Returns the side `fixed/read`: a read of one counter.
+/// Returns the side `fixed/read` of a benchmark: a read of one per-CPU counter.
 pub(crate) fn read(counter: Counter) -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(counter, |_| 0).counting(0).boxed()
 }
 
-/// Returns the side `fixed/add`: an addend that is only known when the program runs.
+/// Returns the side `fixed/add` of a benchmark: an addition, of a number that is only known when the program
+/// runs, to one per-CPU counter.
 pub(crate) fn add(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Add>::with_shared_state(Counter::new_in(pool, 0)?, Counter::read)
         .counting(PACKET_LENGTH)
         .boxed())
 }
 
-/// Returns the side `fixed/packet4`: one commit for each packet, packets go round the interfaces.
+/// Returns the side `fixed/packet4` of a benchmark: four counters updated by one commit for each packet,
+/// packets go round the interfaces.
 pub(crate) fn packet4(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
     let side = Looped::<Packet4>::with_shared_state(interfaces(pool)?, sum_of_all);
     Ok(side.counting(PACKET_SUM).thinking(think).boxed())
 }
 
-/// Returns the side `fixed/packet4-1group`: one commit for each packet, all packets on one interface.
+/// Returns the side `fixed/packet4-1group` of a benchmark: four counters updated by one commit for each
+/// packet, all packets on one interface.
 pub(crate) fn packet4_one(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Packet4One>::with_shared_state(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
 }
 
-/// Returns the side `fixed/inc4`: four updates for each packet, packets go round the interfaces.
+/// Returns the side `fixed/inc4` of a benchmark: four single updates of counters for each packet, packets go
+/// round the interfaces.
 pub(crate) fn inc4(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc4>::with_shared_state(interfaces(pool)?, sum_of_all).counting(PACKET_SUM).boxed())
 }
 
-/// Returns the side `fixed/inc4-1group`: four updates for each packet, all on one interface.
+/// Returns the side `fixed/inc4-1group` of a benchmark: four single updates of counters for each packet, all
+/// on one interface.
 pub(crate) fn inc4_one(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc4One>::with_shared_state(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
 }

@@ -13,10 +13,11 @@ use super::{Padded, Side};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
 
-/// The number of copies of each loop, at different positions in the code.
+/// The number of copies of each benchmark loop, at different positions in the code, so that alignment evens
+/// out.
 pub(crate) const PLACEMENTS: usize = 8;
 
-/// One operation on a state; the implementing type names the side.
+/// One operation, such as an increment, that a benchmark side repeats in a loop.
 pub(crate) trait Step: 'static {
     /// The state that the operation works on.
     type State: Sync + 'static;
@@ -56,7 +57,7 @@ fn place<const SKIP: usize>() {
     }
 }
 
-/// Returns a value that the compiler cannot see through; no instruction.
+/// Returns its argument, which the compiler can no longer see through; no instruction.
 #[inline(always)]
 pub(crate) fn opaque(mut value: u64) -> u64 {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -114,7 +115,7 @@ fn loops<const THINK: bool, T: Step>() -> [Loop<T::State>; PLACEMENTS] {
     ]
 }
 
-/// A [`Step`] in a loop, as a [`Side`].
+/// A benchmark side that repeats a [`Step`] in a loop.
 pub(crate) struct Looped<T: Step> {
     // one state for all threads, or one for each
     states: Vec<Padded<T::State>>,
@@ -124,30 +125,31 @@ pub(crate) struct Looped<T: Step> {
 }
 
 impl<T: Step> Looped<T> {
-    /// Creates a loop in which all threads work on one state; `total` returns the state's total.
+    /// Creates a benchmark loop in which all threads work on one state, such as a counter; `total` returns
+    /// the state's total.
     pub(crate) fn with_shared_state(state: T::State, total: fn(&T::State) -> u64) -> Self {
         Self::with_state_per_thread(vec![state], total)
     }
 
-    /// Creates a loop in which each thread works on a state of its own.
+    /// Creates a benchmark loop in which each thread works on a state of its own.
     pub(crate) fn with_state_per_thread(states: Vec<T::State>, total: fn(&T::State) -> u64) -> Self {
         let states = states.into_iter().map(Padded).collect();
         Looped { states, loops: loops::<false, T>(), total, per_operation: 1 }
     }
 
-    /// Sets the amount by which one operation raises the total.
+    /// Sets the amount by which one operation of the loop raises the total, to check the result.
     pub(crate) fn counting(mut self, counts: u64) -> Self {
         self.per_operation = counts;
         self
     }
 
-    /// Makes the thread think after each operation.
+    /// Makes each thread compute something after each operation of the loop, as programs do between updates.
     pub(crate) fn thinking(mut self, think: bool) -> Self {
         self.loops = if think { loops::<true, T>() } else { loops::<false, T>() };
         self
     }
 
-    /// Returns the loop as a boxed side, which the runner takes.
+    /// Returns the benchmark loop as a boxed [`Side`].
     pub(crate) fn boxed(self) -> Box<dyn Side> {
         Box::new(self)
     }

@@ -22,7 +22,7 @@ pub(crate) mod shared;
 pub(crate) mod slots;
 pub(crate) mod units;
 
-/// One side of a comparison: a loop that the runner can time.
+/// One side of a benchmark's comparison: a loop of operations that the runner can time.
 pub(crate) trait Side: Sync {
     /// Returns the number of places in the code at which the loop exists; the runner takes the best of them.
     fn placements(&self) -> usize {
@@ -45,10 +45,11 @@ pub(crate) trait Side: Sync {
     }
 }
 
-/// A side, or the reason for the user why it is not available here.
+/// A side of a benchmark, or the reason for the user why it is not available on this machine.
 pub(crate) type Available = Result<Box<dyn Side>, String>;
 
-/// A side made of a closure, which is called with the thread's number and the number of operations.
+/// A side of a benchmark made of a closure, which is called with the thread's number and the number of
+/// operations.
 pub(crate) struct Calls<F>(pub(crate) F);
 
 impl<F: Fn(usize, u64) + Sync> Side for Calls<F> {
@@ -62,7 +63,8 @@ impl<F: Fn(usize, u64) + Sync> Side for Calls<F> {
 #[derive(Default)]
 pub(crate) struct Padded<T>(pub(crate) T);
 
-/// The number of interfaces that packets are spread over.
+/// The number of network interfaces, each with a group of counters, that the benchmarks' packets are spread
+/// over.
 pub(crate) const GROUPS: usize = 16;
 
 /// The bytes of a packet.
@@ -72,8 +74,8 @@ const PACKET_LENGTH: u64 = 100;
 /// sent.
 pub(crate) const PACKET_SUM: u64 = 2 * (1 + PACKET_LENGTH);
 
-/// Returns the bytes of the packet at hand, in a register, as a program has them: it does not know them when
-/// it is compiled.
+/// Returns the length in bytes of the packet of this turn, in a register, as a program has it: the compiler
+/// does not know it.
 #[inline(always)]
 pub(crate) fn packet_length() -> u64 {
     looped::opaque(PACKET_LENGTH)

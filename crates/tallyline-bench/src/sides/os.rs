@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 pub(crate) use tallyline_support::cpus::{allowed_cpus, pin};
 
-/// Returns whether `bytes` bytes from `address` on are mapped, with any protection.
+/// Returns `true` if all of `bytes` bytes from `address` on are mapped, with any protection.
 pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
     const PAGE: usize = 4096;
     let start = address / PAGE * PAGE;
@@ -15,14 +15,14 @@ pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
     unsafe { libc::mincore(start as *mut libc::c_void, end - start, pages.as_mut_ptr()) == 0 }
 }
 
-/// Anonymous memory in small pages, zero until written; given back when dropped.
+/// Anonymous memory of a benchmark in small pages, zero until written; given back when dropped.
 pub(crate) struct BenchMemory {
     address: usize,
     bytes: usize,
 }
 
 impl BenchMemory {
-    /// Maps `bytes`, at least one.
+    /// Maps `bytes` bytes of memory, at least one.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping where the kernel likes it, of no other memory.
@@ -39,12 +39,12 @@ impl BenchMemory {
         Ok(BenchMemory { address: address as usize, bytes })
     }
 
-    /// Returns the address of the first byte.
+    /// Returns the address of the memory's first byte.
     pub(crate) fn address(&self) -> usize {
         self.address
     }
 
-    /// Returns the atomic word at byte `offset`, which must be a multiple of 8.
+    /// Returns the atomic 64-bit word at byte `offset` of the memory, which must be a multiple of 8.
     pub(crate) fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "word at {offset} of {}", self.bytes);
         // SAFETY: inside the mapping, which lives as long as `self`, aligned, and only ever

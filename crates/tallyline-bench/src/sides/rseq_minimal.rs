@@ -10,13 +10,15 @@ use super::Available;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) use x86_64::{add, inc};
 
-/// Returns the reason why `rseq-minimal/inc` is missing: it is not written for this architecture.
+/// Returns the reason why the side `rseq-minimal/inc` of a benchmark is missing: it is not written for this
+/// architecture.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn inc(_cpus: usize, _think: bool) -> Available {
     Err("written for x86-64 Linux only".into())
 }
 
-/// Returns the reason why `rseq-minimal/add` is missing: it is not written for this architecture.
+/// Returns the reason why the side `rseq-minimal/add` of a benchmark is missing: it is not written for this
+/// architecture.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn add(_cpus: usize) -> Available {
     Err("written for x86-64 Linux only".into())
@@ -146,12 +148,14 @@ mod x86_64 {
         Add::step(words, 0);
     }
 
-    /// Returns the side `rseq-minimal/inc`, with memory for each of `cpus` CPU numbers.
+    /// Returns the reason why the side `rseq-minimal/inc` of a benchmark is missing: it is not written for
+    /// this architecture.
     pub(crate) fn inc(cpus: usize, think: bool) -> Available {
         Ok(Looped::<Inc>::with_shared_state(Words::new(cpus)?, Words::total).thinking(think).boxed())
     }
 
-    /// Returns the side `rseq-minimal/add`: the addend in a register.
+    /// Returns the reason why the side `rseq-minimal/add` of a benchmark is missing: it is not written for
+    /// this architecture.
     pub(crate) fn add(cpus: usize) -> Available {
         let side = Looped::<Add>::with_shared_state(Words::new(cpus)?, Words::total);
         Ok(side.counting(super::super::PACKET_LENGTH).boxed())

@@ -4,10 +4,12 @@
 //! One stream reads unit after unit; four streams read four units side by side, which keeps more
 //! loads on the way where the memory is far.
 
-/// Bytes that the scans read in one turn; a unit's length must be a multiple of it.
+/// Bytes that the memory scans of the benchmark `fold` read in one turn of their loop; a unit's length must
+/// be a multiple of it.
 pub(crate) const TURN_BYTES: usize = 256;
 
-/// Reads `bytes` bytes from each of `units` addresses; returns the sum of their words.
+/// Reads `bytes` bytes of memory from each of the addresses `units`, one after the other, and returns the sum
+/// of their words.
 ///
 /// # Safety
 /// At each address `bytes` bytes can be read, `bytes` is a multiple of [`TURN_BYTES`], the
@@ -17,7 +19,8 @@ pub(crate) unsafe fn one_stream(units: &[usize], bytes: usize, width: usize) -> 
     units.iter().fold(0u64, |sum, &unit| sum.wrapping_add(unsafe { imp::scan_1(unit, bytes, width) }))
 }
 
-/// Sums the words of units as [`one_stream`] does, but of four units at a time; of the rest one by one.
+/// Sums the words of memory from the addresses `units` on as [`one_stream`] does, but of four units at a
+/// time; of the rest one by one.
 ///
 /// # Safety
 /// The conditions of [`one_stream`] hold.

@@ -15,7 +15,7 @@ impl Step for Inc {
     }
 }
 
-/// Returns the side `shared-atomic/inc`: all threads increment one atomic.
+/// Returns the side `shared-atomic/inc` of a benchmark: all threads increment one shared atomic.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
     Looped::<Inc>::with_shared_state(AtomicU64::new(0), |word| word.load(Ordering::Relaxed))
         .thinking(think)
@@ -33,13 +33,13 @@ impl Step for Read {
     }
 }
 
-/// Returns the side `shared-atomic/read`: a load of the atomic.
+/// Returns the side `shared-atomic/read` of a benchmark: a load of one shared atomic.
 pub(crate) fn read() -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(AtomicU64::new(0), |_| 0).counting(0).boxed()
 }
 
-/// The four counters of an interface, on one cache line: the best place for counters that are
-/// updated together.
+/// The four shared atomics that count a network interface's packets, on one cache line: the best place for
+/// counters that are updated together.
 #[repr(align(64))]
 #[derive(Default)]
 pub(crate) struct Interface([AtomicU64; 4]);
@@ -69,7 +69,8 @@ impl Step for Packet4 {
     }
 }
 
-/// Returns the side `shared-atomic/packet4`: packets go round the interfaces.
+/// Returns the side `shared-atomic/packet4` of a benchmark: four shared atomics updated for each packet,
+/// packets go round the interfaces.
 pub(crate) fn packet4(think: bool) -> Box<dyn Side> {
     Looped::<Packet4>::with_shared_state(Default::default(), |all| all.iter().map(Interface::sum).sum())
         .counting(PACKET_SUM)
@@ -88,7 +89,8 @@ impl Step for Packet4One {
     }
 }
 
-/// Returns the side `shared-atomic/packet4-1group`: all packets on one interface.
+/// Returns the side `shared-atomic/packet4-1group` of a benchmark: four shared atomics updated for each
+/// packet, all packets on one interface.
 pub(crate) fn packet4_one() -> Box<dyn Side> {
     Looped::<Packet4One>::with_shared_state(Default::default(), Interface::sum).counting(PACKET_SUM).boxed()
 }

@@ -12,7 +12,7 @@ thread_local! {
     static SLOT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// The number of threads that can have a slot: enough for the threads of one run after another.
+/// The number of threads that the peer's counter with a slot for each thread has room for.
 pub(crate) const SLOTS: usize = 1024;
 
 #[cold]
@@ -24,7 +24,7 @@ fn take_slot() -> usize {
     slot
 }
 
-/// A peer's counter with one slot for each thread.
+/// A counter as a peer makes it: one atomic slot for each thread, which a read sums.
 pub(crate) struct Slots(Box<[Padded<AtomicU64>]>);
 
 impl Slots {
@@ -75,12 +75,12 @@ impl Step for Read {
     }
 }
 
-/// Returns the side `thread-slots/read`, with a slot for each of `slots` threads.
+/// Returns the side `thread-slots/read` of a benchmark: a read that sums the slots of `slots` threads.
 pub(crate) fn read(slots: usize) -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(Slots::new(slots), |_| 0).counting(0).boxed()
 }
 
-/// Returns the side `thread-slots/inc`: each thread adds to its own slot.
+/// Returns the side `thread-slots/inc` of a benchmark: each thread adds to its own slot.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
     Looped::<Inc>::with_shared_state(Slots::new(SLOTS), Slots::read).thinking(think).boxed()
 }

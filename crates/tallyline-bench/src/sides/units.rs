@@ -17,7 +17,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The arrangement of groups in a unit.
+/// The number of groups and items in each CPU's part of the counter memory that the benchmark `fold` reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shape {
     /// Items of a group.
@@ -31,13 +31,15 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Returns the bytes of the groups in one unit, rounded up to the size that a scan reads in one turn.
+    /// Returns the bytes of the groups in one CPU's part of the counter memory, rounded up to the size that a
+    /// scan reads in one turn.
     pub(crate) fn unit_bytes(&self) -> usize {
         (self.groups * self.group_words * 8).next_multiple_of(scan::TURN_BYTES)
     }
 }
 
-/// The units of all CPUs with their addresses.
+/// The addresses of all CPUs' parts of a counter memory, which the benchmark `fold` reads in other ways than
+/// the library.
 pub(crate) struct Units {
     memory: Memory,
     /// The address that the first group would have in a unit with the offset 0.
@@ -55,7 +57,7 @@ enum Memory {
 }
 
 impl Units {
-    /// Maps units for the CPUs 0 to `cpus` − 1, all zero.
+    /// Maps zeroed memory for the parts of CPUs 0 to `cpus` − 1.
     pub(crate) fn new(cpus: usize, shape: Shape) -> io::Result<Self> {
         let stride = shape.stride.max(shape.unit_bytes()).next_multiple_of(64);
         let memory = BenchMemory::new(cpus * stride)?;
@@ -64,8 +66,8 @@ impl Units {
         Ok(Units { memory: Memory::Own(memory), home, offsets, shape })
     }
 
-    /// Returns the units of `cpus` in which `groups` are kept; `None` where they cannot be found: without
-    /// restartable sequences, or where the groups do not lie side by side.
+    /// Returns the parts of the library's memory in which `cpus` keep `groups`; `None` where they cannot be
+    /// found: without restartable sequences, or where the groups do not lie side by side.
     ///
     /// `real` is a CPU that has counted in one of them.
     pub(crate) fn of_groups(
@@ -91,12 +93,12 @@ impl Units {
         units.offsets.iter().all(mapped).then_some(units)
     }
 
-    /// Returns whether the memory is the library's.
+    /// Returns `true` if the memory is the library's, not the benchmark's own.
     pub(crate) fn is_library(&self) -> bool {
         matches!(self.memory, Memory::Library(_))
     }
 
-    /// Writes every item of every unit, if the memory is not the library's.
+    /// Writes every item of every CPU's part, if the memory is the benchmark's own.
     pub(crate) fn populate(&self, value: impl Fn(usize, usize, usize) -> u64) {
         let Memory::Own(memory) = &self.memory else { return };
         for (cpu, offset) in self.offsets.iter().enumerate() {
@@ -174,7 +176,7 @@ fn handle_of(group: &Group) -> Handle {
     Handle { base: raw.counter.base, table: raw.counter.table }
 }
 
-/// The number of units that are read side by side.
+/// The number of CPUs' parts of the counter memory that a scan reads side by side: one or four.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Streams {
     /// One after the other.
@@ -205,7 +207,8 @@ impl Step for ItemMajor {
     }
 }
 
-/// Returns the side `item-major`: one pass over all items is one operation.
+/// Returns the side `item-major` of a benchmark: each item is read over all CPUs, one after the other; a pass
+/// over all items is one operation.
 pub(crate) fn item_major(units: &Arc<Units>, threads: usize) -> Box<dyn Side> {
     let reader = || Reader {
         units: Arc::clone(units),
@@ -216,7 +219,7 @@ pub(crate) fn item_major(units: &Arc<Units>, threads: usize) -> Box<dyn Side> {
         .boxed()
 }
 
-/// Returns the sums that one pass of `item-major` comes to.
+/// Returns the sums of all items that one pass of `item-major` computes.
 pub(crate) fn item_major_sums(units: &Arc<Units>) -> Vec<u64> {
     let shape = units.shape;
     (0..shape.groups * shape.items)
@@ -224,7 +227,7 @@ pub(crate) fn item_major_sums(units: &Arc<Units>) -> Vec<u64> {
         .collect()
 }
 
-/// Returns the side `read-bandwidth`: one scan of all units is one operation.
+/// Returns the side `read-bandwidth` of a benchmark: one scan of all CPUs' counter memory is one operation.
 pub(crate) fn read_bandwidth(units: &Arc<Units>, streams: Streams, width: usize) -> Box<dyn Side> {
     let units = Arc::clone(units);
     Box::new(Calls(move |_thread, n| {
@@ -234,7 +237,7 @@ pub(crate) fn read_bandwidth(units: &Arc<Units>, streams: Streams, width: usize)
     }))
 }
 
-/// Returns the result of one scan: the sum of all words.
+/// Returns the sum of all words of the counter memory, which one scan computes.
 pub(crate) fn scan_sum(units: &Units, streams: Streams, width: usize) -> u64 {
     units.scan(streams, width)
 }
@@ -250,7 +253,8 @@ impl Step for ReadOne {
     }
 }
 
-/// Reads one item over all units: the cost of reading a counter where every possible CPU is walked.
+/// Returns the side of a benchmark that sums one item over all CPUs' parts: the cost of reading a counter
+/// where every possible CPU is walked.
 pub(crate) fn read_one(units: Units) -> Box<dyn Side> {
     Looped::<ReadOne>::with_shared_state(units, |_| 0).counting(0).boxed()
 }

@@ -32,8 +32,8 @@ mod machine {
     pub(super) const ARC_V2: u16 = 195;
 }
 
-/// Returns the alignment in bytes that a scalar of a size has in a struct. A machine that is not known has
-/// the rules of most.
+/// Returns the alignment in bytes that a scalar type of a size has inside a struct on a machine. A machine
+/// that is not known has the rules of most.
 pub(crate) fn scalar_align(target: Target, size: u64) -> u64 {
     let most = match target.machine {
         // x87's 12 bytes and everything of 8 align to 4; vectors and quadruple precision do not
@@ -48,7 +48,8 @@ pub(crate) fn scalar_align(target: Target, size: u64) -> u64 {
     size.clamp(1, 16).next_power_of_two().min(most)
 }
 
-/// The alignment rules in which compilers for one machine differ, or which their options decide.
+/// A set of alignment rules of a machine (for long doubles, 64-bit integers and so on), which compilers and
+/// their options choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The largest alignment of a vector.
@@ -61,7 +62,8 @@ pub struct Rules {
 
 const COMMON: Rules = Rules { vector: MOST, short_vector: 8, atomic: 16 };
 
-/// Returns the possible rules of a machine, the likeliest first. Measured with gcc 12 and clang 14.
+/// Returns the alignment rules that compilers for a machine can have, the likeliest first. Measured with gcc
+/// 12 and clang 14.
 pub fn rules(target: Target) -> &'static [Rules] {
     match target.machine {
         // gcc without SSE, gcc with it, clang
@@ -83,7 +85,8 @@ pub fn is_alignment(align: u64) -> bool {
     align.is_power_of_two() && align <= 1 << 28
 }
 
-/// Returns the alignment of a type in bytes, at least 1. `record` says that of a record.
+/// Returns the alignment of a type in bytes, at least 1, by a machine's rules; the caller's `record` returns
+/// that of a record.
 pub fn type_align(
     types: &Types,
     mut id: TypeId,
@@ -137,7 +140,8 @@ pub fn type_align(
     1
 }
 
-/// Returns the alignment of the type of a member, which may take more bytes than its type says.
+/// Returns the alignment in bytes of a member's type, where the member may take more bytes than its type
+/// (clang's atomics).
 pub fn member_align(
     types: &Types,
     member: &Member,
@@ -148,7 +152,7 @@ pub fn member_align(
     if is_padded_atomic(types, member) { align.max(atomic(member.size, rules)) } else { align }
 }
 
-/// Returns whether a member is an atomic that clang has padded to a power of two.
+/// Returns `true` if a member is an `_Atomic` that clang has padded to a power of two.
 pub(crate) fn is_padded_atomic(types: &Types, member: &Member) -> bool {
     member.kind == MemberKind::Data
         && member.bitfield.is_none()
@@ -156,7 +160,7 @@ pub(crate) fn is_padded_atomic(types: &Types, member: &Member) -> bool {
         && (is_atomic(types, member.ty) || types.as_record(types.strip(member.ty)).is_some())
 }
 
-/// Returns whether a type is atomic, behind typedefs and qualifiers.
+/// Returns `true` if a type is `_Atomic`, looked at through typedefs and qualifiers.
 pub fn is_atomic(types: &Types, mut id: TypeId) -> bool {
     for _ in 0..CHAIN_LIMIT {
         id = match types.get(id) {
@@ -173,8 +177,8 @@ fn atomic(size: u64, rules: Rules) -> u64 {
     if size.is_power_of_two() && size <= rules.atomic { size } else { 1 }
 }
 
-/// Returns whether a number is complex: `complex float` of gcc, `complex` of clang, `complex128` of Go,
-/// `complex(kind=4)` of Fortran.
+/// Returns `true` if a scalar type is a complex number, by its name: `complex float` of gcc, `complex` of
+/// clang, `complex128` of Go, `complex(kind=4)` of Fortran.
 pub(crate) fn is_complex(name: &[u8]) -> bool {
     let has = |word: &[u8]| name.windows(word.len()).any(|part| part == word);
     name.starts_with(b"complex") || has(b"_Complex") || has(b"__complex__")

@@ -52,7 +52,7 @@ enum Naming {
     Text(FxHashMap<u32, NameId>),
 }
 
-/// Decoder of one BTF's entries into types.
+/// Decoder of the type entries of one BTF into a model of types.
 pub(crate) struct Decoder<'a> {
     pub(super) bytes: Bytes<'a>,
     base_strings: &'a [u8],
@@ -71,7 +71,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Appends every type; ids go on from those that are there.
+    /// Adds every type of the BTF to a model; ids go on from those that are there.
     pub(crate) fn decode(mut self, types: &mut Types) -> Result<()> {
         // names are of some 15 bytes, and nearly every string is one
         let names = self.strings.len() / 15;
@@ -80,8 +80,8 @@ impl<'a> Decoder<'a> {
         self.entries(types)
     }
 
-    /// Decodes all types with string offsets as name ids. A check of the strings runs in parallel; `None` if
-    /// it finds that this is not possible.
+    /// Adds every type of the BTF to a model, with offsets in the string table as name ids. A check that no
+    /// two strings are equal runs in parallel; `None` if it finds some.
     pub(crate) fn decode_by_offsets(mut self) -> Option<Result<Types>> {
         self.names = Naming::Offset { all_start: true };
         let strings = self.strings;

@@ -5,7 +5,8 @@ use super::header::Header;
 use crate::error::Result;
 use crate::model::{Origin, TypeId, Types};
 
-/// The functions and the variables of one BTF, by the ids that its types have when it is read whole.
+/// The functions and variables that a BTF describes, with the ids that their types have when the BTF is read
+/// whole.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     /// The names of functions, and their prototypes.
@@ -14,7 +15,7 @@ pub struct Symbols {
     pub variables: Vec<(Vec<u8>, TypeId)>,
 }
 
-/// Reads the functions and variables of a BTF without a base.
+/// Reads the functions and variables that a BTF without a base describes.
 pub(crate) fn read(bytes: &[u8]) -> Result<Symbols> {
     let header = Header::parse(bytes)?;
     let mut decoder = Decoder::new(&header, &[]);

@@ -35,7 +35,7 @@ pub(crate) fn with_debug_info<'a, R: ReadRef<'a>, T>(
     Ok((opened.result, warnings))
 }
 
-/// The debug information of a file and of its companions.
+/// The DWARF of an open file and of its companions, read unit by unit and DIE by DIE.
 ///
 /// Units are numbered; a *place* is where an entry is: an offset that counts through the units'
 /// sections of the file and then through those of its companions.
@@ -44,25 +44,25 @@ pub struct DebugInfo<'u, 'a> {
 }
 
 impl<'u, 'a> DebugInfo<'u, 'a> {
-    /// Returns the units that describe the program, in the order of the file: split units in the place of
-    /// their skeletons.
+    /// Returns the compilation units that describe the program, in the order of the file: split units in the
+    /// place of their skeletons.
     pub fn units(&self) -> &'u [usize] {
         self.units.order()
     }
 
-    /// Returns the header of a unit, and the sections that it is in.
+    /// Returns the header of a compilation unit, and the sections that it is in.
     pub(crate) fn unit(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.get(unit).header, self.units.dwarf(unit))
     }
 
-    /// Returns the header of a unit and gimli's sections. Guarantees that at least its first DIE is in
-    /// memory.
+    /// Returns the header of a compilation unit and gimli's sections. Guarantees that at least the unit's
+    /// first DIE is in memory.
     pub(crate) fn head(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.head(unit).header, self.units.dwarf(unit))
     }
 
-    /// Returns gimli's unit by its header and sections, without its lines, names and folders: those need not
-    /// be read.
+    /// Returns gimli's form of a compilation unit by its header and sections, without its line table, names
+    /// and folders.
     pub(crate) fn open(
         header: &UnitHeader<Slice<'a>>,
         dwarf: &gimli::Dwarf<Slice<'a>>,
@@ -105,7 +105,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(unit)
     }
 
-    /// Returns the location list that an attribute of an open unit refers to; `None` if it refers to none.
+    /// Returns the location list that an attribute in an open compilation unit refers to; `None` if it refers
+    /// to none.
     pub(crate) fn locations(
         &self,
         index: usize,
@@ -119,7 +120,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         }
     }
 
-    /// Returns the code ranges of a unit by its own attributes; none if they are damaged.
+    /// Returns the code ranges of a compilation unit by its own attributes; none if they are damaged.
     pub fn unit_ranges(&self, index: usize) -> Vec<Range<u64>> {
         let source = self.skeleton(index).unwrap_or(index);
         let mut found = Vec::new();
@@ -137,19 +138,20 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         found
     }
 
-    /// Returns the skeleton of a split unit; the unit itself has none.
+    /// Returns the skeleton, in the program's file, of a compilation unit that was split off; `None` for a
+    /// unit that was not.
     pub(crate) fn skeleton(&self, unit: usize) -> Option<usize> {
         Some(self.units.skeleton_of(unit)).filter(|skeleton| *skeleton != unit)
     }
 
-    /// Returns the sections of a unit that was split off, from where its part of them starts: in a package
-    /// those of all units lie one after the other.
+    /// Returns the sections of a compilation unit that was split off, from where its part of them starts: in
+    /// a package those of all units lie one after the other.
     pub(crate) fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
         self.units.own_sections(unit)
     }
 
-    /// Returns the code of units, as the file's table of it says (`.debug_aranges`): ranges by unit, of which
-    /// compilers need not make one, or not for each. A damaged table ends where it is damaged.
+    /// Returns the code ranges of compilation units by the file's table of them (`.debug_aranges`), of which
+    /// compilers need not make one, or not for each unit. A damaged table ends where it is damaged.
     pub fn code_ranges(&self) -> Vec<(Range<u64>, usize)> {
         let split: FxHashMap<usize, usize> =
             self.units().iter().map(|unit| (self.skeleton(*unit).unwrap_or(*unit), *unit)).collect();
@@ -171,33 +173,34 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         found
     }
 
-    /// Returns the global offset of a DIE of a unit.
+    /// Returns the offset of a unit's DIE counted through the sections of the file and its companions.
     pub(crate) fn place(&self, unit: usize, offset: UnitOffset<usize>) -> u64 {
         self.units.place(unit, offset).0 as u64
     }
 
-    /// Returns the unit that contains a global offset, and the offset in the unit.
+    /// Returns the compilation unit that contains a DIE, given by its offset through all sections, and the
+    /// DIE's offset in the unit.
     pub(crate) fn locate(&self, place: u64) -> Option<(usize, UnitOffset<usize>)> {
         let place = GlobalDieOffset(usize::try_from(place).ok()?);
         let unit = self.units.index_of(place)?;
         Some((unit, self.units.offset(unit, place)))
     }
 
-    /// Returns the global offset that a reference attribute of a DIE refers to.
+    /// Returns the offset, through all sections, of the DIE that a reference attribute names.
     pub(crate) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<u64> {
         let place = self.units.target(unit, value)?;
         self.units.index_of(place).map(|_| place.0 as u64)
     }
 
-    /// Returns the abbreviations and encoding with which to read the DIEs of a unit.
+    /// Returns the abbreviations and encoding by which the DIEs of a compilation unit are read.
     pub(crate) fn entries(&self, unit: usize) -> Result<UnitEntries> {
         let (context, abbreviations) = (self.units.context(unit)?, self.units.abbreviations(unit)?);
         Ok(UnitEntries { context, abbreviations: Arc::new(abbreviations) })
     }
 
-    /// Visits the variables of a unit that have a location expression, with the global offset of the DIE and
-    /// the expression, and the language, as DWARF numbers it. Nothing else of the unit is looked at; damage
-    /// ends the walk.
+    /// Calls a visitor with each variable of a compilation unit that has a location expression: the offset of
+    /// its DIE, the expression, and the language as DWARF numbers it. Nothing else of the unit is looked at;
+    /// damage ends the walk.
     pub(crate) fn variables(
         &self,
         unit: usize,
@@ -234,7 +237,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(context.language)
     }
 
-    /// Returns the bytes of a string.
+    /// Returns the bytes of a string that an attribute of a DIE refers to.
     pub(crate) fn string(
         &self,
         unit: usize,
@@ -244,7 +247,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         self.units.string(unit, &entries.context, value)
     }
 
-    /// Creates a reader of types; one for each thread, which shares nothing with others.
+    /// Creates a reader that loads single types; one for each thread, which shares nothing with others.
     pub fn types(&self) -> TypeReader<'u, 'a> {
         let request = Request::default();
         TypeReader { loader: Loader::new(self.units, &request), paths: Some(Paths::default()) }
@@ -254,7 +257,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
 /// The most ranges of one unit.
 const RANGES_LIMIT: usize = 1 << 20;
 
-/// The scope whose variables are visited: the unit, or its functions.
+/// The variables of a compilation unit that are visited: those of the unit itself, or the static ones of its
+/// functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariablesOf {
     /// Those of the unit, and of its namespaces and types.
@@ -288,7 +292,7 @@ impl VariablesOf {
     }
 }
 
-/// The context in which the DIEs of a unit are read.
+/// The abbreviations, encoding and language of a compilation unit, by which its DIEs are read.
 #[derive(Clone)]
 pub(crate) struct UnitEntries {
     context: Context,
@@ -296,18 +300,18 @@ pub(crate) struct UnitEntries {
 }
 
 impl UnitEntries {
-    /// Returns the abbreviations.
+    /// Returns the abbreviations (tags and attribute forms) of the compilation unit's DIEs.
     pub(crate) fn abbreviations(&self) -> &gimli::Abbreviations {
         &self.abbreviations
     }
 
-    /// Returns the language, as DWARF numbers them.
+    /// Returns the compilation unit's language, as DWARF numbers languages.
     pub(crate) fn language(&self) -> u64 {
         self.context.language
     }
 }
 
-/// Reader that loads types one at a time into one model.
+/// Reader that loads types from DWARF one at a time, by the offsets of their DIEs, into one model.
 ///
 /// The types that a layout needs are read with it; a type that it only points to is a name until
 /// [`complete`](TypeReader::complete) is asked for it. Ids stay what they are.
@@ -318,7 +322,7 @@ pub struct TypeReader<'u, 'a> {
 }
 
 impl TypeReader<'_, '_> {
-    /// Reads the type whose DIE is at an offset.
+    /// Reads the type whose DIE is at an offset, and returns its id in the model.
     pub fn at(&mut self, place: u64) -> Result<TypeId> {
         let place = GlobalDieOffset(usize::try_from(place).unwrap_or(usize::MAX));
         let place = self.loader.definition(place)?;
@@ -327,7 +331,7 @@ impl TypeReader<'_, '_> {
         Ok(id)
     }
 
-    /// Loads the members of a type of which perhaps only the name was loaded.
+    /// Loads the members of a record of which perhaps only the name was loaded.
     pub fn complete(&mut self, id: TypeId) -> Result<()> {
         if let Some(place) = self.loader.place_of(id) {
             self.loader.refer(Some(place), Need::Layout)?;
@@ -336,20 +340,20 @@ impl TypeReader<'_, '_> {
         Ok(())
     }
 
-    /// Returns the offset of the DIE of a type.
+    /// Returns the offset of the DIE that a type was loaded from.
     pub fn place(&self, id: TypeId) -> Option<u64> {
         self.loader.place_of(id).map(|place| place.0 as u64)
     }
 
-    /// Sets the scopes that a type is declared in, outermost first.
+    /// Sets the namespaces and classes that a loaded type is declared in, outermost first.
     pub fn set_path(&mut self, id: TypeId, path: &[u8]) -> Result<()> {
         let path = self.loader.types.intern(path)?;
         self.loader.types.set_path(id, path);
         Ok(())
     }
 
-    /// Adds a type to the list of requested types, with its unit; with its file and line, too, if line tables
-    /// are read.
+    /// Adds a loaded type to the model's list of requested types, with its compilation unit; with its file
+    /// and line, too, if line tables are read.
     pub fn list(&mut self, id: TypeId) -> Result<()> {
         let Some(place) = self.loader.place_of(id) else { return Ok(()) };
         let Some(unit) = self.loader.units.index_of(place) else { return Ok(()) };
@@ -361,12 +365,12 @@ impl TypeReader<'_, '_> {
         Ok(())
     }
 
-    /// Returns the types so far.
+    /// Returns the model of the types loaded so far.
     pub fn types(&self) -> &Types {
         &self.loader.types
     }
 
-    /// Returns the types, when no more are wanted.
+    /// Ends the reading of types and returns their model.
     pub fn into_types(self) -> Types {
         self.loader.types
     }

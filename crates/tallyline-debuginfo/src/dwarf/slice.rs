@@ -1,4 +1,4 @@
 //! The bytes that gimli reads.
 
-/// The reader that gimli reads from: a slice of a section, with the byte order of the file.
+/// The bytes of a DWARF section with the byte order of the file, as gimli reads them.
 pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;

@@ -9,7 +9,7 @@ use std::io::{self, BufReader};
 /// The number of bytes that one thread reads at a time.
 const PIECE: usize = 4 << 20;
 
-/// A file's bytes, or an open file.
+/// The source of a file's bytes: memory, or an open file.
 #[derive(Clone, Copy)]
 pub(crate) enum Input<'a> {
     /// All of them are in memory.
@@ -19,7 +19,7 @@ pub(crate) enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Reads some bytes, in parallel. An error if the file ends before.
+    /// Reads a range of a file's bytes into memory, in parallel. An error if the file ends before.
     pub(crate) fn take(self, offset: u64, size: u64) -> Result<Cow<'a, [u8]>> {
         let end = offset.checked_add(size).ok_or_else(beyond)?;
         match self {
@@ -45,7 +45,7 @@ impl<'a> Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Fills a buffer with the bytes at an offset. An error if the file ends before.
+    /// Fills a buffer with a file's bytes from an offset on. An error if the file ends before.
     pub(crate) fn fill(self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         match self {
             Input::Bytes(bytes) => {
@@ -58,7 +58,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns a reader of some bytes, a piece at a time. An error if the file ends before.
+    /// Returns a reader of a range of a file's bytes, a piece at a time. An error if the file ends before.
     pub(crate) fn pieces(self, offset: u64, size: u64) -> Result<BufReader<Pieces<'a>>> {
         let end = offset.checked_add(size).ok_or_else(beyond)?;
         let length = match self {
@@ -72,7 +72,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Reader of a part of a file, in order.
+/// Reader of a range of a file's bytes, in order, a piece at a time.
 pub(crate) struct Pieces<'a> {
     input: Input<'a>,
     offset: u64,

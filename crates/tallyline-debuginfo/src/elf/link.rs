@@ -6,7 +6,7 @@ use crate::{DebugFileRef, INFLATED_LIMIT};
 use object::{Object, ReadRef};
 use std::sync::atomic::AtomicU64;
 
-/// The alternate file of dwz, with what several files share.
+/// The reference of a debug file to its alternate file, into which dwz moved what several files share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Alternate {
     /// Its name.
@@ -16,15 +16,15 @@ pub(crate) struct Alternate {
 }
 
 impl Alternate {
-    /// Returns the file's name, for messages.
+    /// Returns the name of the alternate file, for messages.
     pub(crate) fn name(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
     }
 }
 
 impl<'a, R: ReadRef<'a>> File<'a, R> {
-    /// Returns the identifier by which other files refer to this one: a checksum if dwz made the file, else
-    /// its build-id.
+    /// Returns the identifier by which other files refer to this debug file: a checksum if dwz made the file,
+    /// else its build-id.
     pub(crate) fn id(&self) -> Result<Option<Vec<u8>>> {
         match self.supplementary()? {
             Some(Supplementary { itself: true, checksum, .. }) => Ok(Some(checksum)),
@@ -32,7 +32,8 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         }
     }
 
-    /// Returns the references to the file with the debug information.
+    /// Returns the name and build-id by which a stripped file refers to the debug file that has its debug
+    /// information.
     pub(crate) fn elsewhere(&self) -> Result<DebugFileRef> {
         let link = self.object.gnu_debuglink()?;
         Ok(DebugFileRef {
@@ -42,7 +43,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         })
     }
 
-    /// Returns the reference to dwz's alternate file, as GNU tools write it or as DWARF 5 does.
+    /// Returns the debug file's reference to dwz's alternate file, as GNU tools write it or as DWARF 5 does.
     pub(crate) fn alternate(&self) -> Result<Option<Alternate>> {
         if let Some((name, build_id)) = self.object.gnu_debugaltlink()? {
             return Ok(Some(Alternate { name: name.to_vec(), build_id: build_id.to_vec() }));

@@ -5,19 +5,20 @@ use crate::{Companion, Companions, Contents, elsewhere};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Companions of a file, looked for beside it and where its build says.
+/// Finder of the further files of a debug file (split units, packages, alternate file), beside it and where
+/// its build put them.
 pub struct CompanionFinder {
     // the file, and the program that it is the debug file of, if it is one
     files: Vec<PathBuf>,
 }
 
 impl CompanionFinder {
-    /// Creates a finder of a file's companions.
+    /// Creates a finder of the further files of the debug file at a path.
     pub fn new(file: &Path) -> CompanionFinder {
         CompanionFinder { files: vec![file.to_path_buf()] }
     }
 
-    /// Creates a finder of the companions of a program's separate debug file.
+    /// Creates a finder of the further files of a program's separate debug file, beside either of them.
     pub fn of_debug_file(debug: &Path, program: &Path) -> CompanionFinder {
         CompanionFinder { files: vec![debug.to_path_buf(), program.to_path_buf()] }
     }

@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// Reads the debug file of a stripped program; none if the program does not say that it has one.
+/// Finds and reads the separate debug file of a stripped program; none if the program does not say that it
+/// has one.
 pub fn read<T>(
     program: &Path,
     open: &File,
@@ -23,8 +24,8 @@ pub fn read<T>(
     }
 }
 
-/// Opens the debug file of a stripped program; none if the program does not say that it has one, and
-/// an error with the places where it is not.
+/// Finds and opens the separate debug file of a stripped program; none if the program does not say that it
+/// has one, and an error with the places where it is not.
 ///
 /// A debug file has to be of the same build: it has the same build id, or where one of them has
 /// none the checksum that the program says. Looked for is where the system has them, then under the other

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The files that a server has of a build.
+/// The kind of file that a debuginfod server has of a build: executable or debug file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Artifact {
     /// The program or library.
@@ -16,7 +16,8 @@ pub enum Artifact {
     DebugInfo,
 }
 
-/// Returns the client's copy of a file, which it fetches if it has none.
+/// Returns the path of a build's file in the debuginfod cache, after fetching it from a server if it is not
+/// there.
 ///
 /// Nothing without `DEBUGINFOD_URLS`, as for the client itself. How long it may take is the client's
 /// `DEBUGINFOD_TIMEOUT`; files that no server has are remembered by it, too.

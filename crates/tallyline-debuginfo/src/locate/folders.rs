@@ -11,7 +11,8 @@ const DEBUG: &str = "/usr/lib/debug";
 /// The folders that were set for the whole program.
 static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Sets the folders that debug files are in, in the order of the search; the first call holds.
+/// Sets the folders in which separate debug files are looked for, such as `/usr/lib/debug`, in the order of
+/// the search; the first call holds.
 pub fn set_debug_folders(folders: Vec<PathBuf>) {
     let _ = FOLDERS.set(folders);
 }

@@ -7,7 +7,7 @@ use crate::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Typ
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
-/// The definitions of a model, each type once, by name. An answer does not depend on the order of units:
+/// The distinct definitions among a model's types, by name. An answer does not depend on the order of units:
 /// definitions of one name are sorted by their declarations.
 #[derive(Debug)]
 pub struct Definitions<'t> {
@@ -21,13 +21,13 @@ pub struct Definitions<'t> {
 }
 
 impl<'t> Definitions<'t> {
-    /// Returns the definitions among listed types.
+    /// Collects the distinct definitions among a model's listed types.
     pub fn new(types: &'t Types) -> Definitions<'t> {
         let sources = types.sources().collect();
         Definitions { types, contents: Contents::default(), sources, by_name: None, records: None }
     }
 
-    /// Returns the types of this name, which may have scopes: records, enumerations and typedefs. Of a
+    /// Returns all definitions of this name, which may have scopes: records, enumerations and typedefs. Of a
     /// typedef with the name of its own target, only the target is returned.
     pub fn called(&mut self, name: &[u8]) -> Vec<TypeId> {
         let types = self.types;
@@ -63,7 +63,7 @@ impl<'t> Definitions<'t> {
         found
     }
 
-    /// Returns the records of this name or, if there is none, those whose names match the pattern; a
+    /// Returns all records of this name or, if there is none, those whose names match the pattern; a
     /// typedef's name means the record that it stands for. Names of templates may look like patterns.
     pub fn records_called(&mut self, name: &str) -> Vec<TypeId> {
         let types = self.types;
@@ -84,7 +84,7 @@ impl<'t> Definitions<'t> {
         named
     }
 
-    /// Returns the records with a name, sorted by it.
+    /// Returns the defined records that have a name, sorted by it.
     pub fn records(&mut self) -> &[(TypeId, RecordId)] {
         if self.records.is_none() {
             let types = self.types;
@@ -100,7 +100,7 @@ impl<'t> Definitions<'t> {
         self.records.as_deref().unwrap_or_default()
     }
 
-    /// Returns the place of a type's definition, `file:line (unit)`, as far as it is known.
+    /// Returns where a type is defined, as `file:line (unit)`, as far as it is known.
     pub fn place(&self, id: TypeId) -> Option<String> {
         let types = self.types;
         let at = self.position(id);
@@ -114,13 +114,13 @@ impl<'t> Definitions<'t> {
         }
     }
 
-    /// Returns a key that is equal for types of one definition and differs for others of the same name, among
-    /// these types and as long as this exists.
+    /// Returns a key by which two types of one name have the same definition or not, among these types and as
+    /// long as this exists.
     pub fn content(&mut self, id: TypeId) -> (u64, u64) {
         self.contents.of(self.types, id)
     }
 
-    /// Returns the unit that a type was found in; `None` where that is not known.
+    /// Returns the name of the compilation unit that a type was found in; `None` where that is not known.
     pub fn unit(&self, id: TypeId) -> Option<NameId> {
         self.sources.get(&id).map(|source| source.unit).filter(|unit| unit.is_some())
     }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Returns whether a type of this name, declared in the scopes of this path, is the requested one.
+/// Returns `true` if a type, by its name and the scopes that it is declared in, is one that a requested name
+/// means.
 ///
 /// The request's scopes are the innermost ones; with `::` at the start they are all. A keyword before the name
 /// does not count, nor do the different spellings that compilers have for the arguments of a template, such as
@@ -27,8 +28,8 @@ pub fn is_called(asked: &[u8], path: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Returns the endings that a name may have if it is the requested one: all of the request, and the rest behind
-/// each `::` or, as Zig has it, each dot.
+/// Returns the names that a type may have, without its scopes, if it is the requested one: the whole request,
+/// and the rest behind each `::` or, as Zig has it, each dot.
 pub(crate) fn endings(asked: &[u8]) -> impl Iterator<Item = &[u8]> {
     let starts = (1..asked.len()).filter(|at| without_separator(&asked[..*at]).is_some());
     std::iter::once(0).chain(starts).map(|start| &asked[start..])
@@ -125,7 +126,7 @@ fn without_suffix(word: &[u8]) -> &[u8] {
     if digits != 0 && word[digits..].iter().all(is_suffix) { &word[..digits] } else { word }
 }
 
-/// Returns the part of a name before its template arguments, in which spellings do not differ.
+/// Returns the part of a type's name before its template arguments, in which spellings do not differ.
 pub(crate) fn stem(name: &[u8]) -> &[u8] {
     let end = name.iter().position(|letter| *letter == b'<').unwrap_or(name.len());
     name[..end].trim_ascii_end()

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 /// The most names that are suggested.
 const NEAREST: usize = 3;
 
-/// Returns the names that differ from `name` in at most a third of its letters, the nearest first, at
-/// most three. Upper and lower case count as the same letter.
+/// Returns those of some names that differ from a misspelt `name` in at most a third of its letters, the
+/// nearest first, at most three. Upper and lower case count as the same letter.
 pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let limit = (name.len() + 1) / 3;
     let mut near = BTreeSet::new();
@@ -26,14 +26,15 @@ pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Returns `; did you mean a or b?` for the nearest names, and nothing where none is near.
+/// Returns `; did you mean a or b?` with the names nearest to a misspelt one, for messages; empty where none
+/// is near.
 pub fn did_you_mean<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> String {
     let near = nearest(name, names);
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
-/// Returns Levenshtein's distance in bytes: those to be added, left out or changed to turn one text into the
-/// other, with ASCII letters alike in both cases.
+/// Returns Levenshtein's distance of two texts in bytes: those to be added, left out or changed to turn one
+/// into the other, with ASCII letters alike in both cases.
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,11 +1,11 @@
 //! Patterns of names: `*` for anything, `?` for one byte.
 
-/// Returns whether a name is a pattern, with `*` or `?`.
+/// Returns `true` if a requested name is a pattern, with the wildcards `*` or `?`.
 pub fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?'])
 }
 
-/// Returns whether a pattern matches all of a text.
+/// Returns `true` if a pattern with `*` and `?` matches the whole of a text.
 pub fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut position) = (0, 0);
     // where the last star was, and how much it takes

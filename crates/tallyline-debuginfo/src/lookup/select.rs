@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Returns the first type of this name that is defined: a record, an enumeration or a typedef.
+/// Returns the model's first defined record, enumeration or typedef of this name.
 pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
     types.listed().iter().copied().find(|id| is_defined(types, *id) && is_type_called(types, *id, name))
 }
@@ -19,23 +19,24 @@ fn is_type_called(types: &Types, id: TypeId, name: &[u8]) -> bool {
     own.is_some() && is_called(name, types.name(types.path(id)), types.name(own))
 }
 
-/// Returns the first type of this name, also one that others only refer to.
+/// Returns the model's first type of this name, even one that is not defined and that others only refer to.
 pub fn find_mentioned(types: &Types, name: &[u8]) -> Option<TypeId> {
     let named = |id: &TypeId| is_type_called(types, *id, name);
     find(types, name).or_else(|| (1..types.len() as u32).map(TypeId).find(named))
 }
 
-/// Returns the records with a name that are defined, in the order of the file, equal ones once.
+/// Returns the model's defined records that have a name, in the order of the file, equal ones once.
 pub fn distinct_records(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, false)
 }
 
-/// Returns the defined records, in the order of the file: equal named ones once, and all without a name.
+/// Returns the model's defined records, in the order of the file: equal named ones once, and all without a
+/// name.
 pub fn records_and_anonymous(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, true)
 }
 
-/// Returns the first typedef of each record without a name, of those that have one.
+/// Returns, for each record of a model that has no name, its first typedef, if it has one.
 pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
     let mut aliases = FxHashMap::default();
     for id in (1..types.len() as u32).map(TypeId) {
@@ -48,7 +49,7 @@ pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
     aliases
 }
 
-/// Returns the names of the typedefs of a record itself, each once.
+/// Returns the names of the typedefs that stand for a record itself, each once.
 pub fn typedefs(types: &Types, record: RecordId) -> Vec<NameId> {
     let mut names: Vec<NameId> = Vec::new();
     for id in (1..types.len() as u32).map(TypeId) {
@@ -120,7 +121,7 @@ pub struct RecordDeduplicator {
 }
 
 impl RecordDeduplicator {
-    /// Returns whether a record is seen for the first time, and adds it.
+    /// Returns `true` the first time that a record, or one equal to it, is passed, and remembers it.
     pub fn is_new(&mut self, types: &Types, record: &Record) -> bool {
         let [one, other] = self.states.each_ref().map(|state| {
             let mut hasher = state.build_hasher();

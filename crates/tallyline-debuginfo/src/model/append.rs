@@ -23,7 +23,7 @@ struct Shift {
 }
 
 impl Types {
-    /// Merges the models of several files of one kind, in their order.
+    /// Merges the models of types of several files of one kind, in their order, into one.
     pub fn merged(parts: Vec<Types>) -> Result<Types> {
         let mut parts = parts.into_iter();
         let Some(mut all) = parts.next() else { return Ok(Types::default()) };
@@ -36,14 +36,14 @@ impl Types {
         Ok(all)
     }
 
-    /// Adds the types of another model of the same file; returns the new id of one of them.
+    /// Adds all types of another model of the same file to this one; returns the new id of one of them.
     pub fn absorb(&mut self, other: Types) -> Result<impl Fn(TypeId) -> TypeId + use<>> {
         let before = self.types.len().saturating_sub(1) as u32;
         self.append(other)?;
         Ok(move |id: TypeId| if id == TypeId::VOID { id } else { TypeId(id.0.saturating_add(before)) })
     }
 
-    /// Adds the types of another model of the same file.
+    /// Adds all types of another model of the same file to this one.
     pub(crate) fn append(&mut self, mut other: Types) -> Result<()> {
         let shift = Shift::new(self, &other)?;
         if !self.natural.is_empty() {

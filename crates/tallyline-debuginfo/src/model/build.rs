@@ -23,45 +23,45 @@ fn append<T>(table: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Result<R
 }
 
 impl Range {
-    /// Creates the range of a table from one position up to another.
+    /// Creates the range of a model's table from one position up to another.
     pub(crate) fn of(start: usize, end: usize) -> Result<Range> {
         Ok(Range { start: index(start)?, end: index(end)? })
     }
 }
 
 impl Types {
-    /// Creates an empty model, with void.
+    /// Creates a model of types that has nothing but `void`.
     pub fn new(origin: Origin, pointer_size: u8) -> Types {
         Types { origin, pointer_size, types: vec![Type::Void], ..Types::default() }
     }
 
-    /// Adds a type.
+    /// Adds a type to the model and returns its id.
     pub fn push(&mut self, ty: Type) -> Result<TypeId> {
         let id = TypeId(index(self.types.len())?);
         self.types.push(ty);
         Ok(id)
     }
 
-    /// Adds a name, and returns its id.
+    /// Adds a name to the model's names, unless it is there, and returns its id.
     pub(crate) fn intern(&mut self, name: &[u8]) -> Result<NameId> {
         self.names.intern(name).ok_or(Error::Limit { what: "bytes of names", limit: u64::from(u32::MAX) })
     }
 
-    /// Adds a record without members.
+    /// Adds a struct, class or union without members to the model.
     pub fn push_record(&mut self, record: Record) -> Result<RecordId> {
         let id = RecordId(index(self.records.len())?);
         self.records.push(record);
         Ok(id)
     }
 
-    /// Adds an enumeration.
+    /// Adds an enumeration to the model.
     pub(crate) fn push_enum(&mut self, item: Enum) -> Result<EnumId> {
         let id = EnumId(index(self.enums.len())?);
         self.enums.push(item);
         Ok(id)
     }
 
-    /// Adds an array, dimensions outermost first.
+    /// Adds an array type to the model, with its dimensions outermost first.
     pub(crate) fn push_array(&mut self, of: TypeId, dimensions: &[u64], vector: bool) -> Result<ArrayId> {
         let dimensions = append(&mut self.dimensions, dimensions.iter().copied())?;
         let id = ArrayId(index(self.arrays.len())?);
@@ -69,7 +69,7 @@ impl Types {
         Ok(id)
     }
 
-    /// Adds a function's type.
+    /// Adds a function type to the model, with its result and its parameters.
     pub fn push_function(
         &mut self,
         returns: TypeId,
@@ -80,7 +80,7 @@ impl Types {
         self.push_function_of(returns, parameters, variadic)
     }
 
-    /// Adds a function's type, whose parameters were added.
+    /// Adds a function type to the model whose parameters were added before.
     pub(crate) fn push_function_of(
         &mut self,
         returns: TypeId,
@@ -92,22 +92,24 @@ impl Types {
         Ok(id)
     }
 
-    /// Adds members; returns their range, which goes into a record or a variant.
+    /// Adds members to the model's table; returns their range, which goes into a record or a variant.
     pub fn push_members(&mut self, members: &[Member]) -> Result<Range> {
         append(&mut self.members, members.iter().copied())
     }
 
-    /// Adds the variants of a record.
+    /// Adds the variants of a Rust enum to the model's table; returns their range, which goes into the
+    /// record.
     pub(crate) fn push_variants(&mut self, variants: &[Variant]) -> Result<Range> {
         append(&mut self.variants, variants.iter().copied())
     }
 
-    /// Adds the constants of an enumeration.
+    /// Adds the constants of an enumeration to the model's table.
     pub(crate) fn push_enumerators(&mut self, items: &[Enumerator]) -> Result<Range> {
         append(&mut self.enumerators, items.iter().copied())
     }
 
-    /// Turns bitfields as wide as their types, and where these would lie, into plain members.
+    /// Turns bitfield members that are as wide as their types, and lie where a member of the type would, into
+    /// plain members.
     pub fn widen_bitfields(&mut self) {
         for member in &mut self.members {
             let is_whole =
@@ -118,7 +120,7 @@ impl Types {
         }
     }
 
-    /// Shrinks the tables to their contents.
+    /// Frees the unused capacity of the model's tables.
     pub(crate) fn shrink(&mut self) {
         self.types.shrink_to_fit();
         self.members.shrink_to_fit();

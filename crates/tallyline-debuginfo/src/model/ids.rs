@@ -41,21 +41,21 @@ id!(
 );
 
 impl TypeId {
-    /// No type: the target of `void *`.
+    /// The id of `void`, the target of `void *`.
     pub const VOID: TypeId = TypeId(0);
 }
 
 impl NameId {
-    /// No name: an anonymous type or member. The name of length 0 is another.
+    /// The id for "no name", that of an anonymous type or member. A name of length 0 has another.
     pub const NONE: NameId = NameId(0);
 
-    /// Returns whether there is a name.
+    /// Returns `true` if the id is that of a name, not [`NameId::NONE`].
     pub fn is_some(self) -> bool {
         self != NameId::NONE
     }
 }
 
-/// A range of consecutive entries in one of the model's tables.
+/// A range of consecutive entries in one of a model's tables, such as a record's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Range {
     pub(crate) start: u32,
@@ -63,12 +63,12 @@ pub struct Range {
 }
 
 impl Range {
-    /// Returns the number of entries.
+    /// Returns the number of the table's entries in the range.
     pub fn len(self) -> usize {
         self.end.saturating_sub(self.start) as usize
     }
 
-    /// Returns whether there are no entries.
+    /// Returns `true` if the range has no entries.
     pub fn is_empty(self) -> bool {
         self.end <= self.start
     }

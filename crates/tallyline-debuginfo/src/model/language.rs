@@ -42,12 +42,12 @@ const NAMES: [(u64, DwLang); 22] = [
     (0x2e, ALGOL_68),
 ];
 
-/// The language of a unit, by DWARF's number; 0 where it is not known, as in BTF.
+/// The programming language of a compilation unit, by DWARF's number; 0 where it is not known, as in BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Language(pub u16);
 
 impl Language {
-    /// Returns whether it is a version of C++.
+    /// Returns `true` for every version of C++.
     pub fn is_cpp(self) -> bool {
         matches!(
             DwLang(self.0),
@@ -62,7 +62,7 @@ impl Language {
         )
     }
 
-    /// Returns whether it is a version of C, Objective-C among them.
+    /// Returns `true` for every version of C and for Objective-C.
     pub fn is_c(self) -> bool {
         matches!(
             DwLang(self.0),
@@ -76,33 +76,33 @@ impl Language {
         )
     }
 
-    /// Returns whether it is Rust.
+    /// Returns `true` for Rust.
     pub fn is_rust(self) -> bool {
         DwLang(self.0) == c::DW_LANG_Rust
     }
 
-    /// Returns whether it is Go.
+    /// Returns `true` for Go.
     pub fn is_go(self) -> bool {
         DwLang(self.0) == c::DW_LANG_Go
     }
 
-    /// Returns whether it is Zig.
+    /// Returns `true` for Zig.
     pub fn is_zig(self) -> bool {
         DwLang(self.0) == c::DW_LANG_Zig
     }
 
-    /// Returns whether the compiler notes the alignment of every type and member, and not just where it was
-    /// asked for.
+    /// Returns `true` if the language's compiler writes the alignment of every type and member into debug
+    /// information, and not just what the source asked for.
     pub fn notes_alignment(self) -> bool {
         self.is_rust() || self.is_zig()
     }
 
-    /// Returns the language by its DWARF 6 number, the value of `DW_AT_language_name`.
+    /// Returns the programming language with a DWARF 6 number, the value of `DW_AT_language_name`.
     pub(crate) fn by_name(number: u64) -> Option<Language> {
         NAMES.iter().find(|(known, _)| *known == number).map(|(_, language)| Language(language.0))
     }
 
-    /// Returns whether it is a version of Fortran.
+    /// Returns `true` for every version of Fortran.
     pub(crate) fn is_fortran(self) -> bool {
         matches!(
             DwLang(self.0),
@@ -116,8 +116,8 @@ impl Language {
         )
     }
 
-    /// Returns the index of an array's first element where the file does not say it: table 7.17 of
-    /// DWARF 5, and what was registered since.
+    /// Returns the index of an array's first element in the language, which holds where the file does not say
+    /// it: table 7.17 of DWARF 5, and what was registered since.
     pub(crate) fn lower_bound(self) -> i64 {
         let is_one = self.is_fortran()
             || matches!(
@@ -138,18 +138,19 @@ impl Language {
         i64::from(is_one)
     }
 
-    /// Returns whether the first index of an array varies fastest, where the file does not tell.
+    /// Returns `true` if the first index of the language's arrays varies fastest in memory, where the file
+    /// does not tell.
     pub(crate) fn is_column_major(self) -> bool {
         self.is_fortran() || DwLang(self.0) == c::DW_LANG_Julia
     }
 
-    /// Returns the separator between scopes and name, such as `::`.
+    /// Returns the text that the language writes between a scope and a name, such as `::`.
     pub fn separator(self) -> &'static [u8] {
         if self.is_zig() { b"." } else { b"::" }
     }
 
-    /// Returns whether types are declared in other types and in namespaces, so that a name alone does not
-    /// identify a type.
+    /// Returns `true` if the language declares types in other types and in namespaces, so that a name alone
+    /// does not identify a type.
     pub fn has_scopes(self) -> bool {
         self.is_cpp() || self.is_rust() || self.is_zig()
     }

@@ -35,7 +35,7 @@ use std::borrow::Cow;
 /// twenty; a longer chain is a loop or an attack.
 const CHAIN_LIMIT: usize = 256;
 
-/// The format that the types were read from. Some facts exist only in one of the formats.
+/// The format that a model's types were read from: DWARF or BTF. Some facts exist only in one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Origin {
     /// DWARF: alignment and positions are as the compiler wrote them.
@@ -45,7 +45,7 @@ pub enum Origin {
     Btf,
 }
 
-/// The machine that types are laid out for.
+/// The machine that a model's types are laid out for: ELF's machine number and the byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Target {
     /// ELF's number of the machine (`e_machine`); 0 where it is not known, as in BTF alone.
@@ -54,7 +54,7 @@ pub struct Target {
     pub big_endian: bool,
 }
 
-/// A model: a set of types that refer to each other.
+/// A model of a file's types: structs, arrays, typedefs and so on, which refer to each other by ids.
 #[derive(Debug, Default)]
 pub struct Types {
     pub(crate) origin: Origin,
@@ -84,12 +84,12 @@ pub struct Types {
 }
 
 impl Types {
-    /// Returns the format that the types were read from.
+    /// Returns the format (DWARF or BTF) that the model's types were read from.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Returns the machine that the types are laid out for.
+    /// Returns the machine that the model's types are laid out for.
     pub fn target(&self) -> Target {
         self.target
     }
@@ -105,62 +105,63 @@ impl Types {
         u64::from(self.pointer_size)
     }
 
-    /// Returns the type with an id; [`Type::Missing`] where there is none.
+    /// Returns the model's type with an id; [`Type::Missing`] where there is none.
     pub fn get(&self, id: TypeId) -> Type {
         self.types.get(id.index()).copied().unwrap_or(Type::Missing)
     }
 
-    /// Returns the types that were asked for, in the order of the file.
+    /// Returns the ids of the types that were asked for, in the order of the file.
     pub fn listed(&self) -> &[TypeId] {
         &self.listed
     }
 
-    /// Returns the sources of the listed types; nothing where positions were not asked for, or are not known.
+    /// Returns where each listed type is defined (unit, file and line); nothing where positions were not
+    /// asked for, or are not known.
     pub fn sources(&self) -> impl Iterator<Item = (TypeId, Source)> + '_ {
         self.listed.iter().copied().zip(self.sources.iter().copied())
     }
 
-    /// Returns the reader's omissions, one line each.
+    /// Returns what the reader left out of the model, and why, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns all types with their ids, void included.
+    /// Returns all types of the model with their ids, `void` included.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (TypeId, Type)> + '_ {
         (0..self.types.len() as u32).map(TypeId).zip(self.types.iter().copied())
     }
 
-    /// Returns the ids of all records.
+    /// Returns the ids of all structs, classes and unions of the model.
     pub fn record_ids(&self) -> impl ExactSizeIterator<Item = RecordId> + use<> {
         (0..self.records.len() as u32).map(RecordId)
     }
 
-    /// Returns the number of types, void included.
+    /// Returns the number of types in the model, `void` included.
     pub fn len(&self) -> usize {
         self.types.len()
     }
 
-    /// Returns whether the model has no type but void.
+    /// Returns `true` if the model has no type but `void`.
     pub fn is_empty(&self) -> bool {
         self.types.len() <= 1
     }
 
-    /// Returns a name as bytes; empty for no name.
+    /// Returns the bytes of the model's name with an id; empty for no name.
     pub fn name(&self, name: NameId) -> &[u8] {
         self.names.get(name)
     }
 
-    /// Returns a struct, class or union.
+    /// Returns the struct, class or union with a record id.
     pub fn record(&self, id: RecordId) -> &Record {
         &self.records[id.index()]
     }
 
-    /// Returns the number of records: their ids are dense.
+    /// Returns the number of structs, classes and unions in the model: their ids are 0 to one less.
     pub fn record_count(&self) -> usize {
         self.records.len()
     }
 
-    /// Returns the record that a type is, if it is one itself (no typedef is followed).
+    /// Returns the record id of a type that is itself a struct, class or union (no typedef is followed).
     pub fn as_record(&self, id: TypeId) -> Option<(RecordId, &Record)> {
         match self.get(id) {
             Type::Record(record) => Some((record, self.record(record))),
@@ -168,54 +169,55 @@ impl Types {
         }
     }
 
-    /// Returns an enumeration.
+    /// Returns the enumeration with an id: its size and its constants.
     pub fn enumeration(&self, id: EnumId) -> &Enum {
         &self.enums[id.index()]
     }
 
-    /// Returns an array.
+    /// Returns the array type with an id: its element type and dimensions.
     pub fn array(&self, id: ArrayId) -> Array {
         self.arrays[id.index()]
     }
 
-    /// Returns a function's type.
+    /// Returns the function type with an id: its result and parameters.
     pub fn function(&self, id: FunctionId) -> Function {
         self.functions[id.index()]
     }
 
-    /// Returns the members and bases of a record, in the order of the file.
+    /// Returns the members and bases of a struct, class or union, in the order of the file.
     pub fn members(&self, record: &Record) -> &[Member] {
         slice(&self.members, record.members)
     }
 
-    /// Returns the member that says which variant a value is; `None` where there is one variant only.
+    /// Returns the member of a Rust enum (its discriminant) that says which variant a value is; `None` where
+    /// there is one variant only.
     ///
     /// It may lie in the bytes of a variant's member: a niche.
     pub fn tag(&self, record: &Record) -> Option<&Member> {
         slice(&self.members, record.tag).first()
     }
 
-    /// Returns the variants of a Rust enum.
+    /// Returns the variants of a Rust enum, each with its members.
     pub fn variants(&self, record: &Record) -> &[Variant] {
         slice(&self.variants, record.variants)
     }
 
-    /// Returns the members of one variant.
+    /// Returns the members of one variant of a Rust enum.
     pub fn variant_members(&self, variant: &Variant) -> &[Member] {
         slice(&self.members, variant.members)
     }
 
-    /// Returns the constants of an enumeration.
+    /// Returns the constants of an enumeration, with their names and values.
     pub fn enumerators(&self, of: &Enum) -> &[Enumerator] {
         slice(&self.enumerators, of.enumerators)
     }
 
-    /// Returns the parameters of a function's type.
+    /// Returns the types of a function type's parameters.
     pub fn parameters(&self, of: Function) -> &[Parameter] {
         slice(&self.parameters, of.parameters)
     }
 
-    /// Returns the dimensions of an array, outermost first; 0 where the length is not given.
+    /// Returns the lengths of an array's dimensions, outermost first; 0 where a length is not given.
     pub fn dimensions(&self, of: Array) -> &[u64] {
         slice(&self.dimensions, of.dimensions)
     }
@@ -230,7 +232,8 @@ impl Types {
         }
     }
 
-    /// Returns the scopes that a type is declared in, outermost first; none where they are not known.
+    /// Returns the namespaces and classes that a type is declared in, outermost first; none where they are
+    /// not known.
     pub fn path(&self, id: TypeId) -> NameId {
         match self.get(id) {
             Type::Record(record) => self.record(record).path,
@@ -245,7 +248,8 @@ impl Types {
         }
     }
 
-    /// Returns the name of a type with the scopes that it is declared in, as far as they are known.
+    /// Returns the name of a type behind those of the namespaces and classes that it is declared in, as far
+    /// as they are known.
     pub fn qualified_name(&self, id: TypeId) -> Cow<'_, [u8]> {
         let name = self.name(self.type_name(id));
         let path = self.path(id);
@@ -256,7 +260,7 @@ impl Types {
         [self.name(path), language.separator(), name].concat().into()
     }
 
-    /// Returns the type behind typedefs, qualifiers and annotations; arrays are left alone.
+    /// Returns the type that remains without typedefs, qualifiers and annotations; arrays are left alone.
     pub fn strip(&self, mut id: TypeId) -> TypeId {
         for _ in 0..CHAIN_LIMIT {
             match self.get(id) {

@@ -4,7 +4,7 @@ use super::NameId;
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 
-/// An interner of byte strings with dense ids. Id 0 is "no name".
+/// The names of a model's types and members, each stored once and referred to by an id. Id 0 is "no name".
 ///
 /// The table holds ids only, so a name costs its bytes and about 20 more. A file's own table of
 /// strings can be taken over as it is: then the offsets in it are the ids, and a name costs its bytes.
@@ -37,7 +37,7 @@ impl Names {
         &self.bytes[start as usize..*end as usize]
     }
 
-    /// Returns the id of a name, which is added if it is new; `None` once 4 GiB of names are stored.
+    /// Returns the id of a name, which is stored if it is new; `None` once 4 GiB of names are stored.
     pub(crate) fn intern(&mut self, name: &[u8]) -> Option<NameId> {
         if !self.section.is_empty() && self.table.is_empty() {
             self.resize(64);
@@ -69,13 +69,14 @@ impl Names {
         self.section = section;
     }
 
-    /// Returns the ids of the names in the adopted table, and those of the others, which are consecutive.
+    /// Returns the ids of the names in the adopted string table, and those of the others, which are
+    /// consecutive.
     pub(crate) fn ids(&self) -> (impl Iterator<Item = NameId> + '_, std::ops::Range<u32>) {
         let from = self.interned_from() as u32;
         (starts(&self.section).map(NameId), from..from + self.ends.len() as u32)
     }
 
-    /// Reserves room for so many names in all.
+    /// Reserves memory for so many names in all.
     pub(crate) fn reserve(&mut self, names: usize, bytes: usize) {
         self.bytes.reserve(bytes);
         self.ends.reserve(names);

@@ -9,14 +9,14 @@ use super::{
 };
 use rustc_hash::FxHashMap;
 
-/// Writer of a model's packed form.
+/// Writer of a model of types into compact bytes, for caches.
 #[derive(Debug, Default)]
 pub struct Packer {
     bytes: Vec<u8>,
 }
 
 impl Packer {
-    /// Writes a number, one byte for every 7 bits.
+    /// Writes an unsigned number, one byte for every 7 bits.
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
@@ -25,47 +25,47 @@ impl Packer {
         self.bytes.push(number as u8);
     }
 
-    /// Writes a number that may be negative; numbers near zero are short.
+    /// Writes a signed number; numbers near zero take few bytes.
     pub fn signed(&mut self, number: i64) {
         self.number(((number << 1) ^ (number >> 63)).cast_unsigned());
     }
 
-    /// Writes a flag.
+    /// Writes a `bool` as a byte.
     pub fn flag(&mut self, flag: bool) {
         self.bytes.push(u8::from(flag));
     }
 
-    /// Writes bytes with their length.
+    /// Writes a byte string behind its length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Writes the id of a type whose model is written, too.
+    /// Writes the id of a type of the model that is written, too.
     pub fn type_id(&mut self, id: TypeId) {
         self.number(id.0.into());
     }
 
-    /// Returns the packed bytes.
+    /// Returns the bytes written so far.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Reader of a model's packed form. After the first damage every result is `None`, and no table is longer
-/// than there are bytes for it.
+/// Reader of a model of types from the bytes that a [`Packer`] wrote. After the first damage every result is
+/// `None`, and no table is longer than there are bytes for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Unpacker<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> Unpacker<'b> {
-    /// Creates a reader of these bytes.
+    /// Creates a reader of bytes that a [`Packer`] wrote.
     pub fn new(bytes: &'b [u8]) -> Self {
         Unpacker { rest: bytes }
     }
 
-    /// Returns whether all bytes were read.
+    /// Returns `true` if all packed bytes were read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -76,7 +76,7 @@ impl<'b> Unpacker<'b> {
         Some(*first)
     }
 
-    /// Reads a number.
+    /// Reads an unsigned number of up to 64 bits from the packed bytes; `None` where they are damaged.
     pub fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -90,18 +90,18 @@ impl<'b> Unpacker<'b> {
         None
     }
 
-    /// Reads a number that fits a narrower type.
+    /// Reads an unsigned number that has to fit a type narrower than 64 bits; `None` where it does not.
     pub fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
         self.number()?.try_into().ok()
     }
 
-    /// Reads a number that may be negative.
+    /// Reads a signed number from the packed bytes; `None` where they are damaged.
     pub fn signed(&mut self) -> Option<i64> {
         let number = self.number()?;
         Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// Reads a flag.
+    /// Reads a `bool` from the packed bytes; `None` where they are damaged.
     pub fn flag(&mut self) -> Option<bool> {
         match self.byte()? {
             0 => Some(false),
@@ -110,7 +110,7 @@ impl<'b> Unpacker<'b> {
         }
     }
 
-    /// Reads bytes with their length.
+    /// Reads a byte string behind its length from the packed bytes; `None` where they are damaged.
     pub fn bytes(&mut self) -> Option<&'b [u8]> {
         let size = self.small()?;
         let (bytes, rest) = self.rest.split_at_checked(size)?;
@@ -118,13 +118,13 @@ impl<'b> Unpacker<'b> {
         Some(bytes)
     }
 
-    /// Reads the id of a type; an id beyond the model becomes [`Type::Missing`] there.
+    /// Reads the id of a type from the packed bytes; an id beyond the model becomes [`Type::Missing`] there.
     pub fn type_id(&mut self) -> Option<TypeId> {
         // as many as can be counted on from
         self.small().filter(|id| *id < 1 << 31).map(TypeId)
     }
 
-    /// Reads a table, entry by entry; each takes at least a byte.
+    /// Reads a table of the model entry by entry; each takes at least a byte.
     pub fn table<T>(&mut self, mut each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count: usize = self.small()?;
         if count > self.rest.len() {
@@ -155,7 +155,7 @@ fn take<T: Copy>(from: &mut Unpacker<'_>, kinds: &[T]) -> Option<T> {
 }
 
 impl Types {
-    /// Writes the model.
+    /// Writes the whole model of types as compact bytes.
     pub fn pack(&self, out: &mut Packer) {
         put(out, &ORIGINS, &self.origin);
         out.number(self.target.machine.into());

@@ -3,7 +3,7 @@
 use super::{Member, Record, RecordId, Types};
 use crate::error::Result;
 
-/// The original layout of a record while another is in its place.
+/// The original members and size of a record whose layout was replaced in the model.
 #[derive(Debug)]
 pub struct Original {
     id: RecordId,
@@ -12,7 +12,8 @@ pub struct Original {
 }
 
 impl Original {
-    /// Restores the record's own layout; of several, the last one first.
+    /// Puts the original members and size of the record back into the model; of several replacements, the
+    /// last one first.
     pub fn restore(self, types: &mut Types) {
         types.records[self.id.index()] = self.record;
         types.members.truncate(self.members);
@@ -20,7 +21,7 @@ impl Original {
 }
 
 impl Types {
-    /// Replaces a record's members and size; the result restores them.
+    /// Replaces the members and size of a record in the model; the result can restore them.
     ///
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) with more members than ids can name.

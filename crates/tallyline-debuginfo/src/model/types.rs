@@ -2,7 +2,8 @@
 
 use super::{ArrayId, EnumId, FunctionId, Language, NameId, Range, RecordId, TypeId};
 
-/// A type; small and `Copy`. Variable-length parts are in the tables of [`Types`](super::Types).
+/// A type of a model, such as a pointer or a record; small and `Copy`. Variable-length parts are in the
+/// tables of [`Types`](super::Types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// No type.
@@ -78,7 +79,7 @@ pub enum Type {
     },
 }
 
-/// The kinds of pointers and references.
+/// The kinds of pointers and references: `*`, `&` and `&&`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {
     /// `*`
@@ -89,7 +90,7 @@ pub enum Pointer {
     RvalueReference,
 }
 
-/// The kinds of qualifiers.
+/// The kinds of type qualifiers: `const`, `volatile` and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Qualifier {
     /// `const`
@@ -102,7 +103,7 @@ pub enum Qualifier {
     Atomic,
 }
 
-/// An array: its element type and its dimensions.
+/// An array type: its element type and its dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
     /// The type of an element.
@@ -112,7 +113,7 @@ pub struct Array {
     pub vector: bool,
 }
 
-/// A function's type.
+/// A function type: its result and parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
     /// The return type.
@@ -122,7 +123,7 @@ pub struct Function {
     pub variadic: bool,
 }
 
-/// A parameter of a function's type.
+/// A parameter of a function type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// Its name, if it has one.
@@ -131,7 +132,7 @@ pub struct Parameter {
     pub ty: TypeId,
 }
 
-/// The kinds of records.
+/// The kinds of records: struct, class, interface, union.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// `struct`
@@ -153,7 +154,7 @@ pub enum Scope {
     Inner,
 }
 
-/// A file and a line.
+/// A position in a source: file and line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Position {
     /// The file's name as the compiler wrote it.
@@ -175,7 +176,7 @@ pub struct Source {
     pub definitions: u32,
 }
 
-/// A struct, class or union.
+/// A struct, class or union of a model: name, size, members.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     /// Its name, if it has one, without the scopes that it is declared in.
@@ -212,7 +213,7 @@ impl Record {
         Record { members, ..self }
     }
 
-    /// Creates a record without members.
+    /// Creates a struct, class or union without members.
     pub fn new(kind: RecordKind, name: NameId, size: u64) -> Record {
         Record {
             name,
@@ -232,18 +233,18 @@ impl Record {
         }
     }
 
-    /// Returns whether its members follow each other: everything but a union.
+    /// Returns `true` if the record's members lie one after the other: for everything but a union.
     pub fn is_struct(&self) -> bool {
         self.kind != RecordKind::Union
     }
 
-    /// Returns whether its members lie on top of each other.
+    /// Returns `true` if the record's members lie on top of each other.
     pub fn is_union(&self) -> bool {
         self.kind == RecordKind::Union
     }
 }
 
-/// The kinds of members.
+/// The kinds of members: data, static, base class, virtual base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberKind {
     /// Data.
@@ -256,7 +257,7 @@ pub enum MemberKind {
     Static,
 }
 
-/// The position and width of a bitfield in bits.
+/// The first bit and the width in bits of a bitfield member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bitfield {
     /// The first bit, counted from [`Member::offset`].
@@ -265,7 +266,7 @@ pub struct Bitfield {
     pub size: u32,
 }
 
-/// The access to a member, where the language restricts it.
+/// The access specifier of a member: public, protected, private.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Access {
     /// Everyone; also where the file does not say.
@@ -328,27 +329,28 @@ impl Member {
         }
     }
 
-    /// Returns whether it is a base class, virtual or not.
+    /// Returns `true` if the member stands for a base class, virtual or not.
     pub fn is_base(&self) -> bool {
         matches!(self.kind, MemberKind::Base | MemberKind::VirtualBase)
     }
 
-    /// Returns whether [`offset`](Member::offset) is its position. A static member has none, and that of a
-    /// virtual base, or of what follows an array of dynamic length, may be known at run time only.
+    /// Returns `true` if the member's [`offset`](Member::offset) is where it lies. A static member has no
+    /// place, and that of a virtual base, or of what follows an array of dynamic length, may be known at run
+    /// time only.
     pub fn is_placed(&self) -> bool {
         self.kind != MemberKind::Static && self.offset != UNPLACED
     }
 
-    /// Returns whether bytes of the record are this member's own.
+    /// Returns `true` if some bytes of the record belong to this member.
     pub fn takes_bytes(&self) -> bool {
         self.is_placed() && !self.overlaid && !(self.is_base() && self.size == 0)
     }
 }
 
-/// The offset of a member without a known offset.
+/// The value of a member's offset where its place in the record is not known.
 pub(crate) const UNPLACED: u64 = u64::MAX;
 
-/// One variant of a Rust enum.
+/// One variant of a Rust enum: the discriminant's values that mean it, and its members.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Its name, if it has one.
@@ -360,7 +362,7 @@ pub struct Variant {
     pub(crate) members: Range,
 }
 
-/// An enumeration.
+/// An enumeration of a model: name, size, constants.
 #[derive(Clone, Copy, Debug)]
 pub struct Enum {
     /// Its name, if it has one.

@@ -10,7 +10,7 @@ type Reader<'a> = EndianSlice<'a, LittleEndian>;
 /// The most frame descriptions of one file that are read.
 const FRAMES_LIMIT: usize = 1 << 22;
 
-/// The frame descriptions (FDEs) of a file.
+/// The stack-unwinding table of a program (`.eh_frame`'s FDEs), sorted by address.
 #[derive(Clone, Debug)]
 pub struct FrameTable {
     address: u64,
@@ -19,7 +19,8 @@ pub struct FrameTable {
     list: Vec<(u64, u64, usize)>,
 }
 
-/// The location of the return address and of the caller's frame at one instruction.
+/// The way from one instruction's registers to the caller's: where the return address and the caller's frame
+/// are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnwindRule {
     /// The canonical frame address: a register, by DWARF's number, and the offset from it.
@@ -29,7 +30,8 @@ pub struct UnwindRule {
 }
 
 impl FrameTable {
-    /// Reads `.eh_frame` that is loaded at an address. Damage ends the table.
+    /// Reads a program's stack-unwinding table (`.eh_frame`) that is loaded at an address. Damage ends the
+    /// table.
     pub fn parse(bytes: Vec<u8>, address: u64) -> FrameTable {
         let (section, bases) = section(&bytes, address);
         let mut list = Vec::new();
@@ -49,7 +51,7 @@ impl FrameTable {
         FrameTable { address, bytes, list }
     }
 
-    /// Returns the rule at an instruction.
+    /// Returns the rule by which the stack is unwound at an instruction.
     pub fn rule(&self, address: u64) -> Option<UnwindRule> {
         let index = self.list.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
         let (_, end, place) = self.list[index];

@@ -24,7 +24,7 @@ pub struct Scope {
     pub function: Option<u64>,
 }
 
-/// A variable or parameter.
+/// A local variable or parameter of a function, with its type and locations.
 #[derive(Clone, Debug)]
 pub struct Variable {
     /// Its name.
@@ -35,7 +35,8 @@ pub struct Variable {
     pub parameter: bool,
 }
 
-/// The location of a variable, or of a piece of it, and the code in which it holds.
+/// A place (register or memory) of a local variable, or of a piece of it, with the range of code in which it
+/// is valid.
 #[derive(Clone, Debug)]
 pub struct Location {
     /// The code in which it holds.
@@ -46,7 +47,7 @@ pub struct Location {
     pub variable: u32,
 }
 
-/// A function's name, code ranges, scopes and variables.
+/// A program's function by its DWARF: name, code ranges, blocks and variables.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
     /// Its name.
@@ -64,7 +65,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// Reads a function of a unit.
+    /// Reads the function at a DIE of an open compilation unit.
     pub fn read<'a>(cache: &mut UnitCache<'_, '_, 'a>, unit: &Unit<'_, 'a>, index: usize) -> Function {
         let subprogram = &unit.functions[index];
         let mut function = Function::default();
@@ -152,7 +153,7 @@ impl Function {
         });
     }
 
-    /// Returns the scopes that an address is in, innermost first.
+    /// Returns the blocks and inlined functions that contain a code address, innermost first.
     pub fn scopes_at(&self, address: u64) -> Vec<usize> {
         // children come behind their parents
         let holds = |scope: &&usize| self.scopes[**scope].ranges.iter().any(|range| range.contains(&address));
@@ -160,7 +161,7 @@ impl Function {
         all.iter().filter(holds).rev().copied().collect()
     }
 
-    /// Returns the variables' locations that are valid at an address.
+    /// Returns the local variables with their locations that are valid at a code address.
     pub fn live(&self, address: u64) -> impl Iterator<Item = &Location> {
         let before = self.locations.partition_point(|location| location.range.start <= address);
         self.locations[..before].iter().filter(move |location| address < location.range.end)

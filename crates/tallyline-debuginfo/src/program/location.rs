@@ -4,7 +4,8 @@ use super::Register;
 use crate::dwarf::Slice;
 use gimli::{Encoding, Expression, Operation, constants};
 
-/// The storage of a variable, or of a piece of it: a register, or memory and the way to its address.
+/// The storage of a local variable, or of a piece of it: a register, or memory at an address computed from
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A register.
@@ -25,7 +26,7 @@ pub enum Holder {
     ThreadLocal(u64),
 }
 
-/// A piece of a variable with its storage.
+/// A piece of a local variable, by its first byte and size, with its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The register or memory.

@@ -23,6 +23,6 @@ pub use unit_cache::UnitCache;
 /// where compilers park pointers. DWARF's numbering.
 pub const REGISTERS: usize = 33;
 
-/// A register, by its number in DWARF.
+/// A machine register, by its number in DWARF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Register(pub u8);

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The most ranges around one address that are told.
 const FOUND_LIMIT: usize = 64;
 
-/// Address ranges with their owners, sorted by start.
+/// Address ranges, each with an owner such as a function, sorted by start for look-ups.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges<T> {
     all: Vec<(Range<u64>, T)>,
@@ -14,7 +14,7 @@ pub struct Ranges<T> {
 }
 
 impl<T: Copy + Ord> Ranges<T> {
-    /// Returns a set of ranges.
+    /// Creates the sorted set of address ranges from ranges with their owners.
     pub fn new(mut all: Vec<(Range<u64>, T)>) -> Ranges<T> {
         all.sort_unstable_by_key(|(range, of)| (range.start, range.end, *of));
         let leaves = all.len().next_power_of_two();
@@ -28,8 +28,8 @@ impl<T: Copy + Ord> Ranges<T> {
         Ranges { all, ends }
     }
 
-    /// Returns the owners of the ranges that contain an address, each once: the narrowest range first, of
-    /// equal ones the least owner.
+    /// Returns the owners of the address ranges that contain an address, each once: the narrowest range
+    /// first, of equal ones the least owner.
     pub fn at(&self, address: u64) -> Vec<T> {
         let before = self.all.partition_point(|(range, _)| range.start <= address);
         let mut found: Vec<(u64, T)> = Vec::new();

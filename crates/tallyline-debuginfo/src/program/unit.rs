@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 /// `DW_AT_go_runtime_type`: where a Go program has the description of a type.
 const GO_RUNTIME_TYPE: gimli::DwAt = gimli::DwAt(0x2904);
 
-/// A function that has code.
+/// A function with code, as a compilation unit lists it: its DIE and its code ranges.
 #[derive(Clone, Debug)]
 pub struct Subprogram {
     pub(super) offset: UnitOffset<usize>,
@@ -23,13 +23,13 @@ pub struct Subprogram {
 }
 
 impl Subprogram {
-    /// Returns the address of its entry.
+    /// Returns the code address at which the function is entered.
     pub fn entry(&self) -> u64 {
         self.ranges.first().map_or(0, |range| range.start)
     }
 }
 
-/// The fixed location of a variable: an address or a TLS offset.
+/// The fixed location of a global variable: an address, or an offset in thread-local storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fixed {
     /// At an address.
@@ -38,7 +38,8 @@ pub enum Fixed {
     ThreadLocal(u64),
 }
 
-/// A variable at a fixed address, or a piece of it: compilers split a variable of which only parts are used.
+/// A variable at a fixed address with its type, or a piece of it: compilers split a variable of which only
+/// parts are used.
 #[derive(Clone, Copy, Debug)]
 pub struct Global {
     /// Its place.
@@ -52,13 +53,13 @@ pub struct Global {
 }
 
 impl Global {
-    /// Creates a whole variable.
+    /// Creates a global variable that is not split, at its fixed address.
     pub fn whole(at: Fixed, entry: u64) -> Global {
         Global { at, entry, offset: 0, size: None }
     }
 }
 
-/// An open compilation unit.
+/// A compilation unit whose functions, variables and types can be looked up.
 pub struct Unit<'u, 'a> {
     /// Its index in [`DebugInfo`].
     pub index: usize,
@@ -84,7 +85,7 @@ pub struct Unit<'u, 'a> {
 }
 
 impl<'u, 'a> Unit<'u, 'a> {
-    /// Opens a unit. None if it is damaged, or has no code.
+    /// Opens a compilation unit for look-ups. None if it is damaged, or has no code.
     pub fn open(info: &DebugInfo<'u, 'a>, index: usize) -> Option<Unit<'u, 'a>> {
         let (header, dwarf) = info.unit(index);
         let (unit, joined) = match info.skeleton(index) {
@@ -120,17 +121,17 @@ impl<'u, 'a> Unit<'u, 'a> {
         self.joined.as_ref().unwrap_or(self.dwarf)
     }
 
-    /// Returns its language, a `DW_LANG` number.
+    /// Returns the compilation unit's programming language, a `DW_LANG` number.
     pub fn language(&self) -> u64 {
         self.entries.language()
     }
 
-    /// Returns the place of the DIE of a function.
+    /// Returns the offset of a function's DIE counted through the sections of the file and its companions.
     pub fn place_of(&self, info: &DebugInfo<'u, 'a>, function: &Subprogram) -> u64 {
         info.place(self.index, function.offset)
     }
 
-    /// Returns the name of its source file, without the folder.
+    /// Returns the name of the compilation unit's source file, without the folder.
     pub fn file(&self, info: &DebugInfo<'u, 'a>) -> Option<&'a str> {
         let mut name = None;
         walk(info, self.index, &self.entries, None, |entry| {
@@ -140,7 +141,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         std::str::from_utf8(name?).ok()?.rsplit('/').next()
     }
 
-    /// Returns the function that an address is in.
+    /// Returns the function of the compilation unit that contains a code address.
     pub fn function_at(&self, address: u64) -> Option<usize> {
         self.by_range.at(address).first().map(|function| *function as usize)
     }
@@ -239,8 +240,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         ranges
     }
 
-    /// Returns the variables at fixed addresses of a unit that is not opened, with the unit's language;
-    /// `None` if only an open unit can tell one's address.
+    /// Returns the variables at fixed addresses of a compilation unit that is not opened, with the unit's
+    /// language; `None` if only an open unit can tell one's address.
     pub fn variables(info: &DebugInfo<'u, 'a>, index: usize, of: VariablesOf) -> Option<(Vec<Global>, u64)> {
         let encoding = info.unit(index).0.encoding();
         let mut found = Vec::new();
@@ -274,7 +275,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         fixed(expression, self.unit.encoding(), entry, by_index)
     }
 
-    /// Returns the static variables of functions.
+    /// Returns the static variables inside functions of the compilation unit.
     pub fn statics(&self, info: &DebugInfo<'u, 'a>) -> &[Global] {
         self.statics.get_or_init(|| self.find_statics(info))
     }
@@ -297,8 +298,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         found
     }
 
-    /// Returns the records that contain a type as a base or a member, with its offset. A record that is made
-    /// as room for the type counts too.
+    /// Returns the records that contain a type as a base or a member, each with the offset of the type in it.
+    /// A record that is made as room for the type counts too.
     pub fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[Enclosing] {
         let enclosing = self.enclosing.get_or_init(|| self.find_enclosing(info));
         enclosing.get(&part).map_or(&[], Vec::as_slice)
@@ -351,7 +352,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         is_room
     }
 
-    /// Returns a Go program's own description of its types.
+    /// Returns the type descriptors that a Go program has of its own types.
     pub fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> GoTypes {
         let mut found = GoTypes::default();
         walk(info, self.index, &self.entries, None, |entry| {
@@ -379,7 +380,7 @@ impl<'u, 'a> Unit<'u, 'a> {
     }
 }
 
-/// A record that contains a type.
+/// A record that contains a type as a base or a member, with the type's offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Enclosing {
     /// The place of the record's entry.
@@ -390,7 +391,8 @@ pub struct Enclosing {
     pub how: PartOf,
 }
 
-/// The kinds of parts that one record is of another.
+/// The kinds of parts that one record can be of another: base, member, or the object that the other is made
+/// as room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PartOf {
     /// As a base.
@@ -420,7 +422,7 @@ fn fixed(
     fixed.collect()
 }
 
-/// A Go program's own description of its types: offsets of DIEs.
+/// A Go program's own descriptors of its types: (address of the descriptor, offset of the type's DIE).
 #[derive(Clone, Debug, Default)]
 pub struct GoTypes {
     /// Types that the program describes at addresses.
@@ -434,10 +436,10 @@ pub struct GoTypes {
 /// The type of the word that a group starts with.
 const CONTROL: &[u8] = b"internal/runtime/maps.ctrlGroup";
 
-/// `DW_LANG_Go`.
+/// DWARF's number of the programming language Go (`DW_LANG_Go`).
 pub const GO: u64 = 0x16;
 
-/// `DW_LANG_Rust`.
+/// DWARF's number of the programming language Rust (`DW_LANG_Rust`).
 pub const RUST: u64 = 0x1c;
 
 /// The number of scopes before a DIE that are searched for those that hold it.
@@ -482,7 +484,7 @@ fn join<'a>(
     }
 }
 
-/// Returns whether a class, by its name, is raw storage for an object of its template argument, such as
+/// Returns `true` if a C++ class, by its name, is raw storage for an object of its template argument, such as
 /// `__aligned_membuf`.
 pub fn is_room_name(name: &[u8]) -> bool {
     name.starts_with(b"__aligned_membuf<") || name.starts_with(b"__aligned_buffer<")

@@ -16,7 +16,7 @@ const ORIGINS_LIMIT: usize = 16;
 /// Template arguments: names and global offsets of the types that they stand for.
 type Templates = Rc<[(String, u64)]>;
 
-/// Cache of open units and of what was read of their DIEs.
+/// Cache of a file's opened compilation units and of names, types and scopes read from their DIEs.
 pub struct UnitCache<'i, 'u, 'a> {
     /// The debug information.
     pub info: &'i DebugInfo<'u, 'a>,
@@ -26,7 +26,7 @@ pub struct UnitCache<'i, 'u, 'a> {
 }
 
 impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
-    /// Returns an empty cache.
+    /// Returns a cache without compilation units.
     pub fn new(info: &'i DebugInfo<'u, 'a>) -> Self {
         UnitCache {
             info,
@@ -36,7 +36,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         }
     }
 
-    /// Returns a unit, which is opened on first use.
+    /// Returns a compilation unit of the file, which is opened on first use.
     pub fn unit(&mut self, index: usize) -> Option<Rc<Unit<'u, 'a>>> {
         self.units.entry(index).or_insert_with(|| Unit::open(self.info, index).map(Rc::new)).clone()
     }
@@ -64,22 +64,23 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         self.inherited(place, |entry, unit, _| info.target(unit, &entry.raw(name)?))
     }
 
-    /// Returns the place of the type of a variable, a parameter or a function's result.
+    /// Returns the DIE of the type of a variable, parameter or function result, given by its DIE; DIEs are
+    /// named by offset.
     pub fn type_of(&mut self, place: u64) -> Option<u64> {
         self.target(place, constants::DW_AT_type)
     }
 
-    /// Returns the place of the element type of a Go map, channel or slice.
+    /// Returns the DIE of the element type of a Go map, channel or slice; DIEs are named by offset.
     pub fn go_element(&mut self, place: u64) -> Option<u64> {
         self.target(place, GO_ELEMENT)
     }
 
-    /// Returns whether a function is declared not to return.
+    /// Returns `true` if the function at a DIE is declared not to return.
     pub fn is_noreturn(&mut self, place: u64) -> bool {
         self.entry(place, |entry, _, _| entry.has(constants::DW_AT_noreturn)).unwrap_or(false)
     }
 
-    /// Returns the name of a DIE, which may be that of its abstract origin.
+    /// Returns the name of the function, variable or type at a DIE, which may be in its abstract origin.
     pub fn name(&mut self, place: u64) -> Option<String> {
         let info = self.info;
         self.inherited(place, |entry, unit, entries| {
@@ -109,7 +110,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         None
     }
 
-    /// Returns the DIE that first declared a function or variable.
+    /// Returns the DIE that first declared the function or variable at a DIE; DIEs are named by offset.
     pub fn declared(&mut self, mut place: u64) -> u64 {
         let info = self.info;
         for _ in 0..ORIGINS_LIMIT {
@@ -126,8 +127,8 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         place
     }
 
-    /// Returns the template arguments of a type or a function: names, and the global offsets of the DIEs of the types
-    /// that they stand for.
+    /// Returns the template arguments of the type or function at a DIE: names, and the offsets of the DIEs of
+    /// the types that they stand for.
     pub fn templates(&mut self, place: u64) -> Rc<[(String, u64)]> {
         if let Some(known) = self.templates.get(&place) {
             return known.clone();
@@ -158,7 +159,8 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         Some(found)
     }
 
-    /// Returns the scopes that a DIE is declared in, with the separator of its language; `None` at the top.
+    /// Returns the namespaces and classes that a DIE is declared in, with the separator of its language;
+    /// `None` at the top.
     pub fn path(&mut self, place: u64) -> Option<Vec<u8>> {
         let (unit, offset) = self.info.locate(place)?;
         let unit = self.unit(unit)?;
@@ -166,7 +168,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         (!path.is_empty()).then(|| path.join(&b"::"[..]))
     }
 
-    /// Returns the class that a DIE is declared in.
+    /// Returns the class that the DIE of a member function or type is declared in.
     pub fn class_of(&mut self, place: u64) -> Option<u64> {
         let (unit, offset) = self.info.locate(place)?;
         let unit = self.unit(unit)?;
@@ -174,19 +176,19 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         Some(self.info.place(unit.index, class))
     }
 
-    /// Returns the records that contain a type, with the offset and the kind of part.
+    /// Returns the records that contain a type, each with the type's offset in it and the kind of part.
     pub fn parts_of(&mut self, part: u64) -> Vec<Enclosing> {
         let Some((unit, _)) = self.info.locate(part) else { return Vec::new() };
         let info = self.info;
         self.unit(unit).map_or(Vec::new(), |unit| unit.enclosing(info, part).to_vec())
     }
 
-    /// Returns the records that contain a type, with the offset.
+    /// Returns the records that contain a type, each with the type's offset in it.
     pub fn enclosing(&mut self, part: u64) -> Vec<(u64, u64)> {
         self.parts_of(part).into_iter().map(|outer| (outer.record, outer.at)).collect()
     }
 
-    /// Returns the records that start with another one.
+    /// Returns the records that start with another record, as a derived class starts with its base.
     pub fn derived(&mut self, base: u64) -> Vec<u64> {
         let starts = |(outer, at): (u64, u64)| (at == 0).then_some(outer);
         self.enclosing(base).into_iter().filter_map(starts).collect()

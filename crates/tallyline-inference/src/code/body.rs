@@ -13,7 +13,7 @@ use std::ops::Range;
 /// The maximum size of one function in bytes; the largest that compilers emit have a few million.
 const BYTES_LIMIT: u64 = 16 << 20;
 
-/// A basic block.
+/// A basic block of a function: instructions that run one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     pub(crate) instructions: Range<u32>,
@@ -22,23 +22,23 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns the positions of the instructions.
+    /// Returns the positions of the block's instructions in [`Body::instructions`].
     pub fn instructions(&self) -> &Range<u32> {
         &self.instructions
     }
 
-    /// Returns the successors in the control-flow graph.
+    /// Returns the blocks that can run right after this one.
     pub fn successors(&self) -> &[u32] {
         &self.successors
     }
 
-    /// Returns the predecessors in the control-flow graph.
+    /// Returns the blocks that can run right before this one.
     pub fn predecessors(&self) -> &[u32] {
         &self.predecessors
     }
 }
 
-/// The instructions that can execute right before another.
+/// The instructions that can execute right before another one of the same function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predecessors {
     /// None in this function: the instruction is its entry.
@@ -56,7 +56,7 @@ pub enum Predecessors {
     Unknown,
 }
 
-/// One function, decoded.
+/// The machine code of one function, decoded into instructions and basic blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     instructions: Vec<Instruction>,
@@ -70,7 +70,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// Decodes the ranges of one function that is entered at `entry`.
+    /// Decodes the code ranges of one function that is entered at `entry`.
     pub fn decode(image: &Image, ranges: &[Range<u64>], entry: u64) -> Body {
         let mut body = Body::default();
         let mut left = BYTES_LIMIT;
@@ -102,7 +102,7 @@ impl Body {
         body
     }
 
-    /// Returns the instructions, sorted by address.
+    /// Returns the function's instructions, sorted by address.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
     }
@@ -118,44 +118,46 @@ impl Body {
         Some(&self.second_operands[index].1)
     }
 
-    /// Returns the memory operands of an instruction.
+    /// Returns the memory operands of the function's instruction at a position: none, one or two.
     pub fn operands(&self, position: usize) -> impl Iterator<Item = &Memory> {
         let first = self.instructions.get(position).and_then(|instruction| instruction.memory.as_ref());
         first.into_iter().chain(self.second_operand(position))
     }
 
-    /// Returns the effects of an instruction, in order.
+    /// Returns what the function's instruction at a position does to registers, in order.
     pub fn effects(&self, instruction: &Instruction) -> &[Effect] {
         let (start, end) = instruction.effects;
         self.effects.get(start as usize..end as usize).unwrap_or(&[])
     }
 
-    /// Returns the registers that the function's own instructions write, one bit each; those of callees aside.
+    /// Returns the set of registers that the function's own instructions write, one bit each; those of
+    /// callees aside.
     pub fn written(&self) -> u64 {
         self.effects.iter().flat_map(Effect::written).fold(0, |all, register| all | 1 << (register.0 & 63))
     }
 
-    /// Returns the entries of the jump table of an indirect jump; empty if no table is known.
+    /// Returns the code addresses in the jump table of an indirect jump (a `switch`); empty if no table is
+    /// known.
     pub fn table(&self, position: usize) -> &[u64] {
         self.tables.get(&position).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the basic blocks, sorted by address.
+    /// Returns the function's basic blocks, sorted by address.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// Returns the entry block.
+    /// Returns the basic block at which the function is entered.
     pub fn entry(&self) -> usize {
         self.entry as usize
     }
 
-    /// Returns the position of the instruction at an address.
+    /// Returns the position, in [`instructions`](Self::instructions), of the instruction at an address.
     pub fn position(&self, address: u64) -> Option<usize> {
         self.instructions.binary_search_by_key(&address, |instruction| instruction.address).ok()
     }
 
-    /// Returns the block that contains an instruction.
+    /// Returns the basic block that contains the instruction at a position.
     pub fn block_of(&self, position: usize) -> Option<usize> {
         self.blocks.partition_point(|block| block.instructions.start as usize <= position).checked_sub(1)
     }
@@ -183,8 +185,8 @@ impl Body {
         }
     }
 
-    /// Returns the pair of the jump at a position and the instruction in front of it; `None` where control can come
-    /// to the jump without that instruction.
+    /// Returns the compare-and-jump pair, which a CPU may fuse, of the jump at a position and the instruction
+    /// in front of it; `None` where control can come to the jump without that instruction.
     pub fn pair_at(&self, jump: usize) -> Option<FusiblePair> {
         let instructions = self.instructions();
         let FusionRole::Jump(condition) = instructions.get(jump)?.fusion else { return None };

@@ -17,14 +17,15 @@ pub(crate) enum FusionRole {
     Jump(JumpCondition),
 }
 
-/// A flag-setting operation with the form of its operands.
+/// An instruction that sets flags, as the first half of a macro-fused pair: its operation and the form of its
+/// operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FlagProducer {
     pub(crate) operation: FlagOperation,
     pub(crate) operands: OperandForm,
 }
 
-/// A flag-setting operation that some CPU fuses with a jump.
+/// A flag-setting operation, such as `cmp` or `add`, that some CPU fuses with a jump behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are the mnemonics")]
 pub enum FlagOperation {
@@ -39,7 +40,7 @@ pub enum FlagOperation {
     Dec,
 }
 
-/// The form of a flag-setting instruction's operands.
+/// The form of a flag-setting instruction's operands: registers, an immediate, memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OperandForm {
     /// Registers alone.
@@ -56,7 +57,7 @@ pub enum OperandForm {
     MemoryWritten,
 }
 
-/// The flags that a conditional jump reads, as far as fusion depends on them.
+/// The flags that a conditional jump reads, as far as the fusion with a compare depends on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JumpCondition {
     /// Equal or not.
@@ -69,7 +70,8 @@ pub enum JumpCondition {
     Other,
 }
 
-/// A kind of compare-and-jump pair that may be macro-fused.
+/// A kind of compare-and-jump pair, such as `cmp` of registers with `je`, that a CPU may execute as one
+/// instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FusiblePair {
     pub(crate) producer: FlagProducer,
@@ -77,22 +79,22 @@ pub struct FusiblePair {
 }
 
 impl FusiblePair {
-    /// Creates the pair of an instruction that sets flags and a jump that reads them.
+    /// Creates the kind of pair of an instruction that sets flags and a jump that reads them.
     pub fn new(operation: FlagOperation, operands: OperandForm, condition: JumpCondition) -> FusiblePair {
         FusiblePair { producer: FlagProducer { operation, operands }, condition }
     }
 
-    /// Returns the operation of the first instruction.
+    /// Returns the flag-setting operation of the pair's first instruction.
     pub fn operation(&self) -> FlagOperation {
         self.producer.operation
     }
 
-    /// Returns the form of the first instruction's operands.
+    /// Returns the form of the operands of the pair's first instruction.
     pub fn operands(&self) -> OperandForm {
         self.producer.operands
     }
 
-    /// Returns the flags that the jump reads.
+    /// Returns the flags that the pair's jump reads.
     pub fn condition(&self) -> JumpCondition {
         self.condition
     }

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 /// The maximum number of bytes of code and read-only data of one file.
 const BYTES_LIMIT: u64 = 1 << 30;
 
-/// A supported instruction set.
+/// An instruction set whose code can be analysed: x86-64 or AArch64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// x86-64.
@@ -29,7 +29,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// Returns the assembler name of a register.
+    /// Returns the name that assemblers for the machine give a register.
     pub(crate) fn register_name(self, register: Register) -> String {
         const X86: [&str; 17] = [
             "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
@@ -48,7 +48,7 @@ impl Machine {
     }
 }
 
-/// A loaded segment of the file.
+/// A segment of an ELF file that is loaded into memory: file offset, address, size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub(crate) offset: u64,
@@ -57,30 +57,31 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Returns the offset in the file.
+    /// Returns the segment's offset in the ELF file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the address at which it is loaded.
+    /// Returns the address at which the segment is loaded, by the file.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the size in the file in bytes.
+    /// Returns the segment's size in the ELF file in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 }
 
-/// The error of a query that needs local symbols of a file that may have lost them to `strip`.
+/// Error of a look-up that needs the local symbols of a file, which `strip` may have removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SymbolsMissing;
 
 /// The maximum number of symbols before an address that are searched for one that covers it.
 const SYMBOLS_LOOKED_AT: usize = 16;
 
-/// An ELF file, reduced to code, read-only data, symbols and relocations.
+/// A program or library (ELF file), reduced to what code analysis needs: code, read-only data, symbols and
+/// relocations.
 #[derive(Clone, Debug)]
 pub struct Image {
     machine: Machine,
@@ -108,12 +109,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads the needed parts of an open file.
+    /// Reads the parts of an open ELF file that code analysis needs.
     pub fn read(file: &std::fs::File) -> Result<Image, Error> {
         Image::new(&object::ReadCache::new(file), Some(file))
     }
 
-    /// Parses a file in memory.
+    /// Reads the parts of an ELF file in memory that code analysis needs.
     pub fn parse(bytes: &[u8]) -> Result<Image, Error> {
         Image::new(bytes, None)
     }
@@ -212,7 +213,7 @@ impl Image {
         self.slots.dedup_by_key(|(place, _)| *place);
     }
 
-    /// Returns the bytes of a section; `None` if there is no such section.
+    /// Returns the bytes of the file's section of a name; `None` if there is no such section.
     pub fn section(file: &std::fs::File, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let data = object::ReadCache::new(file);
         let program = |error: object::Error| Error::Program(error.to_string());
@@ -230,29 +231,29 @@ impl Image {
         self.kernel_table_entries.get(start..end).unwrap_or(&[])
     }
 
-    /// Returns the section `.eh_frame`, which says how frames are unwound, and its address.
+    /// Returns the bytes and the address of the section `.eh_frame`, by which stacks are unwound.
     pub fn frames(&self) -> Option<(u64, Cow<'_, [u8]>)> {
         let (start, end) = self.frames?;
         let (_, bytes) = self.bytes(start, usize::try_from(end - start).ok()?)?;
         Some((start, bytes))
     }
 
-    /// Returns the instruction set of the code.
+    /// Returns the instruction set of the file's code.
     pub fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// Returns the build-id.
+    /// Returns the build-id that the linker gave the file.
     pub fn build_id(&self) -> Option<&[u8]> {
         self.build_id.as_deref()
     }
 
-    /// Returns the loaded segments.
+    /// Returns the file's segments that are loaded into memory.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// Returns the address of an offset in the file; `None` if it is not mapped.
+    /// Returns the address at which the byte at an offset of the file is loaded; `None` if it is not.
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         let holds = |segment: &&Segment| {
             offset.checked_sub(segment.offset).is_some_and(|inside| inside < segment.size)
@@ -261,34 +262,35 @@ impl Image {
         Some(segment.address.wrapping_add(offset - segment.offset))
     }
 
-    /// Returns the region that contains an address.
+    /// Returns the section of code or read-only data that contains an address.
     pub(crate) fn region(&self, address: u64) -> Option<&Region> {
         let index = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
         Some(&self.regions[index]).filter(|region| region.contains(address))
     }
 
-    /// Returns the bytes from an address on, at most up to the end of its region.
+    /// Returns the file's bytes from an address on, up to the end of the section that contains it.
     pub(crate) fn bytes(&self, address: u64, most: usize) -> Option<(&Region, Cow<'_, [u8]>)> {
         let region = self.region(address)?;
         Some((region, region.bytes(address - region.address, most)?))
     }
 
-    /// Returns true if an address is in code.
+    /// Returns `true` if an address is in the file's code.
     pub fn is_code(&self, address: u64) -> bool {
         self.region(address).is_some_and(|region| region.code)
     }
 
-    /// Returns true if an address is in read-only data.
+    /// Returns `true` if an address is in the file's read-only data.
     pub(crate) fn is_constant(&self, address: u64) -> bool {
         self.region(address).is_some_and(|region| !region.code)
     }
 
-    /// Returns true if an address is in a table of addresses that the linker creates, such as the GOT.
+    /// Returns `true` if an address is in a table of addresses that the linker creates, such as the GOT.
     pub(crate) fn is_table(&self, address: u64) -> bool {
         self.tables.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// Returns the address in the program itself that the dynamic linker writes to a slot.
+    /// Returns the address, in the program itself, that the dynamic linker writes to a word of a table such
+    /// as the GOT.
     pub(crate) fn slot(&self, place: u64) -> Option<u64> {
         let index = self.slots.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         Some(self.slots[index].1)
@@ -304,37 +306,39 @@ impl Image {
         &self.regions
     }
 
-    /// Returns the name of the imported variable whose address the dynamic linker writes to a slot.
+    /// Returns the name of the variable of another library whose address the dynamic linker writes to a word
+    /// of a table.
     pub(crate) fn import(&self, place: u64) -> Option<&str> {
         self.imports.get(&place).map(String::as_str)
     }
 
-    /// Returns true if an address is in a section that the linker creates, where no variable lies.
+    /// Returns `true` if an address is in a section that the linker creates, where no variable of the program
+    /// lies.
     pub(crate) fn is_of_linker(&self, address: u64) -> bool {
         self.links.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// Returns the symbols of functions, sorted by address.
+    /// Returns the file's symbols of functions, sorted by address.
     pub fn functions(&self) -> &[Symbol] {
         &self.symbols.sorted_symbols().functions
     }
 
-    /// Returns the address of a named symbol, also of one that is neither code nor data.
+    /// Returns the address of the symbol with a name, also of one that is neither code nor data.
     pub fn address_of_symbol(&self, name: &str) -> Option<u64> {
         self.symbols.address(name)
     }
 
-    /// Returns the symbols of variables, sorted by address, without thread-local ones.
+    /// Returns the file's symbols of variables, sorted by address, without thread-local ones.
     pub fn data(&self) -> &[Symbol] {
         in_memory(&self.symbols.sorted_symbols().data)
     }
 
-    /// Attaches the separate debug file, whose symbol table was stripped from this file.
+    /// Adds the symbols of the separate debug file of a stripped program.
     pub fn set_stripped(&mut self, file: &Image) {
         self.stripped = Some(file.symbols.clone());
     }
 
-    /// Returns the symbol of the function that covers an address.
+    /// Returns the symbol of the function whose code contains an address.
     pub fn function_at(&self, address: u64) -> Option<&Symbol> {
         covering(self.functions(), address)
     }
@@ -350,13 +354,13 @@ impl Image {
         (address < if size == 0 { next } else { range.end }).then_some(range)
     }
 
-    /// Returns the symbol of the variable that covers an address.
+    /// Returns the symbol of the variable whose bytes contain an address.
     pub fn data_at(&self, address: u64) -> Option<&Symbol> {
         covering(self.data(), address)
     }
 
-    /// Returns the symbol of the variable that covers an address, provided that the symbols name all variables; an
-    /// error if some may be missing.
+    /// Returns the symbol of the variable whose bytes contain an address, provided that the symbols name all
+    /// variables; an error if `strip` may have removed some.
     pub(crate) fn variable_at(&self, address: u64) -> std::result::Result<Option<&Symbol>, SymbolsMissing> {
         let symbols = self.stripped.as_ref().unwrap_or(&self.symbols).sorted_symbols();
         if !symbols.has_locals {
@@ -376,7 +380,7 @@ impl Image {
         self.stripped.as_ref().unwrap_or(&self.symbols).is_static_elsewhere(variable.address, file)
     }
 
-    /// Returns all names of a variable that [`variable_at`](Self::variable_at) returned.
+    /// Returns all symbol names of a variable that [`variable_at`](Self::variable_at) returned.
     pub(crate) fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s SymbolName> {
         let aliases = &self.stripped.as_ref().unwrap_or(&self.symbols).sorted_symbols().aliases;
         let key = |symbol: &Symbol| (symbol.kind, symbol.address);
@@ -398,18 +402,18 @@ impl Image {
         self.data_at(address).filter(|_| !self.is_code(address)).into_iter().chain(same)
     }
 
-    /// Returns the symbol of the thread-local variable at an offset in the TLS block.
+    /// Returns the symbol of the thread-local variable at an offset in the program's TLS block.
     pub(crate) fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
         let all = &self.symbols.sorted_symbols().data;
         covering(&all[self.data().len()..], offset)
     }
 
-    /// Returns the address of a Go program's type descriptors.
+    /// Returns the address of the type descriptors in a Go program.
     pub fn runtime_types(&self) -> Option<u64> {
         *self.runtime_types.get_or_init(|| self.symbols.address("runtime.types"))
     }
 
-    /// Returns the offset in the program's TLS block of an offset from the thread pointer.
+    /// Returns the offset in the program's TLS block that an offset from the thread pointer means.
     pub(crate) fn thread_local_offset(&self, from_pointer: i64) -> Option<u64> {
         let (size, align) = self.thread_local?;
         let offset = match self.machine {

@@ -3,7 +3,7 @@
 use super::fusion::FusionRole;
 pub use tallyline_debuginfo::program::{REGISTERS, Register};
 
-/// The kind of access to a memory operand.
+/// The kind of access of an instruction to its memory operand: read, write or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// A read.
@@ -15,18 +15,18 @@ pub enum Access {
 }
 
 impl Access {
-    /// Returns true for accesses that read.
+    /// Returns `true` for accesses that read memory.
     pub fn reads(self) -> bool {
         self != Access::Write
     }
 
-    /// Returns true for accesses that write.
+    /// Returns `true` for accesses that write memory.
     pub fn writes(self) -> bool {
         self != Access::Read
     }
 }
 
-/// The segment whose base is added to an address.
+/// The segment register whose base is added to a memory operand's address: none, `fs` or `gs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SegmentBase {
     /// No segment.
@@ -37,7 +37,7 @@ pub enum SegmentBase {
     Gs,
 }
 
-/// A memory operand.
+/// A memory operand of an instruction: registers, displacement, size, kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub(crate) base: Option<Register>,
@@ -53,48 +53,50 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns the base register; none if the displacement is the address.
+    /// Returns the base register of the memory operand; none if the displacement is the address.
     pub fn base(&self) -> Option<Register> {
         self.base
     }
 
-    /// Returns the index register.
+    /// Returns the index register of the memory operand, if it has one.
     pub fn index(&self) -> Option<Register> {
         self.index
     }
 
-    /// Returns the scale of the index.
+    /// Returns the factor by which the memory operand's index is multiplied.
     pub fn scale(&self) -> u8 {
         self.scale
     }
 
-    /// Returns the displacement; the address itself for an operand relative to the program counter.
+    /// Returns the number that is added to the memory operand's registers; the address itself for an operand
+    /// relative to the program counter.
     pub fn displacement(&self) -> i64 {
         self.displacement
     }
 
-    /// Returns the segment.
+    /// Returns the segment register whose base is added to the memory operand's address.
     pub fn segment(&self) -> SegmentBase {
         self.segment
     }
 
-    /// Returns the size in bytes; 0 if unknown.
+    /// Returns the number of bytes that the memory operand accesses; 0 if unknown.
     pub fn size(&self) -> u16 {
         self.size
     }
 
-    /// Returns the kind of access.
+    /// Returns whether the memory operand is read, written or both.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Returns whether it is the implicit stack operand of a push, a pop or a return.
+    /// Returns `true` if the memory operand is the implicit stack operand of a push, a pop or a return.
     pub fn implicit(&self) -> bool {
         self.implicit
     }
 }
 
-/// One effect of an instruction on registers. The effects of an instruction apply in order.
+/// One effect of an instruction on registers, such as a copy or an addition. The effects of an instruction
+/// apply in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// One register becomes a copy of another.
@@ -266,7 +268,7 @@ pub enum Effect {
     ClobberFlags,
 }
 
-/// An operand of a comparison.
+/// An operand of a compare instruction: a register, memory or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparisonOperand {
     /// The operand in memory.
@@ -277,7 +279,7 @@ pub enum ComparisonOperand {
     Register(Register),
 }
 
-/// The condition of a branch, by the comparison that set the flags.
+/// The condition of a conditional branch (equal, below, …), by the comparison that set the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// The operands are equal, or have no bit in common.
@@ -311,7 +313,7 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// Returns the negated condition.
+    /// Returns the condition under which the branch is not taken.
     pub(crate) fn opposite(self) -> Condition {
         match self {
             Condition::Equal => Condition::NotEqual,
@@ -333,7 +335,7 @@ impl Condition {
 }
 
 impl Effect {
-    /// Returns the registers that are written, except for the stack pointer of a push or pop.
+    /// Returns the registers that the effect writes, except for the stack pointer of a push or pop.
     pub fn written(&self) -> impl Iterator<Item = Register> + use<> {
         let (one, other) = match *self {
             Effect::Copy { to, .. }
@@ -364,7 +366,8 @@ impl Effect {
     }
 }
 
-/// The control flow of an instruction.
+/// The control flow behind an instruction: on to the next one, a jump, a branch, a call, a return, or
+/// nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Falls through to the next instruction.
@@ -381,7 +384,7 @@ pub enum Flow {
     Stop,
 }
 
-/// A decoded instruction.
+/// A decoded machine instruction: address, length, memory operand, control flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction {
     pub(crate) address: u64,
@@ -395,35 +398,36 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Returns the address.
+    /// Returns the address of the instruction.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the size in bytes.
+    /// Returns the length of the instruction in bytes.
     pub fn length(&self) -> u8 {
         self.length
     }
 
-    /// Returns the control flow.
+    /// Returns where control goes after the instruction.
     pub fn flow(&self) -> Flow {
         self.flow
     }
 
-    /// Returns the memory operand; of two, the one that is read, because the instruction can wait for it. The other
-    /// is [`Body::second_operand`](super::Body::second_operand).
+    /// Returns the memory operand of the instruction; of two, the one that is read, because the instruction
+    /// can wait for it. The other is [`Body::second_operand`](super::Body::second_operand).
     pub fn memory(&self) -> Option<&Memory> {
         self.memory.as_ref()
     }
 
-    /// Returns whether it is a repeated string instruction, which can be interrupted between its iterations.
+    /// Returns `true` for a repeated string instruction (`rep movs`), which can be interrupted between its
+    /// iterations.
     pub fn is_repeated(&self) -> bool {
         self.is_repeated
     }
 }
 
 impl Instruction {
-    /// Returns the address behind the instruction.
+    /// Returns the address of the byte behind the instruction.
     pub fn end(&self) -> u64 {
         self.address.wrapping_add(u64::from(self.length))
     }

@@ -12,7 +12,8 @@ const LONGEST: usize = 15;
 /// A set of registers, one bit each; numbers are private to this description.
 pub type RegisterSet = u64;
 
-/// An instruction with its dependencies and latency class, for models of a core's time.
+/// A machine instruction as models of a core's time see it: registers read and written, memory access,
+/// latency class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The address behind it.
@@ -31,8 +32,8 @@ pub struct Operation {
     pub memory: bool,
 }
 
-/// Decodes one instruction of a program, by its address in the file's own terms. None for code that is not there,
-/// is not understood, or is not for x86-64.
+/// Decodes the instruction at an address of a program (an address in the file's own terms) for models of a
+/// core's time. None for code that is not there, is not understood, or is not for x86-64.
 pub fn operation_at(image: &Image, address: u64) -> Option<Operation> {
     if image.machine() != Machine::X86_64 {
         return None;

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// The kind of entity that a symbol names.
+/// The kind of thing that a symbol names: function, variable or thread-local variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SymbolKind {
     /// A function.
@@ -18,7 +18,7 @@ pub(crate) enum SymbolKind {
     ThreadLocal,
 }
 
-/// A symbol.
+/// A symbol of an ELF file: name, address, size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
     pub(crate) address: u64,
@@ -28,17 +28,18 @@ pub struct Symbol {
 }
 
 impl Symbol {
-    /// Returns the address.
+    /// Returns the address that the symbol stands for.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the size in bytes; 0 if the file does not state it.
+    /// Returns the size in bytes of the function or variable that the symbol names; 0 if the file does not
+    /// state it.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the name, as the linker knows it.
+    /// Returns the symbol's name, as the linker knows it (mangled).
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -5,7 +5,8 @@ use super::instruction::Instruction;
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 impl Image {
-    /// Formats an instruction in the syntax of the machine's assembler; as bytes if it is not understood.
+    /// Formats the instruction at an address in the syntax of the machine's assembler; as bytes if it is not
+    /// understood.
     pub fn text(&self, instruction: &Instruction) -> String {
         let length = usize::from(instruction.length);
         let bytes = self.bytes(instruction.address, length).map(|(_, bytes)| bytes);

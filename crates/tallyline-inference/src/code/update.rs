@@ -6,7 +6,8 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mne
 /// The longest two instructions of x86-64.
 const LONGEST: usize = 30;
 
-/// A read-modify-write of memory by one instruction.
+/// A read-modify-write of memory by one instruction: an addition, an exchange or another operation, atomic or
+/// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryUpdate {
     /// An addition or subtraction whose result is not used.
@@ -21,7 +22,7 @@ pub enum MemoryUpdate {
     Other,
 }
 
-/// Describes what an instruction does to the memory that it reads and writes, by its address in the file's own terms.
+/// Returns the read-modify-write of memory that the instruction at an address (in the file's own terms) does.
 /// None for another kind of instruction, for code that is not there, and for machines other than x86-64.
 pub fn memory_update_at(image: &Image, address: u64) -> Option<MemoryUpdate> {
     if image.machine() != Machine::X86_64 {

@@ -7,7 +7,7 @@ use super::instruction::Register;
 use super::x86_operands::register;
 use iced_x86::{EncodingKind, Mnemonic, OpKind};
 
-/// A query for the elements of a vector register.
+/// The elements of a vector register in question: the register, and the width of an element in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LaneQuery {
     /// The register.
@@ -18,7 +18,8 @@ pub(crate) struct LaneQuery {
     pub(crate) bytes: u8,
 }
 
-/// The elements that an instruction writes to a vector register.
+/// The values that an instruction gives the elements of a vector register: numbers, or elements of another
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lanes {
     /// Of one at least nothing is known.
@@ -53,8 +54,8 @@ impl Lanes {
     }
 }
 
-/// Returns the index of the vector addressing of an instruction; none where it has no such operand, or its index
-/// register is not followed.
+/// Returns the vector register that holds the indices of a gather or scatter instruction; none where it has
+/// no such operand, or that register is not followed.
 pub(crate) fn vector_index(image: &Image, body: &Body, position: usize) -> Option<LaneQuery> {
     if image.machine() != Machine::X86_64 {
         return None;
@@ -67,7 +68,8 @@ pub(crate) fn vector_index(image: &Image, body: &Body, position: usize) -> Optio
     Some(LaneQuery { register: register(index)?, width, bytes })
 }
 
-/// Returns the elements that the instruction at a position writes to the register of its first operand.
+/// Returns the values that the instruction at a position gives the elements of the vector register that it
+/// writes.
 pub(crate) fn lanes_written(image: &Image, body: &Body, position: usize, query: LaneQuery) -> Lanes {
     let Some(native) = native(image, body, position).filter(|_| image.machine() == Machine::X86_64) else {
         return Lanes::Unknown;

@@ -1,6 +1,6 @@
 //! The names of the rules, and what each is about.
 
-/// A rule of the check, as findings name it.
+/// Name and description of a rule of `tallyline check`, as findings name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
     pub(crate) id: &'static str,
@@ -8,12 +8,12 @@ pub struct RuleInfo {
 }
 
 impl RuleInfo {
-    /// Returns the name of the rule.
+    /// Returns the rule's name, such as `max-size`.
     pub fn id(&self) -> &'static str {
         self.id
     }
 
-    /// Returns a description of its findings, one sentence.
+    /// Returns a sentence that describes the findings of the rule.
     pub fn about(&self) -> &'static str {
         self.about
     }
@@ -23,7 +23,7 @@ const fn rule(id: &'static str, about: &'static str) -> RuleInfo {
     RuleInfo { id, about }
 }
 
-/// All rules.
+/// All rules of `tallyline check`, with names and descriptions.
 pub const RULES: &[RuleInfo] = &[
     rule("unknown-type", "A type that a rule names is not in the file"),
     rule("unknown-group", "A group that a rule names is not in the type"),

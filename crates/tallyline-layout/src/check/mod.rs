@@ -81,7 +81,7 @@ use subjects::{Subject, Subjects};
 use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::model::{Position, TypeId, Types};
 
-/// A violation of a rule.
+/// A violation of a layout policy's rule by a type.
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub(crate) rule: &'static str,
@@ -100,47 +100,48 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns the rule's name, such as `max-size`.
+    /// Returns the name of the violated rule, such as `max-size`.
     pub fn rule(&self) -> &'static str {
         self.rule
     }
 
-    /// Returns the severity.
+    /// Returns the severity of the finding: denied, or a warning.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// Returns the name of the type.
+    /// Returns the name of the type that violates the rule.
     pub fn ty(&self) -> &str {
         &self.ty
     }
 
-    /// Returns the member or the group, if it is about one.
+    /// Returns the member or group that violates the rule, if the finding is about one.
     pub fn member(&self) -> Option<&str> {
         self.member.as_deref()
     }
 
-    /// Returns the source position of the type, group or member; empty if it is unknown.
+    /// Returns the source position of the type, group or member that violates the rule; empty if it is
+    /// unknown.
     pub fn declared_at(&self) -> Position {
         self.declared_at
     }
 
-    /// Returns the unit that defines the type, where others define another one of this name.
+    /// Returns the compilation unit that defines the type, where others define another one of this name.
     pub fn unit(&self) -> Option<&str> {
         self.unit.as_deref()
     }
 
-    /// Returns the line of the rule in the policy; 0 for none.
+    /// Returns the line of the violated rule in the policy; 0 for none.
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// Returns the reason given for the rule.
+    /// Returns the reason that the policy gives for the violated rule.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Returns the reason for which the finding is allowed, if it is.
+    /// Returns the reason for which the policy allows the finding, if it does.
     pub fn allowed(&self) -> Option<&str> {
         self.allowed.as_deref()
     }
@@ -150,7 +151,7 @@ impl Finding {
         self.allowed.get_or_insert_with(|| reason.to_string());
     }
 
-    /// Returns the observed value of a rule with a limit, where less is better.
+    /// Returns the number, such as the type's size, that the rule limits, where less is better.
     pub fn measured(&self) -> Option<u64> {
         self.measured
     }
@@ -165,24 +166,24 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the number of examined types, counted once for each rule.
+    /// Returns the number of types that the check examined, counted once for each rule.
     pub fn types(&self) -> usize {
         self.types
     }
 
-    /// Returns whether any denied finding is not excepted, so that the check fails.
+    /// Returns `true` if a finding is denied and not allowed, so that the check fails.
     pub fn fails(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Deny && finding.allowed.is_none())
     }
 }
 
 impl Policy {
-    /// Returns the types that a check of the policy needs from the reader.
+    /// Returns the choice of types that the policy's rules are about, for the reader of debug information.
     pub fn wanted(&self) -> Wanted {
         policy::wanted_for(self.rules.iter().map(|rule| rule.pattern.as_str()))
     }
 
-    /// Returns the policy in parts that each need one kind of reading: rules about names need whatever has
+    /// Divides the policy into parts that each need one kind of reading: rules about names need whatever has
     /// one of them, typedefs and types inside functions too; rules about patterns need all records.
     pub fn parts(&self) -> Vec<Policy> {
         let (patterns, names): (Vec<Rule>, Vec<Rule>) =
@@ -195,7 +196,8 @@ impl Policy {
 }
 
 impl Policy {
-    /// Returns the groups that rules list members of, with the types that they are groups of.
+    /// Returns the cache-line groups whose members the policy's rules list, each with the type that it is a
+    /// group of.
     pub fn listed_groups(&self, types: &Types) -> Vec<(TypeId, &GroupRule)> {
         let mut subjects = Subjects::new(types);
         let mut listed = Vec::new();
@@ -210,7 +212,7 @@ impl Policy {
     }
 }
 
-/// Checks types against a policy.
+/// Checks the types of a program against a layout policy, and returns the findings.
 pub fn check(types: &Types, policy: &Policy) -> Report {
     let mut report = Report::default();
     let mut subjects = Subjects::new(types);
@@ -240,15 +242,16 @@ pub fn check(types: &Types, policy: &Policy) -> Report {
     report
 }
 
-/// The name of the rule about exceptions that match no finding.
+/// The name of the rule about a policy's exceptions that match no finding.
 pub const UNUSED_ALLOW: &str = "unused-allow";
 
-/// Marks the findings that the policy allows, and warns of exceptions that match none.
+/// Marks the findings that the policy's exceptions allow, and warns of exceptions that match none.
 pub(crate) fn allow(policy: &Policy, findings: &mut Vec<Finding>) {
     allow_in_parts(policy, &mut [findings]);
 }
 
-/// Marks the excepted findings of several parts of a policy; warnings go to the last part.
+/// Marks the findings, of several parts of a policy, that the policy's exceptions allow; warnings go to the
+/// last part.
 pub fn allow_in_parts(policy: &Policy, parts: &mut [&mut Vec<Finding>]) {
     for allow in &policy.allows {
         let mut used = false;

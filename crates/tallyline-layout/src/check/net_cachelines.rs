@@ -14,7 +14,7 @@ use crate::query::fields;
 use std::collections::BTreeSet;
 use tallyline_debuginfo::model::Types;
 
-/// The kind of access to a field.
+/// The kind of access to a field in the kernel's `net_cachelines` tables: read-mostly, read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     /// It is mostly read.
@@ -23,7 +23,8 @@ pub(crate) enum Access {
     Write,
 }
 
-/// A row of the kernel's tables in `net_cachelines`: a field and its uses.
+/// A row of the kernel's `net_cachelines` tables: a field of a struct, and how transmit and receive paths use
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableEntry {
     /// The field's name.
@@ -44,12 +45,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns the name of the struct.
+    /// Returns the name of the struct that the `net_cachelines` table is about.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the number of members that the table has a row for.
+    /// Returns the number of the struct's members that the `net_cachelines` table has a row for.
     pub fn member_count(&self) -> usize {
         self.entries.len()
     }
@@ -63,7 +64,7 @@ struct Columns {
 }
 
 impl Table {
-    /// Reads a table.
+    /// Parses one of the kernel's `net_cachelines` tables from its text.
     pub fn parse(text: &str) -> Result<Table, PolicyError> {
         let mut name = None;
         let mut columns: Option<Columns> = None;

@@ -8,7 +8,7 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A policy that cannot be understood.
+/// The error of a layout policy that cannot be understood: line and message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct PolicyError {
@@ -17,12 +17,12 @@ pub struct PolicyError {
 }
 
 impl PolicyError {
-    /// Returns the line, counted from 1.
+    /// Returns the line of the policy that cannot be understood, counted from 1.
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// Returns the description of the error.
+    /// Returns what cannot be understood in the policy, as a text.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -32,7 +32,7 @@ type Result<T> = std::result::Result<T, PolicyError>;
 type Value<'i> = Spanned<DeValue<'i>>;
 
 impl Policy {
-    /// Reads a policy in TOML.
+    /// Parses a layout policy from its TOML text.
     pub fn parse(text: &str) -> Result<Policy> {
         let source = Source::new(text);
         Policy::read(&source)

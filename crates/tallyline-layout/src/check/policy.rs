@@ -4,7 +4,7 @@ use super::Finding;
 use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::lookup::{fits, is_pattern};
 
-/// The severity of a finding.
+/// The severity of a finding of `tallyline check`: deny or warn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
     /// It is shown.
@@ -14,7 +14,7 @@ pub enum Level {
     Deny,
 }
 
-/// A policy: rules and exceptions from them.
+/// A layout policy for `tallyline check`: rules about types, and exceptions from them.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub(crate) cacheline: u64,
@@ -25,22 +25,23 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Returns the size of a cache line in bytes.
+    /// Returns the size of a cache line in bytes that the policy states.
     pub fn cacheline(&self) -> u64 {
         self.cacheline
     }
 
-    /// Returns the severity of a missing type or member; none if it is ignored.
+    /// Returns the severity that the policy gives to a rule's type or member that does not exist; none if it
+    /// is ignored.
     pub fn unknown(&self) -> Option<Level> {
         self.unknown
     }
 
-    /// Returns whether it has no rules.
+    /// Returns `true` if the policy has no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Returns the rules about a type: the line of each, and the table that it is written as.
+    /// Returns the policy's rules about a type: the line of each, and the TOML table that it is written as.
     pub fn rules_about(&self, name: &str) -> Vec<(u32, &'static str)> {
         let about = self.rules.iter().filter(|rule| fits(rule.pattern.as_bytes(), name.as_bytes()));
         let table = |kind: &RuleKind| match kind {
@@ -59,7 +60,7 @@ impl Default for Policy {
     }
 }
 
-/// A rule about types.
+/// A rule of a layout policy about one type, or about all that match a pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     /// The name of the type, or a pattern.
@@ -70,7 +71,8 @@ pub(crate) struct Rule {
     pub(crate) kind: RuleKind,
 }
 
-/// The requirement of a rule.
+/// The demand of a layout policy's rule: limits of a type or a group, or members on one cache line or on
+/// different ones.
 #[derive(Clone, Debug)]
 pub(crate) enum RuleKind {
     /// About a type as a whole.
@@ -83,7 +85,7 @@ pub(crate) enum RuleKind {
     Together(PairRule),
 }
 
-/// Limits of a type; absent ones do not apply.
+/// Limits, such as a largest size, that a layout policy sets for a type; absent ones do not apply.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeRule {
     pub(crate) max_size: Option<u64>,
@@ -104,7 +106,7 @@ pub(crate) struct TypeRule {
     pub(crate) per_cpu: bool,
 }
 
-/// Limits of a group; absent ones do not apply.
+/// Limits that a layout policy sets for a cache-line group of a struct; absent ones do not apply.
 #[derive(Clone, Debug, Default)]
 pub struct GroupRule {
     pub(crate) name: String,
@@ -123,23 +125,24 @@ pub struct GroupRule {
 }
 
 impl GroupRule {
-    /// Returns the group's name.
+    /// Returns the name of the cache-line group that the rule is about.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the names of its members.
+    /// Returns the names of the members that the rule lists for the cache-line group.
     pub fn members(&self) -> &[String] {
         &self.members
     }
 
-    /// Returns the largest allowed size in bytes.
+    /// Returns the largest size in bytes that the rule allows the cache-line group.
     pub fn max_size(&self) -> Option<u64> {
         self.max_size
     }
 }
 
-/// Members that must all be on one cache line, or never on one, for the possible start offsets of the type.
+/// Members of a struct that a layout policy wants on one cache line, or never on one, for the possible start
+/// offsets of the type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PairRule {
     /// One list: every two of them. Several: any of one with any of another.
@@ -148,7 +151,7 @@ pub(crate) struct PairRule {
     pub(crate) placement: Placement,
 }
 
-/// The possible start offsets of a type; see the module.
+/// The offsets in a cache line at which objects of a type may start; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Placement {
     /// On a line.
@@ -160,7 +163,7 @@ pub(crate) enum Placement {
     Any,
 }
 
-/// An exception from the rules.
+/// An exception from a layout policy's rules, with its reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Allow {
     /// The name of the type, or a pattern.
@@ -172,7 +175,7 @@ pub(crate) struct Allow {
 }
 
 impl Allow {
-    /// Returns whether this exception covers a finding.
+    /// Returns `true` if the exception allows a finding.
     pub(crate) fn covers(&self, finding: &Finding) -> bool {
         let member = |wanted: &String| {
             finding.member.as_ref().is_some_and(|member| fits(wanted.as_bytes(), member.as_bytes()))
@@ -189,7 +192,7 @@ pub(super) fn wanted_for<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Wa
 }
 
 impl Rule {
-    /// Returns whether the rule applies to all types whose names match a pattern.
+    /// Returns `true` if the rule applies to all types whose names match a pattern.
     pub(crate) fn is_about_a_pattern(&self) -> bool {
         is_pattern(&self.pattern)
     }

@@ -10,13 +10,13 @@ use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::lookup::{Definitions, fits, is_pattern};
 use tallyline_debuginfo::model::Types;
 
-/// The names of the types that a suggested policy covers.
+/// The names of the types for which a suggested layout policy has rules.
 #[derive(Clone, Debug, Default)]
 pub struct SuggestedNames(Vec<String>);
 
 impl SuggestedNames {
-    /// Returns the names of types that are called so or fit these patterns; without any, those of types that
-    /// have groups.
+    /// Collects the names of a program's types that are called so or fit these patterns; without any, those
+    /// of types that have cache-line groups.
     pub fn new(types: &Types, patterns: &[String], cacheline: u64) -> SuggestedNames {
         let mut definitions = Definitions::new(types);
         let exact = patterns.iter().flat_map(|name| definitions.called(name.as_bytes())).collect::<Vec<_>>();
@@ -47,7 +47,7 @@ impl SuggestedNames {
         SuggestedNames(names.into_iter().map(String::from).chain(typedefs.into_iter().cloned()).collect())
     }
 
-    /// Returns whether there is nothing to write rules about.
+    /// Returns `true` if there is no type to suggest rules about.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -60,15 +60,15 @@ impl SuggestedNames {
         [names, patterns].into_iter().map(SuggestedNames).filter(|part| !part.is_empty())
     }
 
-    /// Returns the types that a check of the policy reads.
+    /// Returns the choice of types that a check of the suggested policy reads.
     pub fn wanted(&self) -> Wanted {
         wanted_for(self.0.iter().map(String::as_str))
     }
 }
 
-/// Writes a policy, or its next part, that the current layouts of these types satisfy, groups included. `types` are
-/// those that a check of that part reads: a rule is about every definition of its name, so the largest one says
-/// what is allowed.
+/// Writes a layout policy, or its next part, that the current layouts of these types satisfy, groups
+/// included. `types` are those that a check of that part reads: a rule is about every definition of its name,
+/// so the largest one says what it allows.
 pub fn suggest(types: &Types, names: &SuggestedNames, cacheline: u64, text: &mut String) {
     if text.is_empty() {
         let _ = writeln!(text, "cacheline = {}", cacheline.max(1));

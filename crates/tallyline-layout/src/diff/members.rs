@@ -11,7 +11,7 @@ const DEPTH_LIMIT: usize = 32;
 /// The limit on compared fields of anonymous types: in a damaged file they unfold without end.
 const INNER_LIMIT: usize = 1 << 16;
 
-/// The location of a member in one of the compared types.
+/// The place of a member in one of the two compared versions of a type: bits, type, cache line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberLocation {
     pub(crate) bit_offset: u64,
@@ -22,33 +22,33 @@ pub struct MemberLocation {
 }
 
 impl MemberLocation {
-    /// Returns the offset of the first bit in the type.
+    /// Returns the offset in the type of the member's first bit.
     pub fn bit_offset(&self) -> u64 {
         self.bit_offset
     }
 
-    /// Returns the size in bits.
+    /// Returns the member's size in bits.
     pub fn bits(&self) -> u64 {
         self.bits
     }
 
-    /// Returns whether it is a bitfield.
+    /// Returns `true` if the member is a bitfield.
     pub fn bitfield(&self) -> bool {
         self.bitfield
     }
 
-    /// Returns the type, as C writes it.
+    /// Returns the member's type, as C writes it.
     pub fn ty(&self) -> &str {
         &self.ty
     }
 
-    /// Returns the index of its first cache line.
+    /// Returns the index of the type's cache line that the member starts on.
     pub fn line(&self) -> u64 {
         self.line
     }
 }
 
-/// The change of a member.
+/// The difference of a member between two versions of a type: added, removed, moved, or of another type.
 #[derive(Clone, Debug)]
 pub struct MemberChange {
     pub(crate) name: String,
@@ -61,22 +61,22 @@ pub struct MemberChange {
 }
 
 impl MemberChange {
-    /// Returns the name, or the path through anonymous types that are members with names.
+    /// Returns the changed member's name, or the path to it through anonymous types.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the old location; none if the member is new.
+    /// Returns where the member is in the old version of the type; none if it is new.
     pub fn before(&self) -> Option<&MemberLocation> {
         self.old.as_ref()
     }
 
-    /// Returns the new location; none if the member was removed.
+    /// Returns where the member is in the new version of the type; none if it was removed.
     pub fn after(&self) -> Option<&MemberLocation> {
         self.new.as_ref()
     }
 
-    /// Returns whether the member moved to another cache line.
+    /// Returns `true` if the member moved to another cache line of the type.
     pub fn changes_line(&self) -> bool {
         matches!((&self.old, &self.new), (Some(old), Some(new)) if old.line != new.line)
     }

@@ -36,7 +36,7 @@ impl Default for Options {
     }
 }
 
-/// The size, holes and padding of a type in one of the compared files.
+/// The size, holes and padding of a type in one of the two compared files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub(crate) size: u64,
@@ -49,43 +49,43 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns the size in bytes.
+    /// Returns the type's size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the size in cache lines, if the type starts on one.
+    /// Returns the number of cache lines that the type takes, if it starts on one.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Returns the number of holes of whole bytes.
+    /// Returns the number of the type's holes of whole bytes.
     pub fn holes(&self) -> u64 {
         self.holes
     }
 
-    /// Returns the number of bytes in holes.
+    /// Returns the number of unused bytes between the type's members.
     pub fn hole_bytes(&self) -> u64 {
         self.hole_bytes
     }
 
-    /// Returns the number of bytes behind the last member.
+    /// Returns the number of unused bytes behind the type's last member.
     pub fn padding(&self) -> u64 {
         self.padding
     }
 
-    /// Returns the number of members, those of anonymous structs counted as one.
+    /// Returns the number of the type's members, those of anonymous structs counted as one.
     pub fn members(&self) -> u64 {
         self.members
     }
 
-    /// Returns the file and the line of the declaration; none if they are unknown.
+    /// Returns the file and line of the type's declaration; none if they are unknown.
     pub fn declared_at(&self) -> Option<&(String, u32)> {
         self.declared_at.as_ref()
     }
 }
 
-/// The change of a type.
+/// The difference of a type between two compared files: its layout before and after, and its members'.
 #[derive(Clone, Debug)]
 pub struct TypeChange {
     pub(crate) name: String,
@@ -96,33 +96,33 @@ pub struct TypeChange {
 }
 
 impl TypeChange {
-    /// Returns the name of the type.
+    /// Returns the name of the changed type.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns `struct`, `class` or `union`.
+    /// Returns the keyword of the changed type: `struct`, `class` or `union`.
     pub fn keyword(&self) -> &'static str {
         self.keyword
     }
 
-    /// Returns the old shape; none if the type is new.
+    /// Returns the type's size and holes in the old file; none if the type is new.
     pub fn before(&self) -> Option<&Shape> {
         self.old.as_ref()
     }
 
-    /// Returns the new shape; none if the type was removed.
+    /// Returns the type's size and holes in the new file; none if the type was removed.
     pub fn after(&self) -> Option<&Shape> {
         self.new.as_ref()
     }
 
-    /// Returns the changes of its members, in the order of the new file; removed members come last.
+    /// Returns the changes of the type's members, in the order of the new file; removed members come last.
     pub fn members(&self) -> &[MemberChange] {
         &self.members
     }
 }
 
-/// The number of types by kind of change.
+/// The number of types of two compared files that were added, removed, grew, shrank or changed otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Only in the new file.
@@ -142,14 +142,15 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns whether anything differs.
+    /// Returns `true` if any type differs between the compared files.
     pub fn differ(&self) -> bool {
         self.added + self.removed + self.grown + self.shrunk + self.rearranged != 0
     }
 }
 
 impl TypeChange {
-    /// Returns the growth in bytes: negative if the type shrank, or if one of the two is missing.
+    /// Returns by how many bytes the type grew from the old file to the new one: negative if it shrank, or if
+    /// one of the two is missing.
     pub fn growth(&self) -> i128 {
         let size = |shape: &Option<Shape>| shape.as_ref().map_or(0, |shape| i128::from(shape.size));
         size(&self.new) - size(&self.old)
@@ -168,8 +169,8 @@ impl TypeChange {
     }
 }
 
-/// Compares the types of two files and passes each difference to `each`: first those of the new file in the
-/// order of their declarations, then removed types.
+/// Compares the types of two files and passes each difference to `each`: first those of the new file's types
+/// in the order of their declarations, then removed types.
 pub fn diff<E>(
     old: &Types,
     new: &Types,

@@ -1,6 +1,6 @@
 //! Placement of bitfields: the rule of the System V ABIs, which gcc and clang follow.
 
-/// One bitfield, or the unnamed bits before one.
+/// One bitfield of a record, or the unnamed bits before one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bits {
     /// The width in bits; 0 starts a new unit (`int : 0`).
@@ -18,7 +18,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Returns the first bit of the bitfield if all bits before `position` are used.
+    /// Returns the offset of the bitfield's first bit if all bits before `position` are used.
     pub(crate) fn start(&self, position: u64) -> u64 {
         if self.width == 0 {
             return position.next_multiple_of(self.unit_align());
@@ -27,7 +27,7 @@ impl Bits {
         if self.packed || self.fits(start) { start } else { start.next_multiple_of(self.unit_align()) }
     }
 
-    /// Returns the first bit behind the bitfield.
+    /// Returns the offset of the first bit behind the bitfield.
     pub(crate) fn end(&self, position: u64) -> u64 {
         self.start(position) + self.width
     }

@@ -11,7 +11,7 @@ use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type, Typ
 /// The longest chain of pointers, arrays and qualifiers that is followed.
 const CHAIN_LIMIT: usize = 64;
 
-/// The attributes that a record was declared with.
+/// The attributes (`packed`, `aligned`, …) with which a record must have been declared to have its layout.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declaration {
     /// `packed`.
@@ -25,13 +25,13 @@ pub(crate) struct Declaration {
 }
 
 impl Declaration {
-    /// Returns whether the declaration has attributes that pahole does not write.
+    /// Returns `true` if the record must have attributes that pahole does not write.
     pub(crate) fn is_beyond_pahole(&self) -> bool {
         self.limit.is_some() || self.members.iter().any(|member| member.packed)
     }
 }
 
-/// The attributes that a member was declared with.
+/// The attributes (`packed`, `aligned`, …) with which a member must have been declared to lie where it does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemberDeclaration {
     /// `packed`.
@@ -44,23 +44,26 @@ pub(crate) struct MemberDeclaration {
     pub(crate) behind: Vec<u64>,
 }
 
-/// The declarations of all records of a model, each computed on first use.
+/// The attributes with which all records of a model must have been declared, each computed on first use.
 pub(crate) struct Declarations<'t> {
     abi: Abi<'t>,
 }
 
 impl<'t> Declarations<'t> {
-    /// Explains the layouts of all records.
+    /// Finds the alignments that explain the layouts of all records of a model, from which declarations
+    /// follow.
     pub(crate) fn new(types: &'t Types) -> Declarations<'t> {
         Declarations { abi: Abi::new(types) }
     }
 
-    /// Returns how a record is declared; none where no rule explains its layout.
+    /// Returns the attributes that a record must have been declared with; none where no rule explains its
+    /// layout.
     pub(crate) fn of(&self, id: RecordId) -> Option<Declaration> {
         declaration(&self.abi, id)
     }
 
-    /// Returns how a record is declared, and those without a name that are declared inside of it.
+    /// Returns the attributes of a record's declaration, and those of the records without a name that are
+    /// declared inside of it.
     pub(crate) fn with_inner(&self, id: RecordId) -> FxHashMap<RecordId, Declaration> {
         let types = self.abi.types;
         let mut found = FxHashMap::default();

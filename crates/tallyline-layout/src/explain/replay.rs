@@ -9,7 +9,7 @@ use super::bits::Bits;
 use tallyline_debuginfo::abi::{is_alignment, size_of};
 use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type, TypeId, Types};
 
-/// The largest size of a struct that is accepted: larger ones are in damaged files.
+/// The largest size in bytes of a struct whose layout is explained: larger ones are in damaged files.
 pub(crate) const SIZE_LIMIT: u64 = 1 << 40;
 
 /// The attributes under which a record's layout is replayed, such as packed.
@@ -26,7 +26,7 @@ pub(crate) enum Manner {
     PackedMembers,
 }
 
-/// The reason why no rule explains a layout.
+/// The reason why no alignment rule explains a record's layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unexplained {
     /// The members are not known.
@@ -41,7 +41,8 @@ pub(crate) enum Unexplained {
     Odd,
 }
 
-/// The explanation of a record's layout.
+/// The explanation of a record's layout by alignment rules: its alignment and declared attributes, or why
+/// there is none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Its alignment in bytes.
@@ -60,7 +61,7 @@ impl Default for Shape {
     }
 }
 
-/// The placement of one member.
+/// The way in which one member of a record came to its offset, by alignment rules.
 #[derive(Clone, Debug)]
 pub(crate) enum Placed {
     /// It takes no place: a static member.
@@ -94,7 +95,7 @@ pub(crate) struct Replay {
     pub(crate) guessed: bool,
 }
 
-/// The types of a file and their known alignments.
+/// The types of a model with the alignments found so far, as [`replay`] needs them.
 pub(crate) trait Alignments {
     /// Returns the types.
     fn types(&self) -> &Types;
@@ -104,8 +105,8 @@ pub(crate) trait Alignments {
     fn align_of_member(&self, member: &Member) -> u64;
 }
 
-/// Places a record's members anew by the ABI's rules and compares. With `guess`, a gap that nothing else
-/// explains is taken for an alignment.
+/// Places a record's members anew by the ABI's alignment rules and compares the result with the record's
+/// layout. With `guess`, a gap that nothing else explains is taken for an alignment.
 pub(crate) fn replay(
     abi: &dyn Alignments,
     id: RecordId,

@@ -4,7 +4,7 @@ use super::{Group, Named};
 use std::fmt::Write;
 use tallyline_debuginfo::model::{Record, RecordKind, Types};
 
-/// The language and the macros that assertions are written in.
+/// The language, and in C the macros, in which static assertions about layouts are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The kernel's `CACHELINE_ASSERT_GROUP_MEMBER` and `_SIZE`, in an `__init` function.

@@ -10,7 +10,7 @@ const END: &[u8] = b"__cacheline_group_end__";
 /// The suffix of the padding behind an aligned group.
 const PAD: &[u8] = b"__cacheline_group_pad__";
 
-/// The groups of a struct, and problems with its markers.
+/// The cache-line groups of a struct, and problems with the markers that bound them.
 #[derive(Debug, Default)]
 pub struct FoundGroups {
     /// In the order of their places.
@@ -19,7 +19,7 @@ pub struct FoundGroups {
     pub problems: Vec<String>,
 }
 
-/// Returns whether a member only marks the start or end of a group.
+/// Returns `true` if a member only marks the start or end of a cache-line group.
 pub(crate) fn is_marker(name: &[u8]) -> bool {
     [BEGIN, END, PAD].iter().any(|prefix| name.starts_with(prefix))
 }
@@ -31,7 +31,8 @@ pub(super) fn has_markers(types: &Types, record: &Record) -> bool {
     plain || fields(types, record).iter().any(|field| types.name(field.name).starts_with(BEGIN))
 }
 
-/// Finds the cache-line groups of a struct by their begin and end markers. `line` is the size of a cache line in bytes.
+/// Finds the cache-line groups of a struct by the members that mark their begin and end. `line` is the size
+/// of a cache line in bytes.
 pub fn find(types: &Types, record: &Record, line: u64) -> FoundGroups {
     let all = fields(types, record);
     let mut found = FoundGroups::default();

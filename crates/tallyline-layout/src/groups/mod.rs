@@ -14,7 +14,7 @@ pub use find::{FoundGroups, find};
 use crate::query::{Field, field_at, fields};
 use tallyline_debuginfo::model::{Position, Record, TypeId, Types};
 
-/// A group of members that are used together, with their layout.
+/// A cache-line group of a struct: members that are used together, with their layout.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub(crate) name: String,
@@ -30,48 +30,48 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the name of the group.
+    /// Returns the name of the cache-line group.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the offset of the first byte.
+    /// Returns the offset in the struct of the cache-line group's first byte.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns the offset behind the last byte.
+    /// Returns the offset in the struct of the byte behind the cache-line group.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns the requested alignment in bytes; 0 for none.
+    /// Returns the alignment in bytes that the source asks for the cache-line group; 0 for none.
     pub fn align(&self) -> u64 {
         self.align
     }
 
-    /// Returns the members, by their offsets.
+    /// Returns the members of the cache-line group, by their offsets.
     pub fn members(&self) -> &[Named] {
         &self.members
     }
 
-    /// Returns the offset and the size of each hole.
+    /// Returns the offset and size of each hole between the cache-line group's members.
     pub fn holes(&self) -> &[(u64, u64)] {
         &self.holes
     }
 
-    /// Returns the members on the group's cache lines that do not belong to it.
+    /// Returns the members that are on the cache-line group's lines and do not belong to it.
     pub fn foreign(&self) -> &[Foreign] {
         &self.foreign
     }
 
-    /// Returns the position of the declaration.
+    /// Returns the source position at which the cache-line group is declared.
     pub fn declared_at(&self) -> Position {
         self.declared_at
     }
 }
 
-/// A member with its name in the program.
+/// A member of a cache-line group, with its name or path in the struct.
 #[derive(Clone, Debug)]
 pub struct Named {
     pub(crate) path: String,
@@ -79,18 +79,18 @@ pub struct Named {
 }
 
 impl Named {
-    /// Returns the name, or the path to the member, such as `stats.rx`.
+    /// Returns the member's name, or the path to it, such as `stats.rx`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the location of the member.
+    /// Returns the member's location and type in the struct.
     pub fn field(&self) -> Field {
         self.field
     }
 }
 
-/// A member on the cache lines of a group that it does not belong to.
+/// A member that lies on the cache lines of a group without belonging to it.
 #[derive(Clone, Debug)]
 pub struct Foreign {
     pub(crate) field: Field,
@@ -98,20 +98,21 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Returns the location of the member.
+    /// Returns the location in the struct, and the type, of the member that does not belong to the group.
     pub fn field(&self) -> Field {
         self.field
     }
 
-    /// Returns whether it lies between the group's start and end, not just beside the group.
+    /// Returns `true` if the member that does not belong to the group lies between its start and end, not
+    /// just beside it.
     pub fn inside(&self) -> bool {
         self.inside
     }
 }
 
 impl Group {
-    /// Creates a group of the named members, for structs without markers; an error lists the names that match
-    /// no member.
+    /// Creates a cache-line group of the named members, for structs without markers; an error lists the names
+    /// that match no member.
     pub fn listed(
         types: &Types,
         record: &Record,
@@ -144,12 +145,13 @@ impl Group {
         Ok(group.complete(types, record, line))
     }
 
-    /// Returns the number of bytes that the group spans.
+    /// Returns the number of bytes from the cache-line group's start to its end.
     pub fn bytes(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 
-    /// Returns the group's first and last cache line, if the struct starts on a line.
+    /// Returns the indices of the first and last cache line that the group is on, if the struct starts on a
+    /// line.
     pub fn lines(&self, line: u64) -> (u64, u64) {
         let line = line.max(1);
         (self.start / line, self.end.saturating_sub(1).max(self.start) / line)
@@ -161,17 +163,17 @@ impl Group {
         if self.bytes() == 0 { 0 } else { last - first + 1 }
     }
 
-    /// Returns whether the group touches more lines than its size requires.
+    /// Returns `true` if the group is on more cache lines than its size requires.
     pub fn straddles(&self, line: u64) -> bool {
         self.line_count(line) > self.bytes().div_ceil(line.max(1))
     }
 
-    /// Returns the number of unused bytes in the group.
+    /// Returns the number of unused bytes between the cache-line group's members.
     pub fn hole_bytes(&self) -> u64 {
         self.holes.iter().fold(0, |sum: u64, hole| sum.saturating_add(hole.1))
     }
 
-    /// Returns whether a field lies between the group's start and end.
+    /// Returns `true` if a field of the struct lies between the cache-line group's start and end.
     pub fn spans(&self, field: &Field) -> bool {
         field.start() >= self.start && field.end() <= self.end
     }
@@ -224,7 +226,7 @@ impl Group {
     }
 }
 
-/// Returns the records that have groups, sorted by name.
+/// Returns the records of a model that have cache-line groups, sorted by name.
 pub fn grouped(types: &Types) -> Vec<TypeId> {
     let has_groups = |record: &Record| find::has_markers(types, record);
     let mut definitions = tallyline_debuginfo::lookup::Definitions::new(types);

@@ -10,8 +10,8 @@ const DEPTH_LIMIT: usize = 64;
 /// one of the size of a word.
 const STEPS_LIMIT: usize = 1 << 13;
 
-/// Returns the first of the largest members, sizes counted in powers of two up to a pointer's; within a
-/// member that is a struct, that struct's own.
+/// Returns the first of a record's largest members; sizes are counted in powers of two up to a pointer's, and
+/// a member that is a struct counts as its own largest member.
 pub fn first_biggest_member(types: &Types, record: &Record) -> Option<Member> {
     search(types, record, 0, &mut { STEPS_LIMIT })
 }

@@ -3,7 +3,7 @@
 use super::Summary;
 use tallyline_debuginfo::model::{Member, Record, Types, Variant};
 
-/// The set of bytes of a record that members use.
+/// The bytes of a record that its members use, as ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage {
     // in order, apart from each other
@@ -12,14 +12,14 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    /// Returns the bytes that the members, the discriminant and the variants of a record use together.
+    /// Computes the bytes that the members, the discriminant and the variants of a record use together.
     pub(crate) fn of(types: &Types, record: &Record) -> Coverage {
         let common = types.members(record).iter().chain(types.tag(record));
         let variants = types.variants(record).iter();
         Coverage::new(record.size, common.chain(variants.flat_map(|one| types.variant_members(one))))
     }
 
-    /// Returns the bytes in use while a record holds this variant.
+    /// Computes the bytes in use while a Rust enum is in this variant.
     pub(crate) fn of_variant(types: &Types, record: &Record, variant: &Variant) -> Coverage {
         let common = types.members(record).iter().chain(types.tag(record));
         Coverage::new(record.size, common.chain(types.variant_members(variant)))
@@ -40,7 +40,7 @@ impl Coverage {
         Coverage { used, size }
     }
 
-    /// Returns the number of used bytes.
+    /// Returns the number of the record's bytes that are used.
     pub(crate) fn bytes(&self) -> u64 {
         self.used.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end - start))
     }
@@ -52,7 +52,7 @@ impl Coverage {
         ends.zip(starts).filter(|(end, start)| end < start).map(|(end, start)| (end, start - end))
     }
 
-    /// Returns the holes before and between what is used, and the padding behind it.
+    /// Returns the numbers of unused bytes before and between used ones, and of the padding behind them.
     pub(crate) fn summary(&self) -> Summary {
         let end = self.used.last().map_or(0, |last| last.1);
         Summary {
@@ -63,8 +63,8 @@ impl Coverage {
     }
 }
 
-/// Names the kind of a record's discriminant: a `tag` of its own, or a `niche`, values that a member
-/// of a variant never has. None where nothing does.
+/// Returns the word for a Rust enum's discriminant: a `tag` of its own, or a `niche`, values that a member of
+/// a variant never has. None where nothing tells variants apart.
 pub fn tag_word(types: &Types, record: &Record) -> Option<&'static str> {
     let tag = types.tag(record)?;
     let overlaps = |member: &Member| {

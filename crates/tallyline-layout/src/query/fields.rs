@@ -10,7 +10,7 @@ const DEPTH_LIMIT: usize = 64;
 /// types have some hundreds.
 const INNER_LIMIT: usize = 1 << 14;
 
-/// A named member with its place in the whole record.
+/// A named member of a record, also inside anonymous structs, with its place in the whole record.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     pub(crate) name: NameId,
@@ -23,47 +23,48 @@ pub struct Field {
 }
 
 impl Field {
-    /// Returns the name.
+    /// Returns the field's name.
     pub fn name(&self) -> NameId {
         self.name
     }
 
-    /// Returns the type.
+    /// Returns the field's type.
     pub fn ty(&self) -> TypeId {
         self.ty
     }
 
-    /// Returns the offset of the first bit in the record.
+    /// Returns the offset of the field's first bit in the record.
     pub fn bit_offset(&self) -> u64 {
         self.bit_offset
     }
 
-    /// Returns the size in bits.
+    /// Returns the field's size in bits.
     pub fn bits(&self) -> u64 {
         self.bits
     }
 
-    /// Returns whether it is a bitfield.
+    /// Returns `true` if the field is a bitfield.
     pub fn bitfield(&self) -> bool {
         self.bitfield
     }
 
-    /// Returns the requested alignment in bytes; 0 for none.
+    /// Returns the alignment in bytes that the source asks for the field; 0 for none.
     pub fn align(&self) -> u64 {
         self.align
     }
 
-    /// Returns the position of the declaration.
+    /// Returns the source position at which the field is declared.
     pub fn declared_at(&self) -> Position {
         self.declared_at
     }
 
-    /// Returns the byte it starts in.
+    /// Returns the offset in the record of the byte that the field starts in.
     pub fn start(&self) -> u64 {
         self.bit_offset / 8
     }
 
-    /// Returns the byte behind it; that of its start for one without a size.
+    /// Returns the offset in the record of the byte behind the field; that of its start for one without a
+    /// size.
     pub fn end(&self) -> u64 {
         self.bit_offset.saturating_add(self.bits).div_ceil(8)
     }
@@ -90,7 +91,7 @@ impl Field {
     }
 }
 
-/// Returns the fields of a record in the order of the file.
+/// Returns the named fields of a record, those in anonymous structs too, in the order of the file.
 pub fn fields(types: &Types, record: &Record) -> Vec<Field> {
     let (mut found, mut budget) = (Vec::new(), INNER_LIMIT);
     collect(types, record, 0, 0, &mut budget, &mut found);
@@ -122,7 +123,8 @@ fn collect(
     }
 }
 
-/// Returns the field that a path names, such as `stats.rx[2].bytes`; `None` if there is no such field.
+/// Returns the field of a record that a path names, such as `stats.rx[2].bytes`; `None` if there is no such
+/// field.
 pub fn field_at(types: &Types, record: &Record, path: &str) -> Option<Field> {
     let mut record = record;
     let mut base = 0_u64;

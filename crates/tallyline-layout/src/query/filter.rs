@@ -3,7 +3,7 @@
 use super::{Flexible, Packed, ends_flexibly, layout};
 use tallyline_debuginfo::model::{NameId, RecordId, Types};
 
-/// Conditions on records, all of which must hold. The default accepts everything.
+/// Conditions on records (size, holes, packing, …), all of which must hold. The default accepts everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only structs and classes.
@@ -35,14 +35,14 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns whether a record satisfies the conditions. Packing is inferred with `packed`, as in the
+    /// Returns `true` if a record satisfies all conditions. Packing is inferred with `packed`, as in the
     /// printer.
     pub fn accepts(&self, types: &Types, id: RecordId, packed: &mut Packed) -> bool {
         let record = types.record(id);
         self.accepts_as(types, id, record.name, packed)
     }
 
-    /// Returns whether a record satisfies the conditions under this name: its typedef's if it has none
+    /// Returns `true` if a record satisfies all conditions under this name: its typedef's if it has none
     /// itself.
     pub fn accepts_as(&self, types: &Types, id: RecordId, name: NameId, packed: &mut Packed) -> bool {
         let record = types.record(id);

@@ -3,7 +3,7 @@
 use super::{Coverage, Layout, layout};
 use tallyline_debuginfo::model::{Record, Types};
 
-/// Unused bytes between members.
+/// Unused bytes between two members of a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hole {
     /// The offset of the first unused byte.
@@ -14,7 +14,7 @@ pub(crate) struct Hole {
     pub(crate) after: Option<usize>,
 }
 
-/// Unused bits in the unit of a bitfield.
+/// Unused bits in the storage unit of a bitfield.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BitHole {
     /// The offset of the first unused bit in the record.

@@ -3,7 +3,7 @@
 use super::{Coverage, Summary};
 use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
 
-/// The unused bytes and bits behind a member.
+/// The unused bytes and bits behind one member of a struct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
     pub(crate) bytes: i64,
@@ -11,12 +11,13 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// Returns the number of unused bytes; negative where the next member starts before this one ends.
+    /// Returns the number of unused bytes behind the member; negative where the next member starts before
+    /// this one ends.
     pub fn bytes(&self) -> i64 {
         self.bytes
     }
 
-    /// Returns the number of unused bits in the unit of a bitfield.
+    /// Returns the number of unused bits behind the member in the storage unit of a bitfield.
     pub fn bits(&self) -> u8 {
         self.bits
     }
@@ -31,17 +32,18 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the gap before the first member.
+    /// Returns the unused bytes and bits before the struct's first member.
     pub fn first(&self) -> Gap {
         self.first
     }
 
-    /// Returns the gap behind each member, in the order of [`Types::members`].
+    /// Returns the unused bytes and bits behind each member of the struct, in the order of
+    /// [`Types::members`].
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// Returns the number of holes and the padding.
+    /// Returns the numbers of the struct's holes and of the bytes of padding at its end.
     pub fn summary(&self) -> Summary {
         self.summary
     }

@@ -10,30 +10,30 @@ use tallyline_debuginfo::model::{MemberKind, RecordId, TypeId, Types};
 const DECIDED: u8 = 1;
 const PACKED: u8 = 2;
 
-/// Inference of packed structs, with the decisions so far. Visiting one record can decide about others that
-/// it holds, so the answer for a record may depend on which records were looked at before.
+/// The decisions so far on which structs are packed. Visiting one record can decide about others that it
+/// holds, so the answer for a record may depend on which records were looked at before.
 #[derive(Debug)]
 pub struct Packed {
     alignments: Alignments,
     state: Vec<u8>,
 }
 
-/// A snapshot of the decisions of a [`Packed`].
+/// A copy of the decisions of a [`Packed`] on which structs are packed, at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Decided(Vec<u8>);
 
 impl Packed {
-    /// Creates the state for these types; nothing is decided yet.
+    /// Creates the state for these types, without decisions on which structs are packed.
     pub fn new(types: &Types) -> Packed {
         Packed { alignments: Alignments::new(types), state: vec![0; types.record_count()] }
     }
 
-    /// Returns whether a record is packed, by the decisions so far.
+    /// Returns `true` if a record is packed, by the decisions so far.
     pub fn is_packed(&self, id: RecordId) -> bool {
         self.state[id.index()] & PACKED != 0
     }
 
-    /// Decides whether a record, and records in it, are packed.
+    /// Decides whether a record, and the records in it, are packed.
     pub fn infer(&mut self, types: &Types, id: RecordId) -> bool {
         if self.state[id.index()] & DECIDED == 0 {
             if types.record(id).is_union() {
@@ -46,17 +46,17 @@ impl Packed {
         types.record(id).is_struct() && self.is_packed(id)
     }
 
-    /// Returns a snapshot of the decisions.
+    /// Returns a copy of the decisions on which structs are packed.
     pub(crate) fn decided(&self) -> Decided {
         Decided(self.state.clone())
     }
 
-    /// Continues from the decisions of another inference over the same types.
+    /// Takes over the decisions that another inference over the same types made.
     pub(crate) fn go_on_from(&mut self, decided: &Decided) {
         self.state.clone_from(&decided.0);
     }
 
-    /// Returns the natural alignments that decisions are based on.
+    /// Returns the natural alignments of types, on which the decisions are based.
     pub(crate) fn alignments(&mut self) -> &mut Alignments {
         &mut self.alignments
     }

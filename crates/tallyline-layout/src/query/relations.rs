@@ -2,7 +2,7 @@
 
 use tallyline_debuginfo::model::{Member, Pointer, Record, Type, TypeId, Types};
 
-/// Counts the members of a record that are of exactly one of these types.
+/// Counts the members of a record whose type is one of these types itself.
 pub fn count_members_of(types: &Types, record: &Record, wanted: &[TypeId]) -> usize {
     types.members(record).iter().filter(|member| is_one_of(types, member.ty, wanted)).count()
 }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use tallyline_debuginfo::model::Original;
 use tallyline_debuginfo::model::{Bitfield, Language, Member, RecordId, Type, TypeId, Types};
 
-/// The size of a layout.
+/// The size of a struct's layout in bytes and in cache lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub(crate) size: u64,
@@ -16,12 +16,12 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Returns the size in bytes.
+    /// Returns the size of the struct in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the size in cache lines, if the struct starts with one.
+    /// Returns the number of cache lines that the struct takes, if it starts on one.
     pub fn lines(&self) -> u64 {
         self.lines
     }
@@ -36,7 +36,7 @@ pub(super) struct Proven {
     pub(super) moves: bool,
 }
 
-/// One step from the old layout to the new.
+/// One move of members of a struct on the way from its old order to the proposed one.
 #[derive(Clone, Debug)]
 pub struct Move {
     pub(crate) members: std::ops::Range<usize>,
@@ -48,28 +48,28 @@ pub struct Move {
 }
 
 impl Move {
-    /// Returns the indices of the moved members in the old layout: one, or a run of bitfields.
+    /// Returns the indices of the moved members in the old order: one, or a run of bitfields.
     pub fn members(&self) -> &std::ops::Range<usize> {
         &self.members
     }
 
-    /// Returns the index of the member in front before the move; none if it was the first.
+    /// Returns the index of the member that was in front of the moved ones; none if they were first.
     pub fn from(&self) -> Option<usize> {
         self.from
     }
 
-    /// Returns the index of the member in front after the move; none if it is the first.
+    /// Returns the index of the member that is in front of the moved ones afterwards; none if they are first.
     pub fn to(&self) -> Option<usize> {
         self.to
     }
 
-    /// Returns the extent of the struct after the move.
+    /// Returns the size of the struct after the move.
     pub fn extent(&self) -> Extent {
         self.extent
     }
 }
 
-/// A smaller layout of a struct: its members in another order.
+/// A proposed smaller layout of a struct: its members in another order.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub(crate) record: RecordId,
@@ -89,47 +89,48 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// Returns the struct.
+    /// Returns the struct that would be reordered.
     pub fn record(&self) -> RecordId {
         self.record
     }
 
-    /// Returns the members in the new order, with their new offsets.
+    /// Returns the struct's members in the proposed order, with their new offsets.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// Returns the members' indices in the current layout, in the new order.
+    /// Returns the members' indices in the current order, in the proposed one.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Returns the extent of the current layout.
+    /// Returns the size of the struct's current layout.
     pub fn current(&self) -> Extent {
         self.old
     }
 
-    /// Returns the extent of the proposed layout.
+    /// Returns the size of the struct's proposed layout.
     pub fn proposed(&self) -> Extent {
         self.new
     }
 
-    /// Returns the number of moves.
+    /// Returns the number of moves of members from the current order to the proposed one.
     pub fn move_count(&self) -> usize {
         self.move_count
     }
 
-    /// Returns whether it is proven that no layout is smaller, given the members that may move.
+    /// Returns `true` if it is proven that no order of the struct's members, of those that may move, is
+    /// smaller.
     pub fn is_smallest(&self) -> bool {
         self.proven.size
     }
 
-    /// Returns whether it is proven that no layout of this size takes fewer moves.
+    /// Returns `true` if it is proven that no order of the proposed size takes fewer moves of members.
     pub fn has_fewest_moves(&self) -> bool {
         self.proven.moves
     }
 
-    /// Returns whether alignments are inferred, not known.
+    /// Returns `true` if the members' alignments were inferred from the layout, as in BTF, not known.
     pub fn inferred(&self) -> bool {
         self.inferred
     }
@@ -264,24 +265,24 @@ impl Proposal {
         Extent { size, lines: size.div_ceil(self.cacheline) }
     }
 
-    /// Returns the moves from the current layout to the proposed one, in order, each with the extent of the
-    /// struct after it; takes time proportional to the members for each.
+    /// Returns the moves of members from the current order to the proposed one, each with the struct's size
+    /// after it; takes time proportional to the members for each.
     pub fn moves(&self) -> impl Iterator<Item = Move> + '_ {
         let kept = moves::kept(&self.arranged);
         Moves { proposal: self, kept, now: (0..self.items.len()).collect(), next: 0 }
     }
 
-    /// Returns the number of bytes saved.
+    /// Returns the number of bytes by which the proposed struct is smaller.
     pub fn saved(&self) -> u64 {
         self.old.size - self.new.size
     }
 
-    /// Returns the number of cache lines saved.
+    /// Returns the number of cache lines by which the proposed struct is smaller.
     pub fn saved_lines(&self) -> u64 {
         self.old.lines - self.new.lines
     }
 
-    /// Formats pahole's last line: `/* saved 8 bytes and 1 cacheline! */`.
+    /// Formats pahole's last line about a reordered struct: `/* saved 8 bytes and 1 cacheline! */`.
     pub(crate) fn saved_note(&self) -> String {
         let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut text = format!("/* saved {}", plural(self.saved(), "byte"));
@@ -291,12 +292,12 @@ impl Proposal {
         text + "! */"
     }
 
-    /// Replaces the layout in the model by the proposed one, for printers and queries.
+    /// Replaces the struct's layout in the model of types by the proposed one, for printers and queries.
     pub fn apply(&self, types: &mut Types) -> tallyline_debuginfo::Result<Original> {
         types.replace(self.record, &self.members, self.new.size)
     }
 
-    /// Replaces the layout in the model by the one after one of the moves.
+    /// Replaces the struct's layout in the model of types by the one after some of the moves.
     pub(crate) fn apply_step(&self, types: &mut Types, step: &Move) -> tallyline_debuginfo::Result<Original> {
         let record = types.record(self.record);
         let placed = place(types.members(record), &self.items, &step.order, self.align);
@@ -354,7 +355,7 @@ fn in_order(
     declared
 }
 
-/// A source by which a compiler can verify a proposal as it is printed.
+/// A C source by which a compiler can verify the text of one printed proposal.
 #[derive(Clone, Debug)]
 pub struct CompilableProposal {
     pub(crate) needs: String,
@@ -363,23 +364,25 @@ pub struct CompilableProposal {
 }
 
 impl CompilableProposal {
-    /// Returns the C declarations that the text needs.
+    /// Returns the C declarations that the printed struct needs in front of it.
     pub fn needs(&self) -> &str {
         &self.needs
     }
 
-    /// Returns the C source of the proposed layout as it is printed, with a use of the type, so that a compiler describes it.
+    /// Returns the C source of the proposed struct as it is printed, with a use of the type, so that a
+    /// compiler describes it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the name by which the type is found in the compiler's output.
+    /// Returns the name by which the struct is found in the compiler's debug information.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Returns the printed text of a proposal as a source; none where it is not C, or has no name.
+/// Returns the printed text of a proposal as a C source that can be compiled; none where it is not C, or has
+/// no name.
 pub fn checkable(
     types: &mut Types,
     type_id: TypeId,

@@ -16,7 +16,7 @@ use tallyline_debuginfo::model::{Member, RecordId, Type, TypeId};
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
-/// The layouts of all records that change when every proposal is applied at once.
+/// The new layouts of all records that change when the proposals for several structs are applied at once.
 #[derive(Debug, Default)]
 pub struct CombinedProposal {
     layouts: FxHashMap<RecordId, Layout>,
@@ -36,7 +36,7 @@ pub(super) struct Layout {
 }
 
 impl CombinedProposal {
-    /// Returns the records whose layout changes, by id.
+    /// Returns the records whose layouts change, by id.
     pub fn records(&self) -> Vec<RecordId> {
         let mut records: Vec<RecordId> = self.layouts.keys().copied().collect();
         records.sort_unstable_by_key(|id| id.index());
@@ -48,12 +48,13 @@ impl CombinedProposal {
         self.layouts.get(&id).map(|layout| layout.size)
     }
 
-    /// Returns the members of a record in their new order and at their new places; `None` if it does not change.
+    /// Returns the members of a record in their new order and at their new offsets; `None` if it does not
+    /// change.
     pub fn members(&self, id: RecordId) -> Option<&[Member]> {
         self.layouts.get(&id).map(|layout| layout.members.as_slice())
     }
 
-    /// Returns whether the layout of a record is not known, although what it holds has shrunk.
+    /// Returns `true` if the new layout of a record is not known, although a struct in it has shrunk.
     pub fn is_unknown(&self, id: RecordId) -> bool {
         self.kept.contains(&id)
     }
@@ -69,8 +70,9 @@ impl CombinedProposal {
 }
 
 impl Reorganizer<'_> {
-    /// Applies the proposal for every named struct. One more pass over all types, about as long as
-    /// [`propose_all`](Reorganizer::propose_all); `ids` with their `outcomes` are not asked again.
+    /// Finds a smaller layout for every named struct and applies all at once. One more pass over all types,
+    /// about as long as [`propose_all`](Reorganizer::propose_all); `ids` with their `outcomes` are not asked
+    /// again.
     pub fn together(&self, ids: &[TypeId], outcomes: &[Reorganization]) -> CombinedProposal {
         let types = self.types();
         let known = ids.iter().zip(outcomes);
@@ -84,7 +86,7 @@ impl Reorganizer<'_> {
         applying.all
     }
 
-    /// Applies these proposals, each in its own order, and none but these: what holds a struct that gets smaller
+    /// Applies these proposals at once, and none but these: a record that holds a struct that gets smaller
     /// shrinks with it.
     pub fn applied(&self, proposals: &[&Proposal]) -> CombinedProposal {
         let fixed = proposals.iter().map(|proposal| (proposal.record, *proposal)).collect();

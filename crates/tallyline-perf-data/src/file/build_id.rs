@@ -7,7 +7,7 @@ use crate::bytes::{ByteOrder, Cursor, until_nul};
 use std::collections::HashMap;
 use std::fmt;
 
-/// A build-id of up to 20 bytes.
+/// The identifier, of up to 20 bytes, that a linker gave a program or library.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct BuildId {
     bytes: [u8; 20],
@@ -15,8 +15,8 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// Creates a build-id of the first 20 bytes, as the kernel and perf keep them; `None` if there are no
-    /// bytes.
+    /// Creates a build-id of the first 20 of some bytes, as the kernel and perf keep them; `None` if there
+    /// are no bytes.
     pub fn new(id: &[u8]) -> Option<Self> {
         let len = id.len().min(20);
         let mut bytes = [0; 20];
@@ -25,7 +25,7 @@ impl BuildId {
         bytes.iter().any(|byte| *byte != 0).then_some(Self { bytes, len: len as u8 })
     }
 
-    /// Returns the bytes.
+    /// Returns the build-id's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -43,19 +43,19 @@ impl fmt::Debug for BuildId {
     }
 }
 
-/// Build-ids by the path of the file, `[kernel.kallsyms]` and `[vdso]` among them.
+/// The build-ids of a recording's files by path, those of `[kernel.kallsyms]` and `[vdso]` among them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BuildIds {
     by_path: HashMap<Vec<u8>, BuildId>,
 }
 
 impl BuildIds {
-    /// Returns the id of the file with this path.
+    /// Returns the build-id of the file with this path.
     pub(crate) fn get(&self, path: &[u8]) -> Option<BuildId> {
         self.by_path.get(path).copied()
     }
 
-    /// Returns all build-ids with their paths, in no order.
+    /// Returns all files' paths with their build-ids, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
         self.by_path.iter().map(|(path, id)| (path.as_slice(), *id))
     }

@@ -31,7 +31,7 @@ const OFFSET: u64 = (1 << 48) - 1;
 /// The most files: their numbers leave out the bits that mark positions elsewhere.
 const FILES_LIMIT: usize = 1 << 14;
 
-/// A recording that is read in chunks: only its descriptions are in memory, not its records.
+/// A recording (perf.data) whose records are read in chunks: only the header's descriptions are in memory.
 #[derive(Debug)]
 pub struct ChunkedRecording<'f> {
     files: Vec<RecordFile<'f>>,

@@ -9,7 +9,7 @@ use crate::bytes::{ByteOrder, Cursor, Words, until_nul};
 use crate::names;
 use std::collections::HashMap;
 
-/// One event of a recording: its attributes, its name and the ids of its samples.
+/// An event of a recording, such as `cycles`: its name, its attributes and the ids of its samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// As the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name for it.
@@ -29,7 +29,8 @@ impl Event {
         Self { name: name.into(), attr, ids, group: None }
     }
 
-    /// Returns the name as the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name for it.
+    /// Returns the event's name as the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name
+    /// for it.
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
@@ -41,7 +42,7 @@ impl Event {
         &self.attr
     }
 
-    /// Returns the group that it is in, if any.
+    /// Returns the group of events that the event was counted with, if it is in one.
     #[inline]
     pub fn group(&self) -> Option<&EventGroup> {
         self.group.as_ref()
@@ -56,7 +57,7 @@ pub(super) fn is_name(mut body: Cursor<'_>) -> bool {
     body.u64("kind of an update").is_ok_and(|kind| kind == NAME)
 }
 
-/// All events of a recording.
+/// All events of a recording, in the order of the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Events {
     list: Vec<Event>,
@@ -100,17 +101,17 @@ impl Events {
         &self.list
     }
 
-    /// Returns whether there are no events.
+    /// Returns `true` if the recording has no events.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Returns the event with this index.
+    /// Returns the event at an index of the recording's list.
     pub(crate) fn get(&self, index: usize) -> Option<&Event> {
         self.list.get(index)
     }
 
-    /// Returns all events, in the order of the command line.
+    /// Returns all events of the recording, in the order of the command line.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Event> {
         self.list.iter()
     }

@@ -4,7 +4,8 @@ use crate::Result;
 use crate::bytes::{ByteOrder, Cursor, until_nul};
 use std::collections::BTreeMap;
 
-/// The number of a feature section, `HEADER_*` in perf's `util/header.h`.
+/// The number of a section of a recording's header (such as the host's name), `HEADER_*` in perf's
+/// `util/header.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Feature(pub(crate) u64);
 
@@ -30,7 +31,7 @@ impl Feature {
     pub(crate) const MEMORY_TOPOLOGY: Self = Self(22);
 }
 
-/// One level of the machine's caches.
+/// One of the recording machine's caches, as the recording's header describes it: level, size, line size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheLevel {
     /// 1 is the closest to the CPU.
@@ -46,8 +47,8 @@ pub struct CacheLevel {
 }
 
 impl CacheLevel {
-    /// Makes a level of caches; `kind` is `Data`, `Instruction` or `Unified`, `size` such as `32K`, `cpus` a list of
-    /// those that share it.
+    /// Describes a cache; `kind` is `Data`, `Instruction` or `Unified`, `size` such as `32K`, `cpus` a list
+    /// of the CPUs that share it.
     pub fn new(
         level: u32,
         line_size: u32,
@@ -58,32 +59,32 @@ impl CacheLevel {
         Self { level, line_size, kind: kind.into(), size: size.into(), cpus: cpus.into() }
     }
 
-    /// Returns the level; 1 is the closest to the CPU.
+    /// Returns the cache's level; 1 is the closest to the CPU.
     #[inline]
     pub fn level(&self) -> u32 {
         self.level
     }
 
-    /// Returns the bytes of a line.
+    /// Returns the bytes of a line of the cache.
     #[inline]
     pub fn line_size(&self) -> u32 {
         self.line_size
     }
 
-    /// Returns the type: `Data`, `Instruction` or `Unified`.
+    /// Returns the kind of the cache's contents: `Data`, `Instruction` or `Unified`.
     #[inline]
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Returns the size, such as `32K`.
+    /// Returns the cache's size as a text, such as `32K`.
     #[inline]
     pub fn size(&self) -> &str {
         &self.size
     }
 }
 
-/// A group of events that are counted together.
+/// A group of a recording's events that were counted together: name, leader, members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventGroup {
     /// The name it was given, often empty.
@@ -95,26 +96,26 @@ pub struct EventGroup {
 }
 
 impl EventGroup {
-    /// Returns the name, often empty.
+    /// Returns the name of the group of events, often empty.
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the index of the leader.
+    /// Returns the index of the group's leading event.
     #[inline]
     pub fn leader(&self) -> usize {
         self.leader
     }
 
-    /// Returns the number of its members, the leader included.
+    /// Returns the number of events in the group, the leader included.
     #[inline]
     pub fn members(&self) -> usize {
         self.members
     }
 }
 
-/// The header's features: descriptions of the machine and of the run; a field is empty where the recording
+/// The optional descriptions of machine and run in a recording's header; a field is empty where the recording
 /// does not have it.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
@@ -152,55 +153,55 @@ pub struct Features {
 }
 
 impl Features {
-    /// Returns `uname -m`.
+    /// Returns the recording machine's architecture, as `uname -m` prints it.
     #[inline]
     pub fn arch(&self) -> Option<&str> {
         self.arch.as_deref()
     }
 
-    /// Returns the number and the name of each PMU.
+    /// Returns the number and name of each PMU of the recording machine.
     #[inline]
     pub fn pmus(&self) -> &[(u32, String)] {
         &self.pmus
     }
 
-    /// Returns the machine's name.
+    /// Returns the recording machine's host name.
     #[inline]
     pub fn hostname(&self) -> Option<&str> {
         self.hostname.as_deref()
     }
 
-    /// Returns `uname -r`.
+    /// Returns the recording machine's kernel release, as `uname -r` prints it.
     #[inline]
     pub fn os_release(&self) -> Option<&str> {
         self.os_release.as_deref()
     }
 
-    /// Returns the model's name.
+    /// Returns the name of the recording machine's CPU model.
     #[inline]
     pub fn cpu_description(&self) -> Option<&str> {
         self.cpu_description.as_deref()
     }
 
-    /// Returns perf's number for the model; on Arm `MIDR_EL1`.
+    /// Returns perf's identifier of the recording machine's CPU model; on Arm `MIDR_EL1`.
     #[inline]
     pub fn cpu_id(&self) -> Option<&str> {
         self.cpu_id.as_deref()
     }
 
-    /// Returns the core and the socket of each CPU.
+    /// Returns the core and socket of each of the recording machine's CPUs.
     #[inline]
     pub fn topology(&self) -> &[(u32, u32)] {
         &self.topology
     }
 
-    /// Returns the nodes of memory: number, and ranges of CPUs.
+    /// Returns the recording machine's NUMA nodes: number, and ranges of CPUs.
     #[inline]
     pub fn nodes(&self) -> &[(u32, Vec<(u32, u32)>)] {
         &self.nodes
     }
 
-    /// Returns the groups of events.
+    /// Returns the groups of the recording's events that were counted together.
     #[inline]
     pub fn groups(&self) -> &[EventGroup] {
         &self.groups
@@ -215,7 +216,7 @@ impl Features {
         self.sections.get(&feature).map(|(bytes, offset)| (bytes.as_slice(), *offset)).into_iter()
     }
 
-    /// Returns the size of a line of the caches closest to the CPUs, in bytes.
+    /// Returns the size of a line of the recording machine's caches closest to the CPUs, in bytes.
     pub fn line_size(&self) -> Option<u32> {
         let closest = self.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.line_size > 0);
         closest.min_by_key(|cache| cache.level).map(|cache| cache.line_size)

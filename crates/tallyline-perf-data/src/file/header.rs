@@ -7,10 +7,11 @@ use crate::bytes::{ByteOrder, Cursor};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// The size of a file's header: magic, size, size of an event's entry, three sections, 256 bits.
+/// The size in bytes of the header of a perf.data file: magic, size, size of an event's entry, three
+/// sections, 256 bits.
 pub(crate) const FILE_HEADER: u64 = 104;
 
-/// The size of a stream's header: magic and size.
+/// The size in bytes of the header of a recording that perf writes to a pipe: magic and size.
 pub(crate) const STREAM_HEADER: u64 = 16;
 
 /// More events than any recording has.

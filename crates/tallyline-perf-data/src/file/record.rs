@@ -10,7 +10,7 @@ use crate::sample::{CpuMode, Sample};
 use crate::spe::{SampleId, Traces};
 use crate::{Error, Result};
 
-/// A record of a recording, decoded.
+/// A decoded record of a recording, such as a sample or a mapping.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// The record's offset in the file, or in the inflated records.
@@ -22,31 +22,31 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Returns the body, by the record's type, and drops the rest.
+    /// Returns the record's contents, by its type, and drops offset and time.
     pub fn into_body(self) -> RecordBody<'a> {
         self.body
     }
 
-    /// Returns the record's offset in the file, or in the inflated records.
+    /// Returns the record's offset in the file, or in the records that were inflated from it.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the time, if the recording has it.
+    /// Returns the record's time in nanoseconds, if the recording has it.
     #[inline]
     pub fn time(&self) -> Option<u64> {
         self.time
     }
 
-    /// Returns the body, by the record's type.
+    /// Returns the record's contents, by its type.
     #[inline]
     pub fn body(&self) -> &RecordBody<'a> {
         &self.body
     }
 }
 
-/// The body of a record, by its type.
+/// The contents of a record by its type: sample, mapping, thread's name and so on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "nearly all records are samples, and none is kept")]
@@ -111,19 +111,19 @@ pub struct Comm<'a> {
 }
 
 impl<'a> Comm<'a> {
-    /// Returns the name.
+    /// Returns the thread's name.
     #[inline]
     pub fn name(&self) -> &'a [u8] {
         self.name
     }
 
-    /// Returns whether the process began another program.
+    /// Returns `true` if the thread got the name because its process executed another program.
     #[inline]
     pub fn is_exec(&self) -> bool {
         self.is_exec
     }
 
-    /// Makes the record of a thread's name; `is_exec` if the process began another program.
+    /// Creates the record of a thread's name; `is_exec` if the process executed another program.
     pub fn new(pid: i32, tid: i32, name: &'a [u8], is_exec: bool) -> Self {
         Self { pid, tid, name, is_exec }
     }
@@ -142,7 +142,7 @@ pub struct Task {
     pub(crate) parent_tid: i32,
 }
 
-/// A range of kernel code that was registered or unregistered: `PERF_RECORD_KSYMBOL`.
+/// A range of kernel code (such as a BPF program) that was registered or unregistered: `PERF_RECORD_KSYMBOL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
     /// The first address.

@@ -8,8 +8,8 @@ use crate::sample::Sample;
 use crate::spe::{self, AuxtraceStats, Source, Traces};
 use crate::{Error, Result};
 
-/// An item that a visitor of a recording receives: a sample, an access of a hardware trace, another record,
-/// or damage.
+/// An item that a visitor of a recording's records receives: a sample, an access of a hardware trace, another
+/// record, or damage.
 #[derive(Debug)]
 pub enum VisitedRecord<'s, 'a> {
     /// A sample of the event with this index.
@@ -75,10 +75,11 @@ pub(super) fn visit_traces(
     if tally.is_empty() { Ok(()) } else { each(0, VisitedRecord::Traces(&tally)) }
 }
 
-/// A callback that receives records, with their positions.
+/// A callback that receives a recording's records, one at a time, with their positions.
 pub type RecordVisitor<'e> = dyn FnMut(u64, VisitedRecord<'_, '_>) -> Result<()> + 'e;
 
-/// A source of the records of one recording, in memory or in a file.
+/// A source from which the records of one recording can be visited: a recording in memory, or one read in
+/// chunks.
 pub trait RecordSource {
     /// Returns the recording that describes them.
     fn recording(&self) -> &Recording<'_>;

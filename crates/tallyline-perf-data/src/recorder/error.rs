@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The reason for which nothing could be recorded.
+/// The reason for which a command, process or machine could not be recorded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {

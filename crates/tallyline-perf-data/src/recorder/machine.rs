@@ -9,7 +9,8 @@ use std::path::Path;
 const CPUS: &str = "/sys/devices/system/cpu";
 const MEMORY: &str = "/sys/devices/system/memory";
 
-/// Describes the machine by `/proc` and `/sys`; leaves out facts that these do not have.
+/// Describes this machine for a recording's header, by `/proc` and `/sys`; leaves out facts that these do not
+/// have.
 pub fn describe(command_line: &[String]) -> MachineDescription {
     let read = |path: &str| text(Path::new(path)).unwrap_or_default();
     let configured = cpu_list(&read(&format!("{CPUS}/present"))).len() as u32;

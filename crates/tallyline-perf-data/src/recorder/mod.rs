@@ -44,7 +44,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The target of a recording: a command, processes, threads, or all CPUs.
+/// The subject of a recording: a command, processes, threads, or all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The command, with all its children.
@@ -78,7 +78,8 @@ pub enum SamplingRate {
     Period(u64),
 }
 
-/// The method of recording call chains.
+/// The method by which the callers of sampled code are recorded: not at all, frame pointers, copies of the
+/// stack, branch records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallChains {
     /// Not at all.
@@ -92,7 +93,7 @@ pub enum CallChains {
     LastBranches,
 }
 
-/// The destination of a recording.
+/// The destination of a recording: a file, or standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A file.
@@ -110,7 +111,7 @@ impl Output {
     }
 }
 
-/// The target, events and output of a recording.
+/// All that `record` needs to know: target, events, rate, call chains, output.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
     /// Whom.
@@ -164,7 +165,7 @@ impl SamplingInterrupts {
     }
 }
 
-/// The totals of a finished recording.
+/// The totals of a finished recording: samples, bytes, losses, notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordSummary {
     /// Samples in the file.
@@ -190,77 +191,77 @@ pub struct RecordSummary {
 }
 
 impl RecordSummary {
-    /// Returns the number of samples in the file.
+    /// Returns the number of samples that were recorded.
     #[inline]
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Returns the bytes of packets in the file, which hardware wrote instead of samples.
+    /// Returns the bytes of hardware-trace packets (Arm SPE) that were recorded.
     #[inline]
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Returns the number of times that the hardware found no room for its packets.
+    /// Returns the number of times that the hardware found no room for its trace packets.
     #[inline]
     pub fn packets_full(&self) -> u64 {
         self.packets_full
     }
 
-    /// Returns the number of samples that were lost because the file could not be written fast enough.
+    /// Returns the number of samples that were lost because the recording could not be written fast enough.
     #[inline]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Returns the file's bytes.
+    /// Returns the number of bytes of the recording's file.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the status of the command, as a shell would show it.
+    /// Returns the exit status of the recorded command, as a shell would show it.
     #[inline]
     pub fn status(&self) -> Option<i32> {
         self.status
     }
 
-    /// Returns the events, and whose code each sampled.
+    /// Returns the names of the recorded events, and whose code (user, kernel) each sampled.
     #[inline]
     pub fn events(&self) -> &[(String, &'static str)] {
         &self.events
     }
 
-    /// Returns the requests that could not be met and their substitutes, a line each.
+    /// Returns the requests that the recorder could not meet and their substitutes, a line each.
     #[inline]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Returns the number of programs that were copied into the build-id cache.
+    /// Returns the number of recorded programs that were copied into the build-id cache.
     pub fn cached_files(&self) -> u64 {
         self.cached.files
     }
 
-    /// Returns the bytes of these copies.
+    /// Returns the bytes of the programs that were copied into the build-id cache.
     pub fn cached_bytes(&self) -> u64 {
         self.cached.bytes
     }
 
-    /// Returns the programs that could not be copied, and why, a line each.
+    /// Returns the programs that could not be copied into the build-id cache, and why, a line each.
     pub fn cache_failures(&self) -> &[String] {
         &self.cached.failures
     }
 
-    /// Returns whether the recording ended because the file reached its size limit.
+    /// Returns `true` if the recording ended because its file reached the size limit.
     #[inline]
     pub fn reached_limit(&self) -> bool {
         self.reached_limit
     }
 }
 
-/// Returns the number of pages of a ring of `bytes` bytes, a power of two.
+/// Returns the number of pages, a power of two, of a kernel's sample buffer of `bytes` bytes.
 pub fn ring_pages(bytes: u64) -> usize {
     let pages = usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(os::page_size());
     pages.clamp(1, 1 << 20).next_power_of_two()

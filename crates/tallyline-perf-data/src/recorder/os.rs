@@ -281,7 +281,7 @@ fn pieces(start: u64, end: u64, size: usize) -> Option<[Range<usize>; 2]> {
     (count > 0).then(|| [first..first + until_wrap, 0..count - until_wrap])
 }
 
-/// Sends SIGTERM to a child that has not been waited for.
+/// Sends SIGTERM to the recorded command, unless it was waited for already.
 pub fn ask_to_end(child: &std::process::Child) {
     if let Ok(pid) = libc::pid_t::try_from(child.id()) {
         // SAFETY: our own child, which was not waited for, so the number is still its

@@ -2,7 +2,7 @@
 
 use crate::attr::Attr;
 
-/// An event to record.
+/// An event that was asked for by `-e`, ready to be opened: name, attributes, group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRequest {
     /// As it will stand in the recording.
@@ -26,7 +26,7 @@ pub struct EventRequest {
 }
 
 impl EventRequest {
-    /// Returns the name as it will stand in the recording.
+    /// Returns the event's name as it will stand in the recording.
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
@@ -38,7 +38,7 @@ impl EventRequest {
         &self.attr
     }
 
-    /// Returns the index of its group's leader, itself included.
+    /// Returns the index of the leading event of the group that the event is opened in, possibly itself.
     #[inline]
     pub fn leader(&self) -> usize {
         self.leader

@@ -4,7 +4,8 @@ use crate::attr::Attr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The PMUs of a machine, by `/sys/bus/event_source/devices` or a synthetic tree like it.
+/// The performance monitoring units (PMUs) of a machine with their events, by `/sys/bus/event_source/devices`
+/// or a synthetic tree like it.
 #[derive(Clone, Debug)]
 pub struct Pmus {
     root: PathBuf,
@@ -29,7 +30,8 @@ impl Default for Pmus {
 }
 
 impl Pmus {
-    /// Uses a tree like `/sys/bus/event_source/devices`, with one like tracefs in its folder `tracing`.
+    /// Reads PMUs from a tree like `/sys/bus/event_source/devices`, with one like tracefs in its folder
+    /// `tracing`.
     pub(crate) fn at(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { tracefs: root.join("tracing"), root }

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 /// The largest that is believed.
 const LIMIT: u64 = 1 << 20;
 
-/// A copy of a vdso as an ELF file.
+/// A copy of the kernel's vdso (the code that it maps into every process) as an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vdso {
     /// Its build-id.
@@ -18,19 +18,19 @@ pub struct Vdso {
 }
 
 impl Vdso {
-    /// Returns the build-id.
+    /// Returns the vdso's build-id.
     #[inline]
     pub fn build_id(&self) -> BuildId {
         self.build_id
     }
 
-    /// Returns the ELF file.
+    /// Returns the vdso as an ELF file.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the vdso of this process, which all processes of its word size share.
+    /// Copies the vdso of this process, which all processes of its word size share.
     pub fn own() -> Option<Self> {
         let maps = fs::read_to_string("/proc/self/maps").ok()?;
         let (start, end) = range(&maps)?;

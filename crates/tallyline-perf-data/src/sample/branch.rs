@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::bytes::{ByteOrder, Cursor, Words};
 
-/// The last branches before a sample, the latest first.
+/// The branches that a CPU took last before a sample, the latest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchStack<'a> {
     /// The position of the latest entry in the hardware's ring, if the kernel knew it.
@@ -13,7 +13,7 @@ pub struct BranchStack<'a> {
     counters: Option<Words<'a>>,
 }
 
-/// A taken branch.
+/// A taken branch of a sample's branch stack: from, to, and what the hardware says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// The branch's address.
@@ -49,43 +49,43 @@ impl Branch {
         self.from
     }
 
-    /// Returns the target.
+    /// Returns the address that the branch went to.
     #[inline]
     pub fn to(&self) -> u64 {
         self.to
     }
 
-    /// Returns whether it was mispredicted. Neither this nor `predicted`: unknown.
+    /// Returns `true` if the CPU predicted the branch wrongly. Neither this nor `predicted`: unknown.
     #[inline]
     pub fn mispredicted(&self) -> bool {
         self.mispredicted
     }
 
-    /// Returns whether it was predicted.
+    /// Returns `true` if the CPU predicted the branch rightly.
     #[inline]
     pub fn predicted(&self) -> bool {
         self.predicted
     }
 
-    /// Returns whether it was in a hardware transaction.
+    /// Returns `true` if the branch was in a hardware transaction.
     #[inline]
     pub fn in_transaction(&self) -> bool {
         self.in_transaction
     }
 
-    /// Returns whether it aborted a hardware transaction.
+    /// Returns `true` if the branch was the abort of a hardware transaction.
     #[inline]
     pub fn abort(&self) -> bool {
         self.abort
     }
 
-    /// Returns the cycles since the branch before; 0 where they are not known.
+    /// Returns the cycles between this branch and the one before; 0 where they are not known.
     #[inline]
     pub fn cycles(&self) -> u16 {
         self.cycles
     }
 
-    /// Returns the type, `PERF_BR_*`: conditional, call, return and so on.
+    /// Returns the kind of branch, `PERF_BR_*`: conditional, call, return and so on.
     #[inline]
     pub fn kind(&self) -> u8 {
         self.kind
@@ -105,17 +105,17 @@ impl<'a> BranchStack<'a> {
         })
     }
 
-    /// Returns the number of branches.
+    /// Returns the number of recorded branches.
     pub fn len(&self) -> usize {
         self.entries.len() / 3
     }
 
-    /// Returns whether there are no branches.
+    /// Returns `true` if no branches were recorded.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the branch with this index, the latest first.
+    /// Returns the recorded branch at an index, the latest first.
     pub fn get(&self, index: usize) -> Option<Branch> {
         let start = index.checked_mul(3)?;
         let (from, to, flags) =
@@ -137,7 +137,7 @@ impl<'a> BranchStack<'a> {
         })
     }
 
-    /// Returns all branches, the latest first.
+    /// Returns all recorded branches, the latest first.
     pub fn iter(&self) -> impl Iterator<Item = Branch> + use<'_, 'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-/// The recorded data source word; fields by the methods, texts as perf prints them.
+/// A sample's word that says how a memory access was served (`PERF_SAMPLE_DATA_SRC`): cache level, snoop,
+/// TLB, lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DataSource(pub u64);
 
@@ -122,68 +123,71 @@ impl DataSource {
         (self.0 >> start & ((1 << width) - 1)) as u16
     }
 
-    /// Returns the kind of access, [`op`] bits.
+    /// Returns the kind of memory access (load, store, prefetch), as [`op`] bits.
     pub fn op(self) -> u8 {
         self.field(0, 5) as u8
     }
 
-    /// Returns the cache or memory that answered, [`level`] bits; older than
+    /// Returns the cache level or memory that served the access, as [`level`] bits; older than
     /// [`level_number`](Self::level_number).
     pub fn level(self) -> u16 {
         self.field(5, 14)
     }
 
-    /// Returns the outcome of the snoop of other caches, [`snoop`] bits.
+    /// Returns what the search of other CPUs' caches for the line found, as [`snoop`] bits.
     pub fn snoop(self) -> u8 {
         (self.field(19, 5) | self.field(38, 2) << 5) as u8
     }
 
-    /// Returns bits about locking: 0 for unknown, 1 for a locked access.
+    /// Returns bits that say if the access was locked: 0 for unknown, 1 for a locked access.
     pub fn lock(self) -> u8 {
         self.field(24, 2) as u8
     }
 
-    /// Returns the outcome of the address's translation, [`tlb`] bits.
+    /// Returns which TLB translated the access's address, as [`tlb`] bits.
     pub fn tlb(self) -> u8 {
         self.field(26, 7) as u8
     }
 
-    /// Returns the cache or memory that answered, one of [`level_number`]; 0 where only `level` has it.
+    /// Returns the cache or memory that served the access, one of [`level_number`]; 0 where only `level` has
+    /// it.
     pub fn level_number(self) -> u8 {
         self.field(33, 4) as u8
     }
 
-    /// Returns whether the answer came from another node or core.
+    /// Returns `true` if the access was served by another NUMA node or core.
     pub fn is_remote(self) -> bool {
         self.field(37, 1) != 0
     }
 
-    /// Returns bits about blocking: 0 for unknown, 1 for blocked by data, 2 for blocked by an address.
+    /// Returns bits that say why the access was blocked: 0 for unknown, 1 for blocked by data, 2 for blocked
+    /// by an address.
     pub fn blocked(self) -> u8 {
         self.field(40, 3) as u8
     }
 
-    /// Returns the distance: 1 another core of the node … 4 another board; 0 for unknown.
+    /// Returns the distance from which the access was served: 1 another core of the node … 4 another board; 0
+    /// for unknown.
     pub fn hops(self) -> u8 {
         self.field(43, 3) as u8
     }
 
-    /// Returns whether the access reads.
+    /// Returns `true` if the access read memory.
     pub fn is_load(self) -> bool {
         self.op() & op::LOAD != 0
     }
 
-    /// Returns whether the access writes.
+    /// Returns `true` if the access wrote memory.
     pub fn is_store(self) -> bool {
         self.op() & op::STORE != 0
     }
 
-    /// Returns whether the line was modified in another cache.
+    /// Returns `true` if the accessed line was modified in another CPU's cache (HITM).
     pub fn is_hitm(self) -> bool {
         self.snoop() & snoop::HITM != 0
     }
 
-    /// Returns perf's text for the kind of access.
+    /// Returns perf's text for the kind of memory access.
     pub fn op_text(self) -> &'static str {
         let op = self.op();
         match () {
@@ -196,7 +200,7 @@ impl DataSource {
         }
     }
 
-    /// Returns perf's text for the level that held the data, such as `L3 hit`.
+    /// Returns perf's text for the cache level or memory that served the access, such as `L3 hit`.
     pub fn level_text(self) -> String {
         let level = self.level();
         let outcome = match level {
@@ -222,12 +226,12 @@ impl DataSource {
         if names.is_empty() { "N/A".to_owned() } else { format!("{names} {outcome}") }
     }
 
-    /// Returns perf's text for the snoop.
+    /// Returns perf's text for what the search of other CPUs' caches found.
     pub fn snoop_text(self) -> String {
         or_na(either(self.snoop().into(), &SNOOPS))
     }
 
-    /// Returns perf's text for the address's translation.
+    /// Returns perf's text for which TLB translated the access's address.
     pub fn tlb_text(self) -> String {
         let tlb = self.tlb();
         let mut text = or_na(either((tlb & !(tlb::HIT | tlb::MISS)).into(), &TLBS));
@@ -240,7 +244,7 @@ impl DataSource {
         text
     }
 
-    /// Returns perf's text for locked accesses.
+    /// Returns perf's text for whether the access was locked.
     pub fn lock_text(self) -> &'static str {
         match self.lock() {
             na if na & 1 != 0 => "N/A",
@@ -249,7 +253,7 @@ impl DataSource {
         }
     }
 
-    /// Returns perf's text for blocked accesses, without its leading space.
+    /// Returns perf's text for why the access was blocked, without its leading space.
     pub fn blocked_text(self) -> &'static str {
         match self.blocked() {
             0 => "N/A",

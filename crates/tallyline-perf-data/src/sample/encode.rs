@@ -6,13 +6,13 @@ use crate::attr::Attr;
 use crate::bytes::ByteOrder;
 
 impl Sample<'_> {
-    /// Returns the bits of the record's header.
+    /// Returns the flag bits (`misc`) for the header of the sample's record.
     pub(crate) fn header_misc(&self) -> u16 {
         self.mode.bits() | if self.exact { misc::EXACT_IP } else { 0 }
     }
 
-    /// Appends the body of the sample as the event `attr` would have recorded it. Fields that it asks for and
-    /// that are absent are 0 or empty.
+    /// Appends the sample's record, without its header, as the event with the attributes `attr` would have
+    /// recorded it. Fields that the attributes ask for and that are absent are 0 or empty.
     pub(crate) fn encode(&self, attr: &Attr, out: &mut Vec<u8>) {
         let asked = |field: u64| attr.sample_type & field != 0;
         let out = &mut Out(out);

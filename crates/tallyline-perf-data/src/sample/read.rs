@@ -4,7 +4,7 @@ use crate::Result;
 use crate::abi::read_format as format;
 use crate::bytes::{Cursor, Words};
 
-/// A counter's value at a sample.
+/// The count that one event had when a sample was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValue {
     /// The count.
@@ -16,14 +16,14 @@ pub struct ReadValue {
 }
 
 impl ReadValue {
-    /// Returns the number of samples that it lost.
+    /// Returns the number of samples that the event had lost by then.
     #[inline]
     pub fn lost(&self) -> Option<u64> {
         self.lost
     }
 }
 
-/// Values of counters read at a sample: one, or those of its group.
+/// The counts that an event, or each event of its group, had when a sample was taken (`PERF_SAMPLE_READ`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValues<'a> {
     /// Nanoseconds that the event was enabled.
@@ -62,7 +62,7 @@ impl<'a> ReadValues<'a> {
         Ok(Self { time_enabled, time_running, counters })
     }
 
-    /// Returns the number of counters.
+    /// Returns the number of events whose counts the sample has: one, or those of a group.
     pub fn len(&self) -> usize {
         match self.counters {
             Counters::One(_) => 1,
@@ -70,12 +70,12 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// Returns whether the group is empty.
+    /// Returns `true` if the sample has no event's count.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the counter with this index: the leader of the group first.
+    /// Returns the count of the event at an index: the leader of the group first.
     pub fn get(&self, index: usize) -> Option<ReadValue> {
         match self.counters {
             Counters::One(value) => (index == 0).then_some(value),
@@ -90,7 +90,7 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// Returns all counters.
+    /// Returns the counts of all events that the sample has.
     pub fn iter(&self) -> impl Iterator<Item = ReadValue> + use<'_, 'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::bytes::{Cursor, Words};
 
-/// The recorded values of those registers that the event asked for.
+/// The values that registers had when a sample was taken, of those that the event asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers<'a> {
     /// 1 for a 32-bit program, 2 for a 64-bit one.
@@ -13,7 +13,8 @@ pub struct Registers<'a> {
 }
 
 impl<'a> Registers<'a> {
-    /// Decodes registers; `None` if the thread had none, such as the user registers of a kernel thread.
+    /// Decodes a sample's registers; `None` if the thread had none, such as the user registers of a kernel
+    /// thread.
     pub(crate) fn decode(at: &mut Cursor<'a>, mask: u64) -> Result<Option<Self>> {
         let abi = at.u64("ABI of registers")?;
         if abi == 0 {
@@ -23,12 +24,12 @@ impl<'a> Registers<'a> {
         Ok(Some(Self { abi, mask, values }))
     }
 
-    /// Returns the mask of recorded registers, a bit for each.
+    /// Returns the set of recorded registers, a bit for each of the kernel's register numbers.
     pub fn mask(&self) -> u64 {
         self.mask
     }
 
-    /// Returns the register with the kernel's number; see [`x86_64`] and [`aarch64`].
+    /// Returns the value of the register with the kernel's number; see [`x86_64`] and [`aarch64`].
     pub fn get(&self, number: u32) -> Option<u64> {
         let bit = 1_u64.checked_shl(number)?;
         if self.mask & bit == 0 {
@@ -37,7 +38,7 @@ impl<'a> Registers<'a> {
         self.values.get((self.mask & (bit - 1)).count_ones() as usize)
     }
 
-    /// Returns each register's number and value.
+    /// Returns each recorded register's number and value.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + use<'_, 'a> {
         (0..64).filter_map(|number| Some((number, self.get(number)?)))
     }

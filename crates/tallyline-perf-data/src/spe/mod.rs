@@ -27,7 +27,8 @@ use threads::Threads;
 /// The number of bytes of a trace that are read at once.
 const PIECE: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 16 };
 
-/// The outcome of decoding the hardware's traces.
+/// The numbers of samples, other operations and damaged packets that decoding a recording's hardware traces
+/// (Arm SPE) found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxtraceStats {
     /// Bytes of traces that were decoded.
@@ -59,61 +60,62 @@ pub struct AuxtraceStats {
 }
 
 impl AuxtraceStats {
-    /// Returns the bytes of traces that were decoded.
+    /// Returns the bytes of hardware traces that were decoded.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the number of memory accesses, each of which is a sample.
+    /// Returns the number of memory accesses in the hardware traces, each of which is a sample.
     #[inline]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Returns the number of accesses whose thread is not known.
+    /// Returns the number of traced accesses whose thread is not known.
     #[inline]
     pub fn unknown_threads(&self) -> u64 {
         self.unknown_threads
     }
 
-    /// Returns the number of branches, which are left out.
+    /// Returns the number of traced branches, which are left out.
     #[inline]
     pub fn branches(&self) -> u64 {
         self.branches
     }
 
-    /// Returns the number of other operations, which access no memory and are left out.
+    /// Returns the number of traced operations that access no memory and are left out.
     #[inline]
     pub fn others(&self) -> u64 {
         self.others
     }
 
-    /// Returns the number of records that do not say what was sampled, or where.
+    /// Returns the number of trace records that do not say what was sampled, or where.
     #[inline]
     pub fn incomplete(&self) -> u64 {
         self.incomplete
     }
 
-    /// Returns the number of records with bytes that are no packets.
+    /// Returns the number of trace records with bytes that are no packets.
     #[inline]
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// Returns the number of such bytes.
+    /// Returns the number of bytes in hardware traces that are no packets.
     #[inline]
     pub fn damaged_bytes(&self) -> u64 {
         self.damaged_bytes
     }
 
-    /// Returns the number of records whose end is missing.
+    /// Returns the number of trace records whose end is missing.
     #[inline]
     pub fn cut(&self) -> u64 {
         self.cut
     }
 
-    /// Returns the number of times that the buffer was full, and the hardware stopped for a while.
+    /// Returns the number of times that the hardware's trace buffer was full, and tracing stopped for a
+    /// while.
     #[inline]
     pub fn truncated(&self) -> u64 {
         self.truncated
@@ -125,24 +127,25 @@ impl AuxtraceStats {
         self.collisions
     }
 
-    /// Returns the number of times that, by the kernel, a piece of the trace ends with a damaged record.
+    /// Returns the number of times that, by the kernel, a piece of a hardware trace ends with a damaged
+    /// record.
     #[inline]
     pub fn partial(&self) -> u64 {
         self.partial
     }
 
-    /// Returns the bytes of traces of other hardware, which are skipped.
+    /// Returns the bytes of other hardware's traces, which are skipped.
     #[inline]
     pub fn foreign(&self) -> u64 {
         self.foreign
     }
 
-    /// Returns whether there were no traces.
+    /// Returns `true` if the recording has no hardware traces.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns the notes for the user, a line each.
+    /// Returns notes for the user about missing or damaged parts of the hardware traces, a line each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let counted =
@@ -204,7 +207,7 @@ impl AuxtraceStats {
     }
 }
 
-/// The task, CPU and time in the trailer of a record.
+/// The task, CPU and time at the end of a record that is no sample (`sample_id`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleId {
     /// The process.
@@ -218,17 +221,17 @@ pub struct SampleId {
 }
 
 impl SampleId {
-    /// Makes the trailer of a record of a thread at a time on a CPU.
+    /// Creates the end of a record that names a thread, a CPU and a time.
     pub fn new(pid: i32, tid: i32, time: u64, cpu: u32) -> Self {
         Self { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(cpu) }
     }
 
-    /// Makes the trailer of a record that names its CPU alone.
+    /// Creates the end of a record that names its CPU alone.
     pub fn of_cpu(cpu: u32) -> Self {
         Self { cpu: Some(cpu), ..Self::default() }
     }
 
-    /// Returns the time.
+    /// Returns the time in nanoseconds at the end of the record.
     #[inline]
     pub fn time(&self) -> Option<u64> {
         self.time
@@ -241,7 +244,7 @@ pub(crate) trait Source {
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()>;
 }
 
-/// A part of a hardware trace, as one `PERF_RECORD_AUXTRACE` has it.
+/// A piece of a hardware trace in a recording, as one `PERF_RECORD_AUXTRACE` describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxtraceBuffer {
     /// Bytes.
@@ -257,29 +260,29 @@ pub struct AuxtraceBuffer {
 }
 
 impl AuxtraceBuffer {
-    /// Describes a part of a CPU's buffer, by its offset there.
+    /// Describes a piece of the hardware trace of a CPU, by its offset in the CPU's buffer.
     pub const fn of_cpu(cpu: u32, offset: u64) -> Self {
         Self { size: 0, offset, index: cpu, tid: None, cpu: Some(cpu) }
     }
 
-    /// Describes a part of a thread's buffer, by its offset there.
+    /// Describes a piece of the hardware trace of a thread, by its offset in the thread's buffer.
     pub const fn of_thread(tid: i32, offset: u64) -> Self {
         Self { size: 0, offset, index: 0, tid: Some(tid), cpu: None }
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length of the trace's piece in bytes.
     #[inline]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the offset in the hardware's buffer, counted from its beginning.
+    /// Returns the offset of the trace's piece in the hardware's buffer, counted from its beginning.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the index of the buffer.
+    /// Returns the index of the hardware's buffer that the trace's piece is from.
     #[inline]
     pub fn index(&self) -> u32 {
         self.index
@@ -313,7 +316,8 @@ enum BufferOwner {
     Thread(i32),
 }
 
-/// The descriptions of a recording's hardware traces and their positions in the file.
+/// The records of a recording that describe hardware traces (Arm SPE), and where the traces' bytes are in the
+/// file.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     info: Option<SpeMetadata>,
@@ -325,7 +329,7 @@ pub(crate) struct Traces {
     tally: AuxtraceStats,
 }
 
-/// Returns whether records of a type concern traces.
+/// Returns `true` if records of a type number concern hardware traces.
 pub(crate) fn is_auxtrace_record(kind: u32) -> bool {
     matches!(
         kind,

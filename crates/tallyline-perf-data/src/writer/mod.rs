@@ -32,7 +32,7 @@ fn entry_size(events: &[Event]) -> u64 {
     u64::from(attr_size(events)) + 16
 }
 
-/// A recording under construction. Nothing is buffered here: pass a `BufWriter`.
+/// Writer of a recording (perf.data). Nothing is buffered here: pass a `BufWriter`.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -47,7 +47,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Starts a recording of these events; records follow.
+    /// Starts a recording of these events in a file that can be sought; records follow.
     ///
     /// # Errors
     /// What `out` says.
@@ -145,12 +145,12 @@ impl<W: Write + Seek> Writer<W> {
         parts.iter().try_for_each(|part| self.piece(part))
     }
 
-    /// Returns the events.
+    /// Returns the events whose recording is written.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// Returns the number of bytes of records so far.
+    /// Returns the number of bytes of records written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
@@ -213,7 +213,7 @@ impl<W: Write + Seek> Writer<W> {
         self.records(record.finish())
     }
 
-    /// Adds the build-id of a file, or of the kernel's code.
+    /// Adds the build-id of a file, or of the kernel's code, to the recording.
     pub fn build_id(&mut self, is_kernel: bool, path: &[u8], id: BuildId) {
         self.build_ids.insert((is_kernel, path.to_vec()), id);
     }
@@ -224,7 +224,7 @@ impl<W: Write + Seek> Writer<W> {
         self.times = Some((first.min(time), last.max(time)));
     }
 
-    /// Writes the description of the machine and completes the header.
+    /// Writes the description of the machine and completes the recording's header.
     ///
     /// # Errors
     /// What the file says.

@@ -9,14 +9,14 @@ use crate::spe::{AuxtraceBuffer, SampleId, TimeConversion};
 /// The longest record: its size is a number of 16 bits.
 const LONGEST: usize = u16::MAX as usize & !7;
 
-/// A record under construction; it can be used again after [`Encoder::finish`].
+/// Builder of one record of a recording at a time; it can be used again after [`Encoder::finish`].
 #[derive(Clone, Debug)]
 pub struct Encoder {
     bytes: Vec<u8>,
 }
 
 impl Encoder {
-    /// Starts a record of this type (`abi::record`), with these bits in its header.
+    /// Starts a record of this type (`abi::record`), with these flag bits in its header.
     pub fn new(kind: u32, header_misc: u16) -> Self {
         let mut bytes = Vec::with_capacity(128);
         bytes.extend(kind.to_ne_bytes());
@@ -25,7 +25,7 @@ impl Encoder {
         Self { bytes }
     }
 
-    /// Starts a sample of an event with these attributes.
+    /// Starts the record of a sample, as an event with these attributes has it.
     pub fn sample(sample: &Sample<'_>, attr: &Attr) -> Self {
         let mut record = Self::new(kind::SAMPLE, sample.header_misc());
         sample.encode(attr, &mut record.bytes);
@@ -140,7 +140,7 @@ impl Encoder {
         record
     }
 
-    /// Completes the record with its size. A path that would make it too long was cut.
+    /// Completes the record with its size and returns its bytes. A path that would make it too long was cut.
     pub fn finish(&mut self) -> &[u8] {
         self.bytes.truncate(LONGEST);
         let size = self.bytes.len() as u16;

@@ -44,7 +44,8 @@ struct Site {
     address: u64,
 }
 
-/// The call instructions of samples that have a recorded return address.
+/// The call instructions of a program that samples at functions' entries may be charged to, by the return
+/// addresses on their stacks.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     // by group: where its samples return to, and how many do
@@ -66,8 +67,8 @@ struct Sites {
 }
 
 impl Calls {
-    /// Finds the calls that samples at functions' first instructions are charged to, by the return addresses on the
-    /// stack.
+    /// Finds the calls that samples at functions' first instructions are charged to, by the return addresses
+    /// on the samples' stacks.
     pub(crate) fn find(samples: &Samples, returns: &[(u32, PlaceId)], binaries: &Binaries) -> Calls {
         let mut calls = Calls::default();
         let mut functions = Functions { binaries, bodies: FxHashMap::default() };
@@ -97,7 +98,7 @@ impl Calls {
         (*end == range.end).then(|| Arc::clone(body))
     }
 
-    /// Returns the instructions that have to be analysed: files and addresses.
+    /// Returns the addresses of the found call instructions, by file, whose operands have to be analysed.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (DsoId, u64)> {
         self.sites.values().flatten().flat_map(|sites| &sites.list).map(|site| (site.dso, site.address))
     }

@@ -15,7 +15,7 @@ use super::profile::Profile;
 use super::samples::{MergeGranularity, SampleGroup};
 use std::fmt;
 
-/// One sort key.
+/// One of the sort keys of `report -s`: its name, column title, and how a sample's value is found.
 pub struct Key {
     /// perf's name for it.
     pub name: &'static str,
@@ -31,7 +31,7 @@ pub struct Key {
     pub text: fn(&Profile, u64, &Counts) -> String,
 }
 
-/// The information that a sort key needs beyond that in the recording.
+/// The information beyond that in the recording (symbols, lines, types, …) that a sort key needs, as flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Symbols of code.
@@ -51,7 +51,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// No further information.
+    /// No information beyond that in the recording is needed.
     pub const NONE: Needs = Needs {
         symbols: false,
         data_symbols: false,
@@ -61,22 +61,22 @@ impl Needs {
         callers: false,
         apart: MergeGranularity::None,
     };
-    /// Symbols of code.
+    /// Names of the functions that samples are in are needed.
     pub const SYMBOLS: Needs = Needs { symbols: true, ..Needs::NONE };
-    /// Symbols of data.
+    /// Names of the variables that samples access are needed.
     pub const DATA: Needs = Needs { data_symbols: true, ..Needs::NONE };
-    /// Source lines, and symbols for code that has none.
+    /// Source lines of samples are needed, and symbols for code that has none.
     pub const LINES: Needs = Needs { symbols: true, lines: true, ..Needs::NONE };
-    /// Calling functions.
+    /// The functions that called the sampled ones are needed.
     pub(crate) const CALLERS: Needs = Needs { symbols: true, callers: true, ..Needs::NONE };
-    /// Types of operands.
+    /// The types that sampled instructions access are needed.
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
-    /// CPUs of samples.
+    /// The CPUs that samples were taken on are needed.
     pub const CPUS: Needs = Needs { apart: MergeGranularity::Cpus, ..Needs::NONE };
-    /// Samples that are not merged.
+    /// Single samples are needed, so equal ones are not merged.
     pub const SAMPLES: Needs = Needs { apart: MergeGranularity::Samples, ..Needs::NONE };
 
-    /// Returns the union of two needs.
+    /// Returns the union of the information that two sort keys need.
     pub fn and(self, other: Needs) -> Needs {
         Needs {
             symbols: self.symbols || other.symbols,
@@ -90,7 +90,7 @@ impl Needs {
     }
 }
 
-/// All keys, in the order of the help.
+/// All sort keys of `report -s`, in the order of the help.
 pub const ALL: &[&Key] = &[
     &task::PID,
     &task::TID,
@@ -128,7 +128,7 @@ pub const ALL: &[&Key] = &[
     &data::PAGE_SIZE,
 ];
 
-/// A column of a report.
+/// A column of a report: a sort key, or a number of samples.
 #[derive(Clone, Copy)]
 pub enum Column {
     /// A sort key, by whose values rows are told apart.
@@ -140,7 +140,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// Returns the column's heading.
+    /// Returns the heading that the column has in reports.
     pub fn title(&self) -> &'static str {
         match self {
             Column::Key(key) => key.title,
@@ -149,7 +149,7 @@ impl Column {
         }
     }
 
-    /// Returns the column's sort key, if it has one.
+    /// Returns the sort key that the column shows, if it is one's.
     pub fn key(&self) -> Option<&'static Key> {
         match self {
             Column::Key(key) => Some(key),
@@ -164,7 +164,7 @@ impl fmt::Debug for Column {
     }
 }
 
-/// Parses a comma-separated list of column names.
+/// Parses a comma-separated list of sort keys and other columns of a report.
 ///
 /// # Errors
 /// A name that is none, with those that are.

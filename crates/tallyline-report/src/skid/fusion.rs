@@ -22,7 +22,7 @@ const ENOUGH_BETWEEN: u64 = 8;
 /// in pairs that retire one after the other this is 1 in 40 or more.
 const BEHIND_PER_BETWEEN: u64 = 150;
 
-/// Numbers of samples around pairs of one kind.
+/// Numbers of samples between and behind the halves of compare-and-jump pairs of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct PairCounts {
     // between the halves, behind the jump
@@ -30,17 +30,17 @@ pub(crate) struct PairCounts {
 }
 
 impl PairCounts {
-    /// Counts samples between the halves of a pair.
+    /// Adds to the number of samples between the halves of a compare-and-jump pair.
     pub(crate) fn between(&mut self, pair: FusiblePair, samples: u64) {
         self.counts.entry(pair).or_default().0 += samples;
     }
 
-    /// Counts samples behind a pair.
+    /// Adds to the number of samples behind a compare-and-jump pair.
     pub(crate) fn behind(&mut self, pair: FusiblePair, samples: u64) {
         self.counts.entry(pair).or_default().1 += samples;
     }
 
-    /// Adds the counts of another.
+    /// Adds the numbers of samples of another function's pairs.
     pub(crate) fn add(&mut self, other: &PairCounts) {
         for (pair, (between, behind)) in &other.counts {
             let own = self.counts.entry(*pair).or_default();
@@ -50,7 +50,7 @@ impl PairCounts {
     }
 }
 
-/// The evidence by which pairs of a kind are taken for fused or not: the samples, or the vendor's rules.
+/// The evidence that decides if the CPU fuses pairs of a kind: the samples, or the vendor's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSource {
     /// The recording's own samples.
@@ -64,7 +64,8 @@ pub enum RuleSource {
     Assumed,
 }
 
-/// The rule for one kind of pair.
+/// The decision, for one kind of compare-and-jump pair, if the CPU executes it as one instruction, with its
+/// evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairRule {
     /// `true` if the pair retires as one instruction.
@@ -73,7 +74,7 @@ pub struct PairRule {
     pub source: RuleSource,
 }
 
-/// The kinds of pairs in a recording, and which of them its CPU macro-fuses.
+/// The kinds of compare-and-jump pairs in a recording, and which of them its CPU executes as one instruction.
 #[derive(Clone, Debug, Default)]
 pub struct FusionRules {
     rules: BTreeMap<FusiblePair, PairRule>,
@@ -82,8 +83,8 @@ pub struct FusionRules {
 }
 
 impl FusionRules {
-    /// Decides for each kind of pair whether it is fused. `cpu_id` is perf's: vendor, family, model,
-    /// stepping.
+    /// Decides for each kind of compare-and-jump pair if the CPU fuses it. `cpu_id` is perf's: vendor,
+    /// family, model, stepping.
     pub(crate) fn new(cpu_id: Option<&str>, counts: &PairCounts) -> FusionRules {
         let generation = cpu_id.and_then(Generation::of);
         let assumed = |pair: &FusiblePair| generation.is_some_and(|rules| rules.is_fused(pair));
@@ -102,13 +103,13 @@ impl FusionRules {
         FusionRules { rules: counts.counts.iter().map(rule).collect(), assumed: generation }
     }
 
-    /// Returns whether a pair retires as one instruction.
+    /// Returns `true` if the CPU executes a kind of compare-and-jump pair as one instruction.
     pub(crate) fn is_fused(&self, pair: &FusiblePair) -> bool {
         let assumed = || self.assumed.is_some_and(|rules| rules.is_fused(pair));
         self.rules.get(pair).map_or_else(assumed, |rule| rule.is_fused)
     }
 
-    /// Returns the kinds of pairs that samples lie around, with their rules.
+    /// Returns the kinds of compare-and-jump pairs that samples lie around, with the decision for each.
     pub fn iter(&self) -> impl Iterator<Item = (&FusiblePair, &PairRule)> {
         self.rules.iter()
     }

@@ -40,7 +40,7 @@ impl fmt::Display for Skid {
     }
 }
 
-/// The rule by which samples at a place are charged to other instructions.
+/// The rule by which samples at a code place are charged to other instructions than the one there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// The instruction in front, which is the only one that control comes from.
@@ -72,7 +72,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Returns the rule as a sentence for people.
+    /// Returns a sentence that explains the rule by which samples are charged elsewhere.
     pub fn text(self) -> &'static str {
         match self {
             Rule::Previous => "the instruction that retired before it",
@@ -101,7 +101,7 @@ impl Rule {
     }
 }
 
-/// Numbers of samples at functions' first instructions, by what is known of the call.
+/// Numbers of samples at functions' first instructions, by what is known of the call that led there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
     /// Charged to the call or jump that the return address on the stack leads to.

@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use tallyline_inference::code::{Body, Memory, Register};
 
-/// One more than the largest distance, in instructions, that samples are taken to be behind.
+/// One more than the largest number of instructions that samples are taken to be behind the one that caused
+/// them.
 pub(crate) const SHIFTS: usize = 4;
 
 /// The fewest samples at one distance by which the shift is known.
@@ -18,7 +19,7 @@ const ENOUGH: u64 = 128;
 /// The factor by which samples at the shift have to outnumber those at another distance, and those by chance.
 const STANDS_OUT: f64 = 1.5;
 
-/// Numbers of samples of one event by their distance behind loads.
+/// Numbers of samples of one event by how many instructions they are behind a load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShiftCounts {
     // samples with a load so many instructions in front
@@ -28,7 +29,7 @@ pub(crate) struct ShiftCounts {
     samples: u64,
 }
 
-/// The distance of an event's samples behind the instructions that it counts.
+/// The number of instructions by which samples of an imprecise event are behind those that it counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventShift {
     /// The event, by index.
@@ -53,7 +54,7 @@ impl fmt::Display for EventShift {
     }
 }
 
-/// Counts the samples of one event in one function by their distance behind loads.
+/// Counts the samples of one event in one function by how many instructions they are behind a load.
 pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) -> ShiftCounts {
     let is_load = |position: usize| {
         let is_likely =
@@ -84,7 +85,7 @@ pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) 
 }
 
 impl ShiftCounts {
-    /// Adds the counts of another function.
+    /// Adds the numbers of samples of another function.
     pub(crate) fn add(&mut self, other: &ShiftCounts) {
         for (own, other) in self.loads.iter_mut().zip(other.loads) {
             *own += other;
@@ -93,7 +94,7 @@ impl ShiftCounts {
         self.samples += other.samples;
     }
 
-    /// Decides the distance of the event's samples behind the instructions that it counts.
+    /// Decides by how many instructions the event's samples are behind those that it counts.
     pub(crate) fn decide(&self, event: u32) -> EventShift {
         let best = (0..SHIFTS).max_by_key(|shift| (self.loads[*shift], *shift == 1)).unwrap_or(1);
         let most = self.loads[best];

@@ -18,7 +18,7 @@ struct Pairs {
     conditions: &'static [JumpCondition],
 }
 
-/// A generation of CPUs with the same rules of macro-fusion.
+/// A generation of CPUs for which the vendor documents which compare-and-jump pairs are fused.
 #[derive(Debug)]
 pub(crate) struct Generation {
     /// The name that reports say.
@@ -135,7 +135,7 @@ const fn row(
 }
 
 impl Generation {
-    /// Finds the rules for a CPU by perf's name of it: vendor, family, model, stepping.
+    /// Returns the vendor's rules of fusion for a CPU, by perf's name of it: vendor, family, model, stepping.
     pub(crate) fn of(cpu_id: &str) -> Option<&'static Generation> {
         // headers have commas, tables of events hyphens
         let mut parts = cpu_id.split([',', '-']);
@@ -157,7 +157,7 @@ impl Generation {
         }
     }
 
-    /// Returns whether pairs of a kind retire as one.
+    /// Returns `true` if, by the vendor, the CPUs fuse a kind of compare-and-jump pair into one instruction.
     pub(crate) fn is_fused(&self, pair: &FusiblePair) -> bool {
         self.pairs.iter().any(|row| {
             row.operations.contains(&pair.operation())

@@ -18,7 +18,7 @@ pub fn head(title: &str, style: &str) -> Result<String> {
     fill(HEAD, &fields)
 }
 
-/// Fills the fields of a template in one pass: their contents are not searched for fields.
+/// Fills the named fields of an HTML template in one pass: their contents are not searched for fields.
 pub fn fill(frame: &str, fields: &[(&str, String)]) -> Result<String> {
     let mut page = String::with_capacity(frame.len() * 8);
     let mut rest = frame;

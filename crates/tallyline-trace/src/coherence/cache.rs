@@ -2,7 +2,7 @@
 
 use super::Geometry;
 
-/// The state of a line in a core's caches, by MESI.
+/// The state of a line in a modelled core's cache, by MESI: modified, exclusive, shared, invalid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
     /// Nothing: it is not there.
@@ -16,7 +16,7 @@ pub(crate) enum State {
     Modified,
 }
 
-/// A way of a set: the place of one line.
+/// One way of a modelled cache's set: the place of one line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Way {
     /// The line's number.
@@ -35,7 +35,7 @@ pub(crate) struct Way {
     pub(crate) state: State,
 }
 
-/// The cache of a core. Allocates nothing before the core's first access.
+/// The modelled cache of one core. Allocates nothing before the core's first access.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
     ways: Vec<Way>,
@@ -50,7 +50,8 @@ fn set_of(geometry: Geometry, line: u64) -> std::ops::Range<usize> {
 }
 
 impl Cache {
-    /// Returns the line, if it is there, and makes it the most recently used one.
+    /// Returns the way of a line in the modelled cache, if it is there, and makes it the most recently used
+    /// one.
     #[inline]
     pub(crate) fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         self.clock += 1;
@@ -60,14 +61,14 @@ impl Cache {
         Some(way)
     }
 
-    /// Returns the line, if it is there.
+    /// Returns the way of a line in the modelled cache, if it is there, and leaves the order of use alone.
     #[inline]
     pub(crate) fn peek(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         let set = self.ways.get_mut(set_of(geometry, line))?;
         set.iter_mut().find(|way| way.line == line && way.state != State::Invalid)
     }
 
-    /// Inserts a line; returns the line that was evicted for it, if any.
+    /// Inserts a line into the modelled cache; returns the line that was evicted for it, if any.
     pub(crate) fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
         if self.ways.is_empty() {
             self.ways.resize(geometry.sets() as usize * geometry.ways() as usize, Way::default());
@@ -80,25 +81,25 @@ impl Cache {
         (evicted.state != State::Invalid).then_some(evicted)
     }
 
-    /// Returns whether a line is there; it is then the most recently used one.
+    /// Returns `true` if a line is in the modelled cache, and makes it the most recently used one.
     #[inline]
     pub fn touch(&mut self, geometry: Geometry, line: u64) -> bool {
         self.find(geometry, line).is_some()
     }
 
-    /// Returns whether a line is there.
+    /// Returns `true` if a line is in the modelled cache.
     #[inline]
     pub fn contains(&mut self, geometry: Geometry, line: u64) -> bool {
         self.peek(geometry, line).is_some()
     }
 
-    /// Inserts a line in the place of the least recently used one of its set.
+    /// Inserts a line into the modelled cache in the place of the least recently used one of its set.
     #[inline]
     pub fn fill(&mut self, geometry: Geometry, line: u64) {
         self.insert(geometry, line, 0, State::Exclusive);
     }
 
-    /// Removes a line, if it is there.
+    /// Removes a line from the modelled cache, if it is there.
     #[inline]
     pub fn invalidate(&mut self, geometry: Geometry, line: u64) {
         if let Some(way) = self.peek(geometry, line) {
@@ -106,7 +107,7 @@ impl Cache {
         }
     }
 
-    /// Returns all lines that are there.
+    /// Returns all lines in the modelled cache.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &Way> {
         self.ways.iter().filter(|way| way.state != State::Invalid)
     }

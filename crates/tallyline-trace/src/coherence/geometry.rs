@@ -3,7 +3,7 @@
 /// The most cache lines that all caches together may hold; 48 bytes of memory each.
 const ENTRIES_LIMIT: u64 = 1 << 24;
 
-/// The number of cores and the geometry of each one's cache.
+/// The number of modelled cores, and size, ways and line size of each one's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     cores: u16,
@@ -13,8 +13,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Creates the geometry of `cores` cores, each with a cache of `size` bytes in lines of `line` bytes,
-    /// `ways` in a set.
+    /// Describes `cores` modelled cores, each with a cache of `size` bytes in lines of `line` bytes, `ways`
+    /// in a set.
     ///
     /// # Errors
     /// In words, if there is no such cache.
@@ -35,7 +35,8 @@ impl Geometry {
         Self::with_any_sets(cores, line, size, ways)
     }
 
-    /// Describes caches whose number of sets need not be a power of two, as last levels of some processors.
+    /// Describes modelled caches whose number of sets need not be a power of two, as last levels of some
+    /// processors.
     pub fn with_any_sets(cores: u16, line: u32, size: u64, ways: u32) -> Result<Self, String> {
         if !line.is_power_of_two() || !(8..=4096).contains(&line) {
             return Err(format!("lines of {line} bytes: a power of two from 8 to 4096 is wanted"));
@@ -56,27 +57,27 @@ impl Geometry {
         Ok(Self { cores, line_bits: line.trailing_zeros(), sets, ways })
     }
 
-    /// Returns the number of cores.
+    /// Returns the number of modelled cores.
     pub fn cores(self) -> u16 {
         self.cores
     }
 
-    /// Returns bytes of a line.
+    /// Returns the bytes of a modelled cache's line.
     pub fn line(self) -> u32 {
         1 << self.line_bits
     }
 
-    /// Returns bytes of a cache.
+    /// Returns the bytes of each core's modelled cache.
     pub fn size(self) -> u64 {
         (u64::from(self.sets) * u64::from(self.ways)) << self.line_bits
     }
 
-    /// Lines in a set.
+    /// Returns the number of lines in a set of a modelled cache.
     pub fn ways(self) -> u32 {
         self.ways
     }
 
-    /// Returns the number of sets.
+    /// Returns the number of sets of a modelled cache.
     pub(crate) fn sets(self) -> u32 {
         self.sets
     }

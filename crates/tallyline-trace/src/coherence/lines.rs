@@ -19,7 +19,8 @@ pub(super) enum MissKind {
     FalseSharing,
 }
 
-/// Counts of a line's events, in all cores together.
+/// The numbers of accesses to one cache line in a replay, and of misses by their causes, in all modelled
+/// cores together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
     /// Reads.
@@ -41,55 +42,58 @@ pub struct LineCounts {
 }
 
 impl LineCounts {
-    /// Returns the number of reads.
+    /// Returns the number of reads of the cache line.
     #[inline]
     pub fn reads(&self) -> u64 {
         self.reads
     }
 
-    /// Returns the number of writes.
+    /// Returns the number of writes to the cache line.
     #[inline]
     pub fn writes(&self) -> u64 {
         self.writes
     }
 
-    /// Returns the number of misses of cores that never had it.
+    /// Returns the number of misses on the cache line by cores that never had it before.
     #[inline]
     pub fn cold(&self) -> u64 {
         self.cold
     }
 
-    /// Returns the number of misses of cores that replaced it.
+    /// Returns the number of misses on the cache line by cores that had evicted it for another.
     #[inline]
     pub fn replaced(&self) -> u64 {
         self.replaced
     }
 
-    /// Returns the number of misses of cores that lost it to a write of these bytes.
+    /// Returns the number of misses on the cache line by cores that lost it to another core's write of the
+    /// accessed bytes.
     #[inline]
     pub fn true_sharing(&self) -> u64 {
         self.true_sharing
     }
 
-    /// Returns the number of misses of cores that lost it to a write of other bytes.
+    /// Returns the number of misses on the cache line by cores that lost it to another core's write of other
+    /// bytes.
     #[inline]
     pub fn false_sharing(&self) -> u64 {
         self.false_sharing
     }
 
-    /// Returns the number of copies that writes took from other cores.
+    /// Returns the number of other cores' copies of the cache line that writes invalidated.
     #[inline]
     pub fn invalidations(&self) -> u64 {
         self.invalidations
     }
 
-    /// Returns the number of misses that another core's modified copy answered; hardware calls them HITM.
+    /// Returns the number of misses on the cache line that another core's modified copy served; hardware
+    /// calls them HITM.
     #[inline]
     pub fn hitm(&self) -> u64 {
         self.hitm
     }
 
-    /// Misses that a write of another core caused.
+    /// Returns the number of misses on the cache line that another core's write caused.
     pub fn sharing_misses(&self) -> u64 {
         self.true_sharing + self.false_sharing
     }

@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 /// The most pairs of who lost a line and who took it that are told apart.
 const CONFLICTS_LIMIT: usize = 1 << 20;
 
-/// Counts of all events.
+/// The numbers of hits, misses and write-backs of all accesses in a replay on modelled caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessCounts {
     /// Accesses to a line: one that crosses the end of a line is two.
@@ -26,43 +26,44 @@ pub struct AccessCounts {
 }
 
 impl AccessCounts {
-    /// Returns the number of accesses to a line: one that crosses the end of a line is two.
+    /// Returns the number of replayed accesses to a cache line: one that crosses the end of a line is two.
     #[inline]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Returns the number of accesses that found their line.
+    /// Returns the number of replayed accesses that found their line in the core's cache.
     #[inline]
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// Returns the counts of misses, by reason, and of invalidations.
+    /// Returns the numbers of misses of all replayed accesses by cause, and of invalidations.
     #[inline]
     pub fn lines(&self) -> LineCounts {
         self.lines
     }
 
-    /// Returns the number of hits that had to take the line from others before they could write.
+    /// Returns the number of hits for which the line had to be taken from other cores before it could be
+    /// written.
     #[inline]
     pub fn upgrades(&self) -> u64 {
         self.upgrades
     }
 
-    /// Returns the number of modified lines that had to be written to memory.
+    /// Returns the number of modified lines that the modelled caches had to write to memory.
     #[inline]
     pub fn writebacks(&self) -> u64 {
         self.writebacks
     }
 
-    /// Accesses that did not find their line.
+    /// Returns the number of replayed accesses that did not find their line in the core's cache.
     pub fn misses(&self) -> u64 {
         self.lines.cold + self.lines.replaced + self.lines.sharing_misses()
     }
 }
 
-/// A miss that another core's write caused.
+/// A miss of one instruction that another core's write, by another instruction, caused in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conflict {
     /// The line's number: its address by its size.
@@ -80,44 +81,45 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// Returns the line's number: its address by its size.
+    /// Returns the number of the cache line that was missed: its address divided by its size.
     #[inline]
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Returns the first byte in the line that the access that missed touches.
+    /// Returns the offset in the line of the first byte that the access which missed touches.
     #[inline]
     pub fn victim_offset(&self) -> u16 {
         self.victim_offset
     }
 
-    /// Returns the instruction that missed.
+    /// Returns the index of the instruction whose access missed.
     #[inline]
     pub fn victim(&self) -> u32 {
         self.victim
     }
 
-    /// Returns the offset that was written when the core lost the line.
+    /// Returns the offset in the line that was written when the core lost the line.
     #[inline]
     pub fn culprit_offset(&self) -> u16 {
         self.culprit_offset
     }
 
-    /// Returns the instruction that wrote it.
+    /// Returns the index of the instruction whose write took the line away.
     #[inline]
     pub fn culprit(&self) -> u32 {
         self.culprit
     }
 
-    /// Returns whether bytes that the victim touches were written since.
+    /// Returns `true` if bytes that the missing access touches were written since the core lost the line
+    /// (true sharing).
     #[inline]
     pub fn is_true(&self) -> bool {
         self.is_true
     }
 }
 
-/// Counts of an instruction's events, on all lines.
+/// The numbers of hits and misses of one instruction in a replay, on all cache lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCounts {
     /// Accesses that found their line.
@@ -131,25 +133,25 @@ pub struct InstructionCounts {
 }
 
 impl InstructionCounts {
-    /// Returns the number of accesses that found their line.
+    /// Returns the number of the instruction's accesses that found their line in the core's cache.
     #[inline]
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// Returns the counts of its accesses and of what they caused.
+    /// Returns the numbers of the instruction's misses by cause, and of invalidations that it caused.
     #[inline]
     pub fn lines(&self) -> LineCounts {
         self.lines
     }
 
-    /// Returns the lowest address that it accessed; [`u64::MAX`] if it accessed none.
+    /// Returns the lowest address that the instruction accessed; [`u64::MAX`] if it accessed none.
     #[inline]
     pub fn lowest(&self) -> u64 {
         self.lowest
     }
 
-    /// Returns the highest first byte of its accesses.
+    /// Returns the highest first byte of the instruction's accesses.
     #[inline]
     pub fn highest(&self) -> u64 {
         self.highest
@@ -162,7 +164,7 @@ impl Default for InstructionCounts {
     }
 }
 
-/// A replay's counts.
+/// The result of a replay of a trace on coherent caches: hits and misses by line and by instruction.
 #[derive(Clone, Debug, Default)]
 pub struct CoherenceSummary {
     /// All together.
@@ -178,38 +180,40 @@ pub struct CoherenceSummary {
 }
 
 impl CoherenceSummary {
-    /// Returns the counts of all lines together.
+    /// Returns the numbers of hits and misses on all cache lines together.
     #[inline]
     pub fn total(&self) -> AccessCounts {
         self.total
     }
 
-    /// Returns the counts of each line, with its number.
+    /// Returns the numbers of misses on each cache line, with the line's number.
     #[inline]
     pub fn lines(&self) -> &[(u64, LineCounts)] {
         &self.lines
     }
 
-    /// Returns the counts of each instruction, by its index.
+    /// Returns the numbers of hits and misses of each instruction, by its index.
     #[inline]
     pub fn instructions(&self) -> &[InstructionCounts] {
         &self.instructions
     }
 
-    /// Returns the pairs of instructions of which one took lines from the other, and the number of times.
+    /// Returns the pairs of instructions of which one took cache lines from the other, with the number of
+    /// times.
     #[inline]
     pub fn conflicts(&self) -> &[(Conflict, u64)] {
         &self.conflicts
     }
 
-    /// Returns the number of misses of the kind of `conflicts` that are not in there, as there are too many different ones.
+    /// Returns the number of misses by other cores' writes that [`conflicts`](Self::conflicts) leaves out, as
+    /// there are too many different ones.
     #[inline]
     pub fn other_conflicts(&self) -> u64 {
         self.other_conflicts
     }
 }
 
-/// A machine of cores with coherent caches that accesses are replayed on.
+/// A modelled machine of cores with coherent caches, on which a trace's accesses are replayed.
 #[derive(Clone, Debug)]
 pub struct Machine {
     geometry: Geometry,
@@ -239,7 +243,7 @@ impl LineAccess {
 }
 
 impl Machine {
-    /// Creates a machine with empty caches.
+    /// Creates a modelled machine with empty caches.
     pub fn new(geometry: Geometry) -> Self {
         Self {
             geometry,
@@ -252,13 +256,13 @@ impl Machine {
         }
     }
 
-    /// Returns the shape of the machine.
+    /// Returns the number of the machine's cores, and the geometry of their caches.
     pub(crate) fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    /// Replays an access of a core (modulo the number of cores) to `size` bytes by the instruction of this
-    /// index. Bytes beyond the end of the address space are left out.
+    /// Replays a memory access of a core (modulo the number of cores) to `size` bytes by the instruction of
+    /// this index. Bytes beyond the end of the address space are left out.
     ///
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) with too many different lines.
@@ -432,7 +436,8 @@ impl Machine {
         self.total.writebacks += u64::from(evicted.state == State::Modified);
     }
 
-    /// Ends the replay and returns the counts. Conflicts and lines are in no order.
+    /// Ends the replay on the machine and returns its numbers of hits and misses. Conflicts and lines are in
+    /// no order.
     pub fn finish(mut self) -> CoherenceSummary {
         for cache in &self.caches {
             for way in cache.lines() {

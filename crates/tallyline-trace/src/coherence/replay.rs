@@ -31,7 +31,8 @@ pub enum AtomicOrder {
     Recorded,
 }
 
-/// The parameters of a replay.
+/// The parameters of a trace's replay on modelled caches: process, order of atomics, length of a thread's
+/// turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayOptions {
     /// Instructions that a thread runs before the next thread's turn.
@@ -42,7 +43,7 @@ pub struct ReplayOptions {
     pub process: u32,
 }
 
-/// Statistics of a replay: threads and their cores, and how often the recorded order was kept.
+/// Statistics of a trace's replay: threads and their cores, and how often the recorded order was kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayStats {
     /// Thread and core, in the order in which the threads began.
@@ -56,7 +57,7 @@ pub struct ReplayStats {
 }
 
 impl ReplayStats {
-    /// Returns each thread with its core, in the order in which the threads began.
+    /// Returns each replayed thread with its core, in the order in which the threads began.
     #[inline]
     pub fn threads(&self) -> &[(u32, u16)] {
         &self.threads
@@ -68,20 +69,20 @@ impl ReplayStats {
         self.ordered
     }
 
-    /// Returns the number of atomic instructions.
+    /// Returns the number of replayed atomic instructions.
     #[inline]
     pub fn atomics(&self) -> u64 {
         self.atomics
     }
 
-    /// Returns the number of accesses, before those that cross lines are split.
+    /// Returns the number of replayed accesses, before those that cross cache lines are split.
     #[inline]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 }
 
-/// A model of cores that accesses are replayed on.
+/// A model of cores, such as [`Machine`] with its caches, on which a trace's accesses are replayed.
 pub trait CoreModel {
     /// Returns how many cores there are.
     fn cores(&self) -> u16;
@@ -104,7 +105,7 @@ impl CoreModel for Machine {
     }
 }
 
-/// Replays a process of a trace on a machine.
+/// Replays the accesses of a traced process on a machine of coherent caches.
 ///
 /// # Errors
 /// [`Error::Sampled`] where accesses are missing on purpose; damage; limits.
@@ -117,7 +118,7 @@ pub fn replay<S: ReadAt + ?Sized>(
     Ok((course, machine.finish()))
 }
 
-/// Replays a process of a trace on a model.
+/// Replays the accesses of a traced process on any model of cores.
 ///
 /// # Errors
 /// [`Error::Sampled`] where accesses are missing on purpose; damage; limits.

@@ -4,7 +4,8 @@ use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The modelled machine and its schedules.
+/// Command-line options that describe the modelled machine and the number of its schedules, for `advise` and
+/// `sharing-check`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {

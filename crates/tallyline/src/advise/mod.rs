@@ -25,7 +25,7 @@ use window::Window;
 /// The most proposals whose effect is predicted.
 const PREDICTED: usize = 8;
 
-/// Everything that is shown.
+/// All that `tallyline advise` shows: findings with their evidence, the model, notes.
 pub(crate) struct Advice {
     pub(crate) evidence: Evidence,
     pub(crate) findings: Vec<Finding>,
@@ -39,7 +39,7 @@ pub(crate) struct Advice {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Does what the command line says.
+/// Runs `tallyline advise`.
 pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
     let folder = TemporaryFolder::new()?;

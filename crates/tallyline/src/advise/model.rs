@@ -19,7 +19,7 @@ pub(super) const MOST_TRANSFER: u32 = 200;
 /// Cycles for which a core keeps a line that others ask for.
 const HOLD: u32 = 12;
 
-/// A trace that was replayed once.
+/// A trace of a program with the evidence and modelled costs of one replay on schedule 0.
 pub(crate) struct ModelledTrace<'t> {
     pub(crate) model: Model,
     pub(crate) process: u32,
@@ -30,7 +30,7 @@ pub(crate) struct ModelledTrace<'t> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Replays a trace on the schedule of seed 0, and collects the evidence.
+/// Replays a trace on the schedule of seed 0, and collects the evidence of how data is accessed and shared.
 pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t, File>) -> Result<ModelledTrace<'t>> {
     if trace.header().whole_machine() {
         bail!("a trace of a whole machine: programs only are advised on");

@@ -4,7 +4,7 @@ use super::place::parse_map;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Options for the edit of sources.
+/// Command-line options of `reorganize` for edits of the program's sources.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ApplyArgs {
     /// Print a patch of the sources instead: whole lines with their comments, as `git apply` takes it
@@ -63,7 +63,7 @@ pub(crate) struct ApplyArgs {
 }
 
 impl ApplyArgs {
-    /// Returns whether sources are to be edited, be it as a patch.
+    /// Returns `true` if the options ask for edits of sources, be it as a patch.
     pub(crate) fn edits(&self) -> bool {
         self.patch || self.apply
     }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// One compiler's call.
+/// One compiler call of a project's build: folder, words, source (an entry of `compile_commands.json`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompileCommand {
     /// The folder that it runs in.
@@ -18,7 +18,8 @@ pub(crate) struct CompileCommand {
 /// The most calls that are read.
 const COMMANDS: usize = 100_000;
 
-/// Finds the list of compiler's calls: as it was named, or in the project's root, or in a folder of it.
+/// Returns the path of the list of a project's compiler calls (`compile_commands.json`): as it was named, or
+/// in the project's root, or in a folder of it.
 pub(crate) fn find(named: Option<&Path>, root: &Path) -> Option<PathBuf> {
     const NAME: &str = "compile_commands.json";
     if let Some(named) = named {
@@ -30,7 +31,8 @@ pub(crate) fn find(named: Option<&Path>, root: &Path) -> Option<PathBuf> {
     std::iter::once(root.join(NAME)).chain(inside).find(|path| path.is_file())
 }
 
-/// Reads the calls. Of a source that is compiled several times, all: each is a configuration.
+/// Reads the list of a project's compiler calls. Of a source that is compiled several times, all: each is a
+/// configuration.
 pub(crate) fn read(path: &Path) -> Result<Vec<CompileCommand>> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     parse(&text).with_context(|| path.display().to_string())
@@ -57,7 +59,7 @@ fn parse(text: &[u8]) -> Result<Vec<CompileCommand>> {
     Ok(commands)
 }
 
-/// Splits a command as a shell does, without expansions.
+/// Splits a command line into words as a shell does, without expansions.
 pub(crate) fn split(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -87,7 +89,8 @@ pub(crate) fn split(command: &str) -> Vec<String> {
 }
 
 impl CompileCommand {
-    /// Returns the call without what it writes: no output, no dependencies, no stop after preprocessing.
+    /// Returns the compiler call without what makes it write files: no output, no dependencies, no stop after
+    /// preprocessing.
     pub(crate) fn bare(&self) -> Vec<String> {
         let mut words = Vec::with_capacity(self.words.len());
         let mut all = self.words.iter();
@@ -112,7 +115,7 @@ impl CompileCommand {
         words
     }
 
-    /// Returns whether the call is of clang.
+    /// Returns `true` if the called compiler is clang.
     pub(crate) fn is_clang(&self) -> bool {
         self.words
             .iter()

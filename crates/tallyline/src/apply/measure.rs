@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The speed-up of pairs of runs.
+/// The measured speed-up by edits of sources: median and quartiles over pairs of runs.
 #[derive(Clone, Debug)]
 pub(crate) struct SpeedUp {
     /// The lower quartile.
@@ -26,7 +26,7 @@ impl fmt::Display for SpeedUp {
     }
 }
 
-/// Runs a shell's command in two folders alternately, and compares the times of each pair.
+/// Runs a shell command in two folders alternately, and compares the times of each pair of runs.
 pub(crate) fn compare(command: &str, before: &Path, after: &Path, pairs: usize) -> Result<SpeedUp> {
     // once each, so that both find their files in memory
     run(command, before)?;
@@ -64,7 +64,7 @@ fn run(command: &str, folder: &Path) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Runs a shell's command in a folder, and fails with its last words if it does.
+/// Runs a shell command in a folder; an error with its last words if it fails.
 pub(crate) fn shell(command: &str, folder: &Path, out: Stdio) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).current_dir(folder).stdin(Stdio::null()).stdout(out).stderr(Stdio::piped());

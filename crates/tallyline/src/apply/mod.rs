@@ -31,7 +31,7 @@ use tallyline_debuginfo::program::unit_sources;
 use units::Builder;
 use verify::{Candidate, Extent, Verifier};
 
-/// The edits for some targets.
+/// The verified edits of a program's sources, and the structs that are not edited, with reasons.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The targets, each with the reason why it is not edited.
@@ -45,13 +45,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Returns the patch.
+    /// Returns all planned edits of sources as a patch.
     pub(crate) fn patch(&self) -> Vec<u8> {
         project::patch(&self.edits, &self.root)
     }
 }
 
-/// Puts back what was edited in the project of the current folder, or of the one that was named.
+/// Undoes the edits of sources in the project of the current folder, or of the one that was named.
 pub(crate) fn undo(args: &ApplyArgs) -> Result<Vec<PathBuf>> {
     let here = std::env::current_dir().context("cannot read the current folder")?;
     let root = match &args.root {
@@ -61,7 +61,8 @@ pub(crate) fn undo(args: &ApplyArgs) -> Result<Vec<PathBuf>> {
     undo::undo(&root)
 }
 
-/// Plans the edits of the structs of a program, and verifies them where it is known how units are compiled.
+/// Plans the edits of sources for some structs of a program, and verifies them with the compilers where it is
+/// known how units are compiled.
 pub(crate) fn plan(
     program: &Path,
     targets: Vec<Target>,

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// The rules by which paths of debug information become files of this machine.
+/// The rules by which source paths in debug information become paths of files on this machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// Prefixes as the compiler wrote them, and the folders that they stand for.
@@ -12,7 +12,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Returns the files that a path may be, those that exist, without links.
+    /// Returns the existing files that a source path in debug information may mean, without symbolic links.
     pub(crate) fn files(&self, declared: &str) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = Vec::new();
         let relative = !declared.starts_with('/');
@@ -43,7 +43,7 @@ impl Places {
     }
 }
 
-/// Parses `OLD=NEW`.
+/// Parses a map of path prefixes, `OLD=NEW`.
 pub(crate) fn parse_map(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((old, new)) if !old.is_empty() => Ok((old.to_string(), new.to_string())),
@@ -66,8 +66,8 @@ pub(crate) fn normal(path: &Path) -> PathBuf {
     out
 }
 
-/// Returns the root of the project that a file belongs to: the folder with `.git`, or the outermost folder with a
-/// build file of its own.
+/// Returns the root folder of the project that a source file belongs to: the folder with `.git`, or the
+/// outermost folder with a build file of its own.
 pub(crate) fn root_of(file: &Path) -> Option<PathBuf> {
     const BUILD_FILES: [&str; 8] = [
         "compile_commands.json",

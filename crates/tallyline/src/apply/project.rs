@@ -14,14 +14,14 @@ const FILE_LIMIT: u64 = 32 << 20;
 /// The most files of a project that are searched.
 const FILES: usize = 200_000;
 
-/// Texts of source files, each read once.
+/// The contents of source files, each read once.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     known: BTreeMap<PathBuf, Rc<[u8]>>,
 }
 
 impl Texts {
-    /// Returns the bytes of a file.
+    /// Returns the bytes of a source file, which is read on first use.
     pub(crate) fn read(&mut self, path: &Path) -> Result<Rc<[u8]>> {
         if let Some(text) = self.known.get(path) {
             return Ok(text.clone());
@@ -35,7 +35,7 @@ impl Texts {
     }
 }
 
-/// A file with its new text.
+/// A source file's path with its old and new text.
 #[derive(Clone, Debug)]
 pub(crate) struct FileEdit {
     /// The file.
@@ -46,7 +46,7 @@ pub(crate) struct FileEdit {
     pub(crate) new: Vec<u8>,
 }
 
-/// Edits the declarations of targets: the new texts, and a reason for each target that is not in them.
+/// Edits the declarations of structs: the files' new texts, and a reason for each struct that is not edited.
 pub(crate) fn edit_all(targets: &[&Target], texts: &mut Texts) -> (Vec<FileEdit>, Vec<Option<Refused>>) {
     let mut refused: Vec<Option<Refused>> = vec![None; targets.len()];
     let mut by_file: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
@@ -75,7 +75,7 @@ pub(crate) fn edit_all(targets: &[&Target], texts: &mut Texts) -> (Vec<FileEdit>
     (edits, refused)
 }
 
-/// Returns one patch of all edits, with paths relative to a folder.
+/// Returns one patch of all edited source files, with paths relative to a folder.
 pub(crate) fn patch(edits: &[FileEdit], root: &Path) -> Vec<u8> {
     let mut patch = Vec::new();
     for edit in edits {
@@ -85,7 +85,7 @@ pub(crate) fn patch(edits: &[FileEdit], root: &Path) -> Vec<u8> {
     patch
 }
 
-/// Returns the language of a source file by its name; none for other files.
+/// Returns the language of a source file by its name's ending; none for other files.
 pub(crate) fn language_of(path: &Path) -> Option<Language> {
     Some(match path.extension()?.to_str()? {
         "c" | "h" | "inc" | "def" | "y" | "l" => Language::C,
@@ -97,7 +97,8 @@ pub(crate) fn language_of(path: &Path) -> Option<Language> {
     })
 }
 
-/// Returns the source files below a folder, sorted, without those of version control and of build folders of cargo.
+/// Returns the source files below a folder, sorted, without those of version control and of build folders of
+/// cargo.
 pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_path_buf()];
@@ -120,8 +121,9 @@ pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Looks for uses of targets that rely on the order of their members: of each target the first of the kinds. Where all
-/// units are compiled, compilers find initialisers by position, and assertions that no longer hold.
+/// Searches sources for uses of structs that rely on the order of their members: of each struct the first use
+/// of each kind. Where all units are compiled, compilers find initialisers by position, and assertions that
+/// no longer hold.
 pub(crate) fn search(
     targets: &[&Target],
     root: &Path,

@@ -11,7 +11,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// The result of edits in place.
+/// The result of editing a project's sources in place: files, rebuild, measured speed-up.
 #[derive(Clone, Debug)]
 pub(crate) struct Applied {
     kept: bool,
@@ -19,18 +19,19 @@ pub(crate) struct Applied {
 }
 
 impl Applied {
-    /// Returns whether the sources have the edits.
+    /// Returns `true` if the edits were left in the sources.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept
     }
 
-    /// Returns the measured speed-up.
+    /// Returns the measured speed-up by the edits, if it was measured.
     pub(crate) fn speed_up(&self) -> Option<&SpeedUp> {
         self.speed_up.as_ref()
     }
 }
 
-/// Edits the sources in place, if there is anything to edit and it pays.
+/// Edits a project's sources in place, rebuilds and measures as asked, and undoes the edits if they do not
+/// pay.
 pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result<Option<Applied>> {
     if plan.edits.is_empty() {
         return Ok(None);

@@ -3,7 +3,7 @@
 use std::fmt;
 use tallyline_source::{Refusal, UseKind};
 
-/// A kind of reason.
+/// The kinds of reasons why a struct's declaration in the sources is not edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// The source is not on this machine, or not known.
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the name that documents of JSON have.
+    /// Returns the name of the kind of reason in JSON documents.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::NoSource => "no-source",
@@ -61,7 +61,7 @@ impl Kind {
     }
 }
 
-/// A reason with its evidence.
+/// The reason why a struct's declaration in the sources is not edited, with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     /// The kind.
@@ -71,12 +71,12 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Makes a reason.
+    /// Creates a reason why a struct is not edited, from its kind and evidence.
     pub(crate) fn new(kind: Kind, evidence: impl Into<String>) -> Refused {
         Refused { kind, evidence: evidence.into() }
     }
 
-    /// The reason that a use of the type is.
+    /// Creates the reason that a use of the struct, which relies on the order of its members, is.
     pub(crate) fn of_use(kind: UseKind, place: &str) -> Refused {
         let (kind, what) = match kind {
             UseKind::Offset => (Kind::Offset, "takes the offset of a member"),
@@ -88,7 +88,7 @@ impl Refused {
         Refused::new(kind, format!("{place} {what}"))
     }
 
-    /// The reason that the text of a declaration is.
+    /// Creates the reason that the text of the struct's declaration is.
     pub(crate) fn of_text(refusal: &Refusal, place: &str) -> Refused {
         let kind = match refusal {
             Refusal::NotFound | Refusal::Unbalanced | Refusal::Members(..) => Kind::Changed,

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The most files that a copy has.
 const FILES: usize = 500_000;
 
-/// A folder with the project's folders, and links to its files; removed in the end.
+/// A temporary copy of a project's folders with links to its files, in which edits are compiled; removed in
+/// the end.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     /// The folder that holds the copy.
@@ -18,7 +19,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Copies the folders below a root, and links the files.
+    /// Copies the folders below a project's root, and links the files.
     pub(crate) fn new(root: &Path) -> Result<Scratch> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -71,7 +72,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns the place of a project's file in the copy.
+    /// Returns the path in the copy of one of the project's files.
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(&self.root) {
             Ok(rest) => self.folder.join("tree").join(rest),
@@ -79,12 +80,12 @@ impl Scratch {
         }
     }
 
-    /// Returns a folder for outputs.
+    /// Returns a folder of the copy for outputs of compilers.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns a text with the project's root replaced by the copy's.
+    /// Returns a word of a compiler's command with the project's root replaced by the copy's.
     pub(crate) fn word(&self, word: &str) -> String {
         let (root, copy) =
             (self.root.to_string_lossy(), self.path(&self.root).to_string_lossy().into_owned());
@@ -101,12 +102,12 @@ impl Scratch {
         out + rest
     }
 
-    /// Puts texts in the place of files.
+    /// Writes the new texts of edited files into the copy.
     pub(crate) fn put(&self, edits: &[FileEdit]) -> Result<()> {
         edits.iter().try_for_each(|edit| self.put_text(&edit.path, &edit.new))
     }
 
-    /// Puts a text in the place of a file.
+    /// Writes a text into the copy in the place of one of the project's files.
     pub(crate) fn put_text(&self, path: &Path, text: &[u8]) -> Result<()> {
         let to = self.path(path);
         if to == path {
@@ -117,7 +118,7 @@ impl Scratch {
         std::fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))
     }
 
-    /// Puts a file of the project back in its place.
+    /// Puts the project's own file back into its place in the copy.
     pub(crate) fn restore(&self, path: &Path) -> Result<()> {
         let to = self.path(path);
         if to == path {

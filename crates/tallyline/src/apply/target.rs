@@ -9,7 +9,7 @@ use tallyline_source::{self as source, Change};
 /// A member's name, first bit and number of bits.
 pub(crate) type PlacedMember = (String, u64, u64);
 
-/// The layout that a declaration has or promises.
+/// The layout of a struct that its edited declaration must have: size and places of members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// The size in bytes.
@@ -18,7 +18,7 @@ pub(crate) struct Layout {
     pub(crate) members: Vec<PlacedMember>,
 }
 
-/// A struct to edit.
+/// A struct whose declaration in the sources is to be edited.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// The name as it is shown.
@@ -44,7 +44,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Makes a target of a proposal for a type; none where the place of the declaration or the language is not known.
+    /// Creates the struct to edit from a proposal for its type; none where the place of the declaration or
+    /// the language is not known.
     pub(crate) fn of_proposal(types: &Types, name: &str, proposal: &Proposal) -> Option<Target> {
         let record = types.record(proposal.record());
         let language = match record.language {
@@ -81,13 +82,13 @@ impl Target {
         })
     }
 
-    /// Returns the edit of the source.
+    /// Returns the change of the struct's declaration in the source.
     pub(crate) fn change(&self) -> Change {
         let members = self.current.members.iter().zip(&self.lines).map(|((name, ..), line)| (name, *line));
         Change::new(self.language, self.line, &self.tag).with_order(members, self.order.iter().copied())
     }
 
-    /// Returns every name of the type.
+    /// Returns every name of the struct: its tag and its typedefs.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         let own = (!self.tag.is_empty()).then(|| self.tag.clone());
         own.into_iter().chain(self.aliases.iter().cloned()).collect()
@@ -99,7 +100,7 @@ fn is_declared(member: &Member) -> bool {
     member.kind == MemberKind::Data && !member.artificial
 }
 
-/// Returns the layout of members in their order.
+/// Returns the layout of a struct with these members in their order.
 pub(crate) fn layout(types: &Types, members: &[Member], size: u64) -> Layout {
     let placed = members.iter().filter(|member| is_declared(member)).map(|member| {
         let bits = member.bitfield.map_or(member.size.saturating_mul(8), |field| field.size.into());

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A unit, and the project's files that it includes.
+/// A compilation unit of a project: its compiler call, and the project's files that it includes.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     /// The compiler's call.
@@ -19,7 +19,7 @@ pub(crate) struct Unit {
     pub(crate) files: BTreeSet<PathBuf>,
 }
 
-/// The kinds of calls.
+/// The purposes for which a unit's compiler is called: dependencies, an object, or a probe for initialisers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// Lists the included files.
@@ -30,7 +30,7 @@ pub(crate) enum Call {
     Probe,
 }
 
-/// The tree that units are compiled in.
+/// Runner of a project's compiler calls in a temporary copy of its sources.
 pub(crate) struct Builder {
     /// The copy.
     pub(crate) scratch: Scratch,
@@ -38,12 +38,13 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Copies the tree of a project.
+    /// Creates the temporary copy of a project's folders.
     pub(crate) fn new(root: &Path) -> Result<Builder> {
         Ok(Builder { scratch: Scratch::new(root)?, root: root.to_path_buf() })
     }
 
-    /// Returns the units that include one of some files; of each that cannot be read the first error.
+    /// Returns the project's compilation units that include one of some files; of each that cannot be read
+    /// the first error.
     pub(crate) fn units(
         &self,
         commands: &[CompileCommand],
@@ -83,7 +84,7 @@ impl Builder {
         Ok(files.collect())
     }
 
-    /// Runs the compiler in the copy.
+    /// Runs a unit's compiler in the copy, for one of the purposes.
     pub(crate) fn call(&self, command: &CompileCommand, call: Call, output: &Path) -> Result<Output> {
         let mut words = command.bare().into_iter().map(|word| self.scratch.word(&word));
         let program = words.next().context("an empty compiler's call")?;
@@ -107,12 +108,12 @@ impl Builder {
         compiler.output().with_context(|| format!("cannot run {program} in {}", folder.display()))
     }
 
-    /// Returns a file for an output of one of many calls.
+    /// Returns the path of an output file for one of many compiler calls.
     pub(crate) fn output(&self, index: usize) -> PathBuf {
         self.scratch.folder().join(format!("unit-{index}.o"))
     }
 
-    /// Puts edits in place, and takes those back that were there.
+    /// Writes edits of sources into the copy, and takes those back that were there.
     pub(crate) fn set(&self, now: &[FileEdit], before: &[FileEdit]) -> Result<()> {
         for edit in before.iter().filter(|edit| now.iter().all(|other| other.path != edit.path)) {
             self.scratch.restore(&edit.path)?;
@@ -127,7 +128,7 @@ fn is_source(path: &Path) -> bool {
     !matches!(end, "s" | "S" | "asm" | "rs" | "go" | "f" | "f90")
 }
 
-/// Returns the first error of a compiler, or its first line.
+/// Returns the first error in a compiler's messages, or their first line.
 pub(crate) fn first_error(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let error = text.lines().find(|line| line.contains("error:"));
@@ -135,7 +136,7 @@ pub(crate) fn first_error(output: &Output) -> String {
     line.unwrap_or("the compiler failed").trim().to_string()
 }
 
-/// Does something for each of many, on all CPUs, in order of the results.
+/// Calls a function for each of many values, on all CPUs, and returns the results in order.
 pub(crate) fn in_parallel<T: Sync, R: Send>(all: &[T], each: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let results: Mutex<Vec<Option<R>>> = Mutex::new(all.iter().map(|_| None).collect());
     let next = AtomicUsize::new(0);

@@ -13,11 +13,11 @@ use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted, read};
 use tallyline_source::{Language, probe};
 
-/// The promised layouts of some targets, by their indices, when these are edited and no others; none for one whose
-/// layout is then not known.
+/// Function that returns the promised layouts of some structs, by their indices, when these are edited and no
+/// others; none for one whose layout is then not known.
 pub(crate) type Promises<'p> = &'p dyn Fn(&[usize]) -> Vec<Option<Layout>>;
 
-/// The number of units and objects in which the edits were verified.
+/// The number of compilation units and objects in which edits of sources were verified.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extent {
     /// The units that were compiled.
@@ -28,7 +28,8 @@ pub(crate) struct Extent {
     pub(crate) configurations: usize,
 }
 
-/// A target's state: a reason against it, and the places that were compared.
+/// A struct whose edit is being verified: a reason against it, and the number of places where its layout was
+/// as promised.
 pub(crate) struct Candidate<'t> {
     /// The target.
     pub(crate) target: &'t Target,
@@ -44,7 +45,7 @@ pub(crate) struct Candidate<'t> {
 type Check<'c, 'v> =
     dyn FnMut(&mut Verifier<'v>, usize, &[usize], &[Candidate<'_>]) -> Result<Option<String>> + 'c;
 
-/// Verifies edits in a copy of the tree.
+/// Verifier of edits of sources: compiles them in a copy of the project and compares layouts.
 pub(crate) struct Verifier<'v> {
     builder: &'v Builder,
     units: Vec<Unit>,
@@ -53,12 +54,13 @@ pub(crate) struct Verifier<'v> {
 }
 
 impl<'v> Verifier<'v> {
-    /// For units that include the edited files.
+    /// Creates a verifier for the compilation units that include the edited files.
     pub(crate) fn new(builder: &'v Builder, units: Vec<Unit>, texts: &'v mut Texts) -> Verifier<'v> {
         Verifier { builder, units, texts, in_place: Vec::new() }
     }
 
-    /// Verifies all candidates; those that do not hold get a reason, and the others are verified without them.
+    /// Verifies the edits of all structs; those that do not hold get a reason, and the others are verified
+    /// without them.
     pub(crate) fn run(&mut self, all: &mut [Candidate<'_>], promises: Promises<'_>) -> Result<Extent> {
         for candidate in all.iter_mut().filter(|candidate| candidate.refused.is_none()) {
             let path = &candidate.target.path;
@@ -344,7 +346,7 @@ fn compare(
     Ok(())
 }
 
-/// Returns the layouts of a target's definitions in a program or an object.
+/// Returns the layouts that a struct's definitions have in the debug information of a program or an object.
 pub(crate) fn layouts_in(bytes: &[u8], target: &Target) -> Result<Vec<Layout>> {
     let wanted = Wanted::named(target.names());
     let types = read(bytes, &Request { wanted, positions: true, exact: true, ..Request::default() })?;

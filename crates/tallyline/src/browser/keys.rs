@@ -1,6 +1,6 @@
 //! Keys, from what a terminal sends for them.
 
-/// A key.
+/// A key that the user pressed in the terminal browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Char(char),

@@ -13,7 +13,7 @@ pub(crate) use terminal::{is_wanted, run};
 
 use keys::Key;
 
-/// A source of pages.
+/// A source of the terminal browser's pages: what a page shows, and where Enter leads.
 pub(crate) trait Source {
     /// Returns the number of root pages: one for each event.
     fn roots(&self) -> usize;
@@ -30,7 +30,8 @@ pub(crate) trait Source {
     fn zoom(&self, target: Option<Target>, zoom: Zoom) -> Result<String, String>;
 }
 
-/// The restriction of the first pages.
+/// The key's command that limits the browser's first pages to a line's thread or file, or ends the last such
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zoom {
     /// The thread of a line; all threads if it is one already.

@@ -3,10 +3,10 @@
 use crate::columns::{self, Column, Fit};
 use std::borrow::Cow;
 
-/// The page that Enter opens on a line, as the browser's source numbers it.
+/// The number, in the browser's source, of the page that Enter opens on a line.
 pub(crate) type Target = usize;
 
-/// A line.
+/// A line of a page of the terminal browser: text, share of samples, target of Enter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
     /// Its share, which its colour follows.
@@ -30,7 +30,7 @@ impl Line {
     }
 }
 
-/// Lines under a heading.
+/// A page of the terminal browser: lines under a heading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Page {
     pub(crate) title: String,
@@ -55,7 +55,7 @@ impl Page {
         page
     }
 
-    /// Returns a page of lines with cells.
+    /// Creates a page of the browser from rows of cells.
     pub(crate) fn of_columns(title: String, columns: Vec<Column>, lines: Vec<Line>) -> Page {
         let mut page = Page::new(title, Vec::new(), lines);
         page.columns = columns;
@@ -80,7 +80,7 @@ impl Page {
         Some(ColumnWidths { columns: self.columns.clone(), widths, fit: fit.clone() })
     }
 
-    /// Selects the line with the largest share.
+    /// Selects the page's line with the largest share of samples.
     pub(crate) fn select_largest(&mut self) {
         let share = |index: &usize| self.lines[*index].percent.unwrap_or(-1.0);
         let largest = self

@@ -17,7 +17,7 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// The timeout of a read in tenths of a second, and so the delay until a resized terminal is noticed.
 const PATIENCE: u8 = 2;
 
-/// Returns whether input and output are an interactive terminal.
+/// Returns `true` if input and output are an interactive terminal, so that the browser can run.
 pub(crate) fn is_wanted() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
@@ -56,7 +56,7 @@ fn show(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Lets somebody browse until they end it. A panic is told on the screen that was there before.
+/// Runs the terminal browser until the user ends it. A panic is told on the screen that was there before.
 pub(crate) fn run(source: &dyn Source, colors: bool) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGHUP] {

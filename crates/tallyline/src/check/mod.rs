@@ -47,7 +47,7 @@ struct Shown<'c> {
     declared_at: Option<(String, u32)>,
 }
 
-/// Does what the command line says; whether anything was found.
+/// Runs `tallyline check`; returns `true` if anything was found.
 pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
     let (file, names) = operands::split(&args.operands, args.file.as_deref());
     let output = Output::open(args.output.as_deref(), color)?;

@@ -52,7 +52,8 @@ enum QuotingShell {
     Bash,
 }
 
-/// Prints names, and fails with status 1 where the script has to find something itself.
+/// Runs the hidden command by which shells complete words: prints names, and fails with status 1 where the
+/// script has to find something itself.
 pub(crate) fn run(args: &CompleteArgs, program: &Command) -> Result<ExitCode> {
     let nothing = Ok(ExitCode::from(crate::FINDINGS));
     let (words, index, quote) = match (&args.line, args.point) {

@@ -4,7 +4,7 @@ use clap::Command;
 use clap_complete::Shell;
 use std::fmt::Write;
 
-/// Returns the script of a shell.
+/// Returns the script by which a shell completes `tallyline`'s command lines.
 pub(crate) fn script(shell: Shell, program: &mut Command) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, program, "tallyline", &mut script);

@@ -48,7 +48,7 @@ fn after_help() -> String {
     format!("{EXAMPLES}\nSettings:\n{}\n\n{EXIT}", lines.join("\n"))
 }
 
-/// Shows settings.
+/// Runs `tallyline config`: shows settings, their values and origins.
 pub(crate) fn run(args: &ConfigArgs, settings: &Settings, color: Color) -> Result<()> {
     if let Some(name) = &args.name {
         let Some(current) = settings.iter().find(|current| current.setting.name == name) else {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tallyline_support::cpus;
 
-/// The comparison of counted with read values, counter by counter.
+/// The demo's comparison of one method's counters with the packets that threads counted.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Exactness {
     /// The way's key.
@@ -26,7 +26,7 @@ pub(crate) struct Exactness {
 }
 
 impl Exactness {
-    /// Compares with what the threads did. They must have ended.
+    /// Compares the counters of one method with the packets that the threads counted. They must have ended.
     pub(crate) fn check(label: &Label, way: &dyn CountingMethod, ring_rounds: u64) -> Exactness {
         let mut result = Exactness {
             case: label.key.into(),
@@ -45,13 +45,13 @@ impl Exactness {
         result
     }
 
-    /// Returns whether every value is correct.
+    /// Returns `true` if every counter has the correct value.
     pub(crate) fn holds(&self) -> bool {
         self.wrong == 0
     }
 }
 
-/// A reader's observations while threads count and migrate between CPUs.
+/// The demo's observations of one method's counters while threads count and migrate between CPUs.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Watched {
     /// The way's key.
@@ -79,7 +79,7 @@ pub(crate) struct Watched {
 /// The number of turns of a thread's ring before the thread migrates to the next CPU.
 const STAY: u64 = 2000;
 
-/// Watches one way for some time, while `writers` threads count.
+/// Reads one method's counters for some time, while `writers` threads count and migrate.
 pub(crate) fn watch(
     label: &Label,
     way: &dyn CountingMethod,

@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-/// Returns three digits: `0.14`, `3.21`, `66.3`, `248`, `1 234` with a comma.
+/// Formats a number with three digits: `0.14`, `3.21`, `66.3`, `248`, `1 234` with a comma.
 pub(crate) fn short(value: f64) -> String {
     match value.abs() {
         magnitude if magnitude < 9.995 => format!("{value:.2}"),
@@ -9,7 +9,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// Formats nanoseconds in the unit that fits.
+/// Formats a number of nanoseconds in the unit that fits.
 pub(crate) fn time(nanoseconds: f64) -> String {
     match nanoseconds {
         ns if ns < 9_999.5 => format!("{} ns", short(ns)),
@@ -18,12 +18,12 @@ pub(crate) fn time(nanoseconds: f64) -> String {
     }
 }
 
-/// Returns a ratio: `4.2`, `29`, `1,024`.
+/// Formats a ratio: `4.2`, `29`, `1,024`.
 pub(crate) fn ratio(value: f64) -> String {
     if value < 9.95 { format!("{value:.1}") } else { count(value.round() as u64) }
 }
 
-/// Returns a whole number with its thousands set apart.
+/// Formats a whole number with its thousands set apart.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -36,7 +36,7 @@ pub(crate) fn count(value: u64) -> String {
     text
 }
 
-/// Returns a large number of things in words: `12.3 thousand`, `4.56 million`, `7.89 billion`.
+/// Formats a large number in words: `12.3 thousand`, `4.56 million`, `7.89 billion`.
 pub(crate) fn about(value: u64) -> String {
     match value as f64 {
         v if v < 99_999.5 => count(value),
@@ -46,7 +46,7 @@ pub(crate) fn about(value: u64) -> String {
     }
 }
 
-/// Formats bytes in the unit that fits.
+/// Formats a number of bytes in the unit that fits.
 pub(crate) fn bytes(value: usize) -> String {
     match value as f64 {
         v if v < 1024.0 => format!("{value} bytes"),

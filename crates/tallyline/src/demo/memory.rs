@@ -9,7 +9,7 @@ use statctr::topology::{CpuId, Topology};
 use statctr::{CounterArray, Placement, Pool};
 use tallyline_support::cpus;
 
-/// The memory of a pool.
+/// The bytes of memory that a pool's counters take, in the demo.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Footprint {
     /// Counters in use.
@@ -31,12 +31,12 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// Returns whether each counting CPU has memory of its own.
+    /// Returns `true` if each counting CPU has counter memory of its own.
     pub(crate) fn is_apart(&self) -> bool {
         self.counting_cpus > 0
     }
 
-    /// Describes the CPUs that counted: `2 of 192 CPUs`, or `one word each` where none has memory of its own.
+    /// Formats the CPUs that counted: `2 of 192 CPUs`, or `one word each` where none has memory of its own.
     pub(crate) fn counted(&self) -> String {
         if self.is_apart() {
             format!("{} of {}", self.counting_cpus, plural(self.possible_cpus, "CPU"))
@@ -46,7 +46,7 @@ impl Footprint {
     }
 }
 
-/// Measures the memory of `pool`, in which `counters` counters are in use.
+/// Measures the memory of a pool in which `counters` counters are in use.
 pub(crate) fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
     let (cost, memory) = (pool.cost(), pool.memory().context("cannot find out what the counters take")?);
     Ok(Footprint {

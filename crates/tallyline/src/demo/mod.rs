@@ -31,7 +31,7 @@ use tallyline_support::output::{Color, Output};
 use tallyline_support::{Machine, cpus};
 use workload::{COUNTERS, INTERFACES, LABELS, ONE_COMMIT, Store};
 
-/// Options of `tallyline demo`.
+/// Command-line options of `tallyline demo`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
@@ -100,7 +100,7 @@ impl Stopped {
     }
 }
 
-/// Runs the demo.
+/// Runs `tallyline demo`: measures counters, checks their exactness, shows figures and pictures.
 pub(crate) fn run(args: &DemoArgs, color: Color) -> Result<()> {
     match show(args, color) {
         Err(error) if error.is::<Stopped>() => {

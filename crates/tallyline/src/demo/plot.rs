@@ -10,7 +10,7 @@ use tallyline_layout::print::html::escape;
 /// The width of all plots, in the units of their view box; heights follow from what they show.
 const WIDTH: f64 = 760.0;
 
-/// A plot's text for screen readers.
+/// The title and description of a plot, for screen readers.
 pub(crate) struct Words<'w> {
     /// A name for the elements, unique on the page.
     pub(crate) id: &'w str,
@@ -55,7 +55,7 @@ impl Svg {
     }
 }
 
-/// A bar with its label.
+/// A bar of an SVG bar chart, with its label.
 pub(crate) struct Bar {
     /// Its name, to the left.
     pub(crate) name: String,
@@ -69,7 +69,7 @@ pub(crate) struct Bar {
     pub(crate) columns: [String; 2],
 }
 
-/// Bars under a heading.
+/// Bars of an SVG bar chart under one heading.
 pub(crate) struct Panel {
     /// Its heading.
     pub(crate) heading: String,
@@ -77,7 +77,7 @@ pub(crate) struct Panel {
     pub(crate) bars: Vec<Bar>,
 }
 
-/// Draws panels of bars on one scale.
+/// Draws panels of bars on one scale as SVG.
 pub(crate) fn bars(words: &Words<'_>, axis: &str, heads: [&str; 2], panels: &[Panel]) -> String {
     const LEFT: f64 = 176.0;
     const RIGHT: f64 = 560.0;
@@ -134,7 +134,7 @@ pub(crate) fn bars(words: &Words<'_>, axis: &str, heads: [&str; 2], panels: &[Pa
     svg.end()
 }
 
-/// A line through points.
+/// A line through points of an SVG plot.
 pub(crate) struct Series {
     /// Its name, at its end.
     pub(crate) name: String,
@@ -148,7 +148,7 @@ pub(crate) struct Series {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// The marker of a point.
+/// The marker of a line's points in an SVG plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     Disc,
@@ -159,7 +159,7 @@ pub(crate) enum Mark {
     None,
 }
 
-/// The axes of [`lines`].
+/// The axes of [`lines`]: titles and ranges.
 pub(crate) struct Axes<'a> {
     /// The label of x, with its unit.
     pub(crate) x: &'a str,
@@ -173,7 +173,7 @@ pub(crate) struct Axes<'a> {
     pub(crate) landmarks: &'a [(f64, &'a str)],
 }
 
-/// Draws lines over a logarithmic x axis.
+/// Draws lines over a logarithmic x axis as SVG.
 pub(crate) fn lines(words: &Words<'_>, axes: &Axes<'_>, series: &[Series]) -> String {
     const LEFT: f64 = 58.0;
     const RIGHT: f64 = 530.0;

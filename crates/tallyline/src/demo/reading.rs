@@ -13,13 +13,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tallyline_support::Summary;
 
-/// CPUs that the made-up machine may ever have.
+/// The number of CPUs that the demo's made-up machine may ever have.
 pub(crate) const POSSIBLE: u32 = 192;
 
-/// CPUs that are plugged into it.
+/// The number of CPUs that are plugged into the demo's made-up machine.
 pub(crate) const PRESENT: u32 = 32;
 
-/// The object of one read: a counter, a group, or all counters.
+/// The object of one read in the demo: a counter, a group, or all counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum What {
@@ -34,7 +34,7 @@ pub(crate) enum What {
 impl What {
     pub(crate) const ALL: [What; 3] = [What::Counter, What::Group, What::All];
 
-    /// Returns the name that people read.
+    /// Returns the name, for people, of what is read.
     pub(crate) fn name(self) -> &'static str {
         match self {
             What::Counter => "one counter",
@@ -52,7 +52,7 @@ impl What {
     }
 }
 
-/// The cost of one read.
+/// The measured cost of one read of counters in the demo.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Cost {
     /// Whose counters: `shared-atomic` or `statctr`.
@@ -76,7 +76,7 @@ pub(crate) struct Cost {
     series: Vec<f64>,
 }
 
-/// The cost of walking all possible CPUs of the synthetic machine, relative to those present.
+/// The cost of reading over all possible CPUs of the demo's made-up machine, relative to those present.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct WalkRatio {
     /// The object of the read.
@@ -96,22 +96,22 @@ pub(crate) struct WalkRatio {
 /// Rounds in which each read has its turn.
 const ROUNDS: u32 = 15;
 
-/// The key of the shared atomics.
+/// The key of the shared atomics among the demo's results.
 pub(crate) const SHARED: &str = "shared-atomic";
 
-/// The key of ours.
+/// The key of the project's own counters among the demo's results.
 pub(crate) const STATCTR: &str = "statctr";
 
 /// The numbers of CPUs of the synthetic machine that have counted at each measurement.
 const STEPS: [u32; 10] = [1, 2, 4, 8, 16, PRESENT, 64, 96, 128, POSSIBLE];
 
-/// Returns the number of time slices of all these measurements.
+/// Returns the number of time slices that the demo's measurements of reads take, for its progress bar.
 pub(crate) fn slices() -> u32 {
     (2 + STEPS.len() as u32) * What::ALL.len() as u32 * ROUNDS
 }
 
-/// Reads the counters that were just raced with, and those of a made-up machine with 192 possible
-/// CPUs, on which more and more CPUs have counted. Nobody writes meanwhile.
+/// Measures reads of the counters that were just raced with, and of those of a made-up machine with 192
+/// possible CPUs, on which more and more CPUs have counted. Nobody writes meanwhile.
 pub(crate) fn measure(
     store: &Store,
     pool: &Pool,
@@ -142,7 +142,7 @@ pub(crate) fn measure(
     Ok(reads.into_iter().map(Read::end).collect())
 }
 
-/// Returns the cost of walking all possible CPUs relative to those present.
+/// Returns the cost of reading over all possible CPUs of the made-up machine, relative to those present.
 pub(crate) fn ratios(costs: &[Cost]) -> Vec<WalkRatio> {
     let find = |what, cpus: u32| {
         costs.iter().find(|cost| cost.made_up && cost.what == what && cost.cpus == cpus as usize)

@@ -61,7 +61,7 @@ pub(crate) struct Results {
     pub(crate) page: Option<String>,
 }
 
-/// The result of one counting method at one number of threads.
+/// The measured time per packet of one counting method at one number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Case {
     pub(crate) case: &'static str,
@@ -81,7 +81,7 @@ pub(crate) struct Case {
     pub(crate) label: &'static Label,
 }
 
-/// The cost of one method relative to another, at the same number of threads.
+/// The time of one counting method relative to another, at the same number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ratio {
     pub(crate) over: &'static str,
@@ -93,7 +93,7 @@ pub(crate) struct Ratio {
     pub(crate) max: f64,
 }
 
-/// Returns the cases that a race came to; one for each of [`LABELS`].
+/// Returns the demo's results by counting method, one for each of [`LABELS`].
 pub(crate) fn cases(threads: usize, outcomes: &[MethodResult]) -> Vec<Case> {
     let case = |(label, outcome): (&'static Label, &MethodResult)| {
         let all = Summary::of(&outcome.nanoseconds)?;
@@ -113,7 +113,7 @@ pub(crate) fn cases(threads: usize, outcomes: &[MethodResult]) -> Vec<Case> {
     LABELS.iter().zip(outcomes).filter_map(case).collect()
 }
 
-/// Returns the cost of each other method relative to one commit.
+/// Returns the time of each other counting method relative to one commit.
 pub(crate) fn ratios(cases: &[Case]) -> Vec<Ratio> {
     let under = |over: &Case| {
         cases.iter().find(|case| case.threads == over.threads && *case.label == LABELS[ONE_COMMIT])
@@ -130,29 +130,31 @@ pub(crate) fn ratios(cases: &[Case]) -> Vec<Ratio> {
 }
 
 impl Results {
-    /// Returns the case of a way at a number of threads.
+    /// Returns the measured time of a counting method at a number of threads.
     pub(crate) fn case(&self, label: &Label, threads: usize) -> Option<&Case> {
         self.cases.iter().find(|case| case.threads == threads && case.label == label)
     }
 
-    /// Returns the ratio of a way over one commit.
+    /// Returns the time of a counting method relative to one commit, at a number of threads.
     pub(crate) fn ratio(&self, label: &Label, threads: usize) -> Option<&Ratio> {
         self.ratios.iter().find(|ratio| ratio.threads == threads && ratio.over == label.key)
     }
 
-    /// Returns the largest number of threads that was measured.
+    /// Returns the largest number of threads that the demo measured with.
     pub(crate) fn most_threads(&self) -> usize {
         self.threads.last().copied().unwrap_or(1)
     }
 
-    /// Returns the shared atomics that did best at a number of threads: what ours are held against.
+    /// Returns the fastest of the methods by shared atomics at a number of threads, which the project's
+    /// counters are compared with.
     pub(crate) fn best_atomics(&self, threads: usize) -> Option<&Case> {
         let atomics =
             self.cases.iter().filter(|case| case.threads == threads && case.label.family == Family::Atomics);
         atomics.min_by(|a, b| a.median.total_cmp(&b.median))
     }
 
-    /// Returns the costs of reading something, on this machine or on the made-up one.
+    /// Returns the costs of reading a counter, a group or all counters, on this machine or on the made-up
+    /// one.
     pub(crate) fn reads_of(
         &self,
         what: What,
@@ -164,13 +166,13 @@ impl Results {
             .filter(move |cost| cost.what == what && cost.case == case && cost.made_up == made_up)
     }
 
-    /// Returns the number of packets that our counters counted, in all.
+    /// Returns the number of packets that the project's counters counted in the demo.
     pub(crate) fn packets(&self) -> u64 {
         let ours = self.exactness.iter().filter(|check| check.case.starts_with("statctr"));
         ours.map(|check| check.packets).sum()
     }
 
-    /// Returns all of it in a sentence: what it costs, and whether anything was lost.
+    /// Returns the demo's results in a sentence: what counting costs, and whether anything was lost.
     pub(crate) fn sentence(&self) -> String {
         let threads = self.most_threads();
         let costs = match (self.best_atomics(threads), self.case(&LABELS[ONE_COMMIT], threads), self.factor())
@@ -194,12 +196,12 @@ impl Results {
         Some(self.ratio(self.best_atomics(threads)?.label, threads)?.median)
     }
 
-    /// Describes that ratio: `32 times less at 2 threads`.
+    /// Formats the ratio of shared atomics to the project's counters: `32 times less at 2 threads`.
     pub(crate) fn comparison(&self) -> Option<String> {
         Some(format!("{} at {}", compare(self.factor()?), plural(self.most_threads(), "thread")))
     }
 
-    /// Says whether any count was lost.
+    /// Returns the sentence that says whether any count was lost.
     pub(crate) fn verdict(&self) -> String {
         if self.exact {
             format!("no count was lost in {} packets", count(self.packets()))
@@ -220,7 +222,7 @@ fn compare(factor: f64) -> String {
     }
 }
 
-/// Returns a remark on the update method of our counters, if one is needed.
+/// Returns a remark on the mechanism by which the project's counters are updated, if one is needed.
 pub(crate) fn note_about(mode: Mode) -> Option<String> {
     let reason = statctr::fallback_reason().filter(|reason| *reason != FallbackReason::NotRegistered);
     if let (Mode::AtomicFallback, Some(reason)) = (mode, reason) {

@@ -23,13 +23,13 @@ fn style(family: Family) -> Style {
     }
 }
 
-/// Writes all results as JSON.
+/// Writes all results of the demo as JSON.
 pub(crate) fn write_json(out: &mut dyn Write, results: &Results) -> Result<()> {
     serde_json::to_writer_pretty(&mut *out, results)?;
     Ok(writeln!(out)?)
 }
 
-/// Returns whether the terminal is assumed to show more than ASCII: only a locale that says otherwise
+/// Returns `true` if the terminal is assumed to show more than ASCII: only a locale that says otherwise
 /// speaks against it.
 pub(crate) fn unicode() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
@@ -47,7 +47,7 @@ fn width() -> usize {
     terminal.map_or(80, |(width, _)| usize::from(width.0)).clamp(60, 120)
 }
 
-/// Writes all results as text.
+/// Writes all results of the demo as text.
 pub(crate) fn write(out: &mut dyn Write, results: &Results) -> Result<()> {
     let mut text = Vec::new();
     Table { out: &mut text, width: width(), unicode: unicode() }.all(results)?;

@@ -9,21 +9,21 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of interfaces that the packets go round.
+/// The number of network interfaces that the demo's packets go round.
 pub(crate) const INTERFACES: usize = 16;
 
-/// The number of counters that a packet raises.
+/// The number of counters that a packet of the demo raises.
 pub(crate) const COUNTERS: usize = 4;
 
-/// The length of the packets on each interface, in bytes: small, middle and large ones at about
-/// 7 : 4 : 1, the mix that network gear is commonly tested with ("simple IMIX").
+/// The length in bytes of the demo's packets on each interface: small, middle and large ones at about 7 : 4 :
+/// 1, the mix that network gear is commonly tested with ("simple IMIX").
 pub(crate) const LENGTHS: [u64; INTERFACES] =
     [64, 594, 64, 64, 1518, 64, 594, 64, 594, 64, 64, 1518, 594, 64, 594, 64];
 
-/// The values of one interface's counters, in the order of declaration.
+/// The values of one interface's four counters, in the order of declaration.
 pub(crate) type Values = [u64; COUNTERS];
 
-/// Returns the values of an interface's counters after `packets` packets.
+/// Returns the values that an interface's counters must have after `packets` packets.
 pub(crate) fn values_after(interface: usize, packets: u64) -> Values {
     let bytes = packets.wrapping_mul(LENGTHS[interface]);
     [packets, bytes, packets, bytes]
@@ -48,7 +48,7 @@ struct Packet {
     length: u32,
 }
 
-/// One packet of each interface, which a thread counts over and over.
+/// One packet of each network interface, which a thread of the demo counts over and over.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Ring([Packet; INTERFACES]);
@@ -65,7 +65,7 @@ impl Ring {
     }
 }
 
-/// A method of counting packets.
+/// A method of counting packets that the demo compares.
 pub(crate) trait CountingMethod: Sync {
     /// Counts `rounds` times the packets of the ring.
     fn carry(&self, ring: &Ring, rounds: u64);
@@ -163,10 +163,10 @@ impl Count for &Padded {
     }
 }
 
-/// The groups of all interfaces.
+/// The groups of counters of all network interfaces of the demo.
 pub(crate) type Groups = [Traffic; INTERFACES];
 
-/// Creates groups in `pool`, all zero.
+/// Creates a group of counters in `pool` for each network interface of the demo, all zero.
 pub(crate) fn groups(pool: &statctr::Pool) -> statctr::Result<Groups> {
     let made: Vec<Traffic> = (0..INTERFACES).map(|_| Traffic::new_in(pool)).collect::<Result<_, _>>()?;
     Ok(made.try_into().unwrap_or_else(|_| unreachable!("as many as were made")))
@@ -215,7 +215,7 @@ pub(crate) enum Family {
     Statctr,
 }
 
-/// The names of a method.
+/// The key and the names, for people, of one of the demo's counting methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Label {
     /// In JSON.
@@ -230,7 +230,7 @@ const fn label(key: &'static str, name: &'static str, family: Family) -> Label {
     Label { key, name, family }
 }
 
-/// The methods, with their names as shown.
+/// The demo's counting methods, with their names as shown.
 pub(crate) const LABELS: [Label; 5] = [
     label("shared-atomic/packed", "shared atomics", Family::Atomics),
     label("shared-atomic/padded", "shared atomics, padded", Family::Atomics),
@@ -239,10 +239,10 @@ pub(crate) const LABELS: [Label; 5] = [
     label("loop", "the loop alone", Family::Nobody),
 ];
 
-/// The index of the recommended method in [`LABELS`].
+/// The index in [`LABELS`] of the recommended counting method: one commit for each packet.
 pub(crate) const ONE_COMMIT: usize = 3;
 
-/// The counters of all methods.
+/// The counters of all counting methods of the demo.
 pub(crate) struct Store {
     packed: Packed,
     padded: Padded,
@@ -251,7 +251,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Creates the counters, ours in `pool`.
+    /// Creates the counters of all counting methods, the project's own in `pool`.
     pub(crate) fn new(pool: &statctr::Pool) -> statctr::Result<Box<Store>> {
         Ok(Box::new(Store {
             packed: Packed::default(),
@@ -261,7 +261,7 @@ impl Store {
         }))
     }
 
-    /// Returns the ways, in the order of [`LABELS`].
+    /// Returns the demo's counting methods, in the order of [`LABELS`].
     pub(crate) fn ways(&self) -> [Box<dyn CountingMethod + '_>; 5] {
         [
             Box::new(&self.packed),
@@ -272,12 +272,12 @@ impl Store {
         ]
     }
 
-    /// Returns the groups of the recommended method.
+    /// Returns the groups of counters of the recommended counting method.
     pub(crate) fn groups(&self) -> &Groups {
         &self.together
     }
 
-    /// Returns one of the shared atomics.
+    /// Returns the shared atomic that counts an item of an interface, in the method by shared atomics.
     pub(crate) fn shared_word(&self, interface: usize, item: usize) -> &AtomicU64 {
         &self.packed.0[interface][item]
     }

@@ -33,7 +33,7 @@ trait Report {
     fn end(&mut self, counts: &Counts, out: &mut dyn Write) -> Result<()>;
 }
 
-/// Runs `tallyline diff`; returns whether anything differs.
+/// Runs `tallyline diff`; returns `true` if any type differs.
 pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
     let names = |lists: &[String]| -> Vec<String> {
         lists.iter().flat_map(|list| split(list)).map(String::from).collect()

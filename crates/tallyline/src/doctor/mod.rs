@@ -31,7 +31,7 @@ Examples:
 
 Exit status: 0, or 1 with --strict if anything is limited or missing.";
 
-/// Makes the checks and shows them.
+/// Runs `tallyline doctor`: checks what works on this machine, and shows it.
 pub(crate) fn run(args: &DoctorArgs, color: Color) -> Result<ExitCode> {
     let found = Host::here().check();
     Output::open(None, color)?.write(|out| if args.json { json(&found, out) } else { text(&found, out) })?;

@@ -27,7 +27,7 @@ struct Grouped<'t> {
     found: FoundGroups,
 }
 
-/// Runs `tallyline groups`.
+/// Runs `tallyline groups`: shows cache-line groups of structs.
 pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
     let (file, operands) = operands::split(&args.operands, args.file.as_deref());
     let mut names = Names::default();

@@ -9,10 +9,10 @@ use tallyline_debuginfo::{Format, PointerTargets, Request, UnitFilter, Wanted};
 use tallyline_layout::print::pahole::Style;
 use tallyline_layout::query::Filter;
 
-/// The kernel's own description of its types.
+/// The path of the running kernel's own description of its types (BTF).
 pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
-/// The query of a layout command.
+/// The question of a layout command: types by name, or records that contain or point to a type.
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// The types of these names, or all.
@@ -32,7 +32,7 @@ pub(crate) enum Ask {
     Enumerator(String),
 }
 
-/// The output for each type.
+/// The output of a layout command for each type: its definition, its size, its name and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
     /// Its definition.
@@ -111,8 +111,8 @@ impl Default for Job {
 }
 
 impl Job {
-    /// Reads the types of the job; with their source positions if a name has several types, which are told
-    /// apart by these.
+    /// Reads the types that the layout command needs; with their source positions if a name has several
+    /// types, which are told apart by these.
     pub(crate) fn read_and_locate(&mut self) -> Result<Types> {
         let types = self.read()?;
         match &self.ask {
@@ -125,7 +125,7 @@ impl Job {
         }
     }
 
-    /// Reads the types of the job.
+    /// Reads the types that the layout command needs.
     pub(crate) fn read(&self) -> Result<Types> {
         let parts = self.files.iter().map(|file| {
             let types = source::read_first(file, &self.formats, &self.request(), self.btf_base.as_deref())?;
@@ -143,13 +143,14 @@ impl Job {
         Ok(types)
     }
 
-    /// Returns whether the output consists of definitions in C.
+    /// Returns `true` if the layout command prints definitions in C.
     pub(crate) fn shows_definitions(&self) -> bool {
         let of_types = matches!(self.ask, Ask::Types(_) | Ask::Enumerator(_));
         of_types && matches!(self.show, Show::Definition | Show::Compilable)
     }
 
-    /// Returns the file whose types can be shown part by part; `None` if they are needed together.
+    /// Returns the file whose types the layout command can show part by part; `None` if they are needed
+    /// together.
     pub(crate) fn in_parts(&self) -> Option<&Path> {
         let all = matches!(&self.ask, Ask::Types(names) if names.is_empty());
         let together = self.sort
@@ -166,7 +167,7 @@ impl Job {
         }
     }
 
-    /// Returns the parts of the files to read.
+    /// Returns the choice of types and details that the layout command needs from its files.
     pub(crate) fn request(&self) -> Request {
         let wanted = match &self.ask {
             Ask::Types(names) => names.wanted(),

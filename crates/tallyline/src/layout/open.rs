@@ -23,7 +23,7 @@ const START: u64 = 512;
 /// Pipes that were copied, as there is nothing in them a second time.
 static COPIED: Mutex<Option<HashMap<PathBuf, File>>> = Mutex::new(None);
 
-/// Opens a file with types, or standard input for `-`.
+/// Opens a file with types (ELF or BTF), or standard input for `-`.
 pub(crate) fn open(path: &Path) -> Result<File> {
     let mut file = open_any(path)?;
     let mut start = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Describes the file at an existing path, if it has no types.
+/// Returns an error that says what a file without types is, for its path.
 pub(crate) fn describe(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {
@@ -165,7 +165,7 @@ const EXTENSIONS: [&str; 26] = [
     "dylib", "pdb", "gz", "xz", "zst", "deb", "rpm", "data", "c", "txt", "toml",
 ];
 
-/// Returns whether a name can only be that of a file.
+/// Returns `true` if a word of the command line can only be the name of a file, not of a type.
 pub(crate) fn looks_like_a_file(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(OsStr::to_str);
     name == "-"

@@ -26,7 +26,8 @@ pub(crate) fn split(operands: &[String], file: Option<&Path>) -> (PathBuf, Vec<S
     }
 }
 
-/// Returns whether an operand without a slash is a file with types rather than the name of a type.
+/// Returns `true` if a word of the command line without a slash is a file with types rather than the name of
+/// a type.
 pub(crate) fn opens_as_types(operand: &str) -> bool {
     // a pipe would be empty behind this
     if !Path::new(operand).is_file() {

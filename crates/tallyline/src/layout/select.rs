@@ -6,13 +6,13 @@ use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::lookup::{Definitions, fits, is_pattern};
 use tallyline_debuginfo::model::{TypeId, Types};
 
-/// The names on the command line, in order.
+/// The names of types on a command line, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     names: Vec<Name>,
 }
 
-/// A type's name or pattern on the command line.
+/// A type's name or pattern on a command line.
 #[derive(Debug)]
 pub(crate) struct Name {
     text: String,
@@ -22,12 +22,12 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// Returns the text of the pattern.
+    /// Returns the text of the type's name or pattern.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the types of this name, or all that fit the pattern.
+    /// Returns the types that have this name, or all that match the pattern.
     pub(crate) fn find(&self, types: &Types, definitions: &mut Definitions<'_>) -> Vec<TypeId> {
         if self.first {
             return lookup::find(types, self.text.as_bytes()).into_iter().collect();
@@ -46,17 +46,17 @@ impl Name {
 }
 
 impl Names {
-    /// Returns whether every type is selected.
+    /// Returns `true` if the command line names no type, so that every type is selected.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Returns the names.
+    /// Returns the types' names and patterns, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Name> {
         self.names.iter()
     }
 
-    /// Adds a name or a pattern.
+    /// Adds a type's name or a pattern.
     pub(crate) fn add_one(&mut self, name: &str) -> Result<()> {
         if name.is_empty() {
             bail!("an empty name");
@@ -65,7 +65,7 @@ impl Names {
         Ok(())
     }
 
-    /// Adds names with commas between, or those of a `file://` list.
+    /// Adds types' names with commas between, or those of a `file://` list.
     pub(crate) fn add_list(&mut self, list: &str) -> Result<()> {
         for name in split(list) {
             match name.strip_prefix("file://") {
@@ -76,8 +76,8 @@ impl Names {
         Ok(())
     }
 
-    /// Adds names with commas between, or those of a `file://` list; none is a pattern, and of each the
-    /// first type is meant.
+    /// Adds types' names with commas between, or those of a `file://` list; none is a pattern, and of each
+    /// the first type is meant.
     pub(crate) fn add_exact_list(&mut self, list: &str) -> Result<()> {
         let before = self.names.len();
         self.add_list(list)?;
@@ -91,7 +91,7 @@ impl Names {
         lines.into_iter().try_for_each(|name| self.add_one(name))
     }
 
-    /// Returns the types that a reader has to look for.
+    /// Returns the choice of types that a reader of debug information has to look for.
     pub(crate) fn wanted(&self) -> Wanted {
         if self.is_empty() || self.names.iter().any(|name| name.is_pattern) {
             return Wanted::Records;
@@ -103,13 +103,13 @@ impl Names {
         }
     }
 
-    /// Returns whether one of the names has several types.
+    /// Returns `true` if one of the names is that of several types.
     pub(crate) fn are_ambiguous(&self, types: &Types) -> bool {
         let mut definitions = Definitions::new(types);
         self.names.iter().any(|name| !name.is_pattern && name.find(types, &mut definitions).len() > 1)
     }
 
-    /// Returns the types of the names, and the names that there is no type of.
+    /// Returns the types that the names mean, and the names that mean none.
     pub(crate) fn resolve(&self, types: &Types) -> (Vec<TypeId>, Vec<&str>) {
         let (mut all, mut missing) = (Vec::new(), Vec::new());
         let mut definitions = Definitions::new(types);
@@ -124,7 +124,7 @@ impl Names {
     }
 }
 
-/// Splits at commas, but not at those between the arguments of a template.
+/// Splits a list of types' names at commas, but not at those between the arguments of a template.
 pub(crate) fn split(list: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let (mut start, mut depth) = (0, 0_usize);

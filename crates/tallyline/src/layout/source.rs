@@ -69,7 +69,7 @@ fn beside<T>(
     }
 }
 
-/// Reads the first of these formats that a file has, or whichever there is.
+/// Reads the types in the first of these formats (DWARF, BTF) that a file has, or whichever there is.
 pub(crate) fn read_first(
     file: &Path,
     formats: &[Format],
@@ -81,7 +81,7 @@ pub(crate) fn read_first(
     others.iter().find_map(|format| read(*format).ok()).map_or_else(|| read(*last), Ok)
 }
 
-/// Prints the reader's warnings to standard error.
+/// Prints to standard error what the reader of types left out.
 pub(crate) fn warn(file: &Path, types: &Types) {
     for warning in types.warnings() {
         eprintln!("tallyline: {}: {warning}", file.display());

@@ -34,8 +34,8 @@ pub(super) fn not_found(job: &Job, missing: &[&str]) -> String {
     line
 }
 
-/// Returns the names of the types of a job's file that are nearest to each of some names. Of each part of
-/// the file only the nearest are kept.
+/// Returns the names of the file's types that are nearest to each of some misspelt names. Of each part of the
+/// file only the nearest are kept.
 pub(crate) fn nearest_in(job: Job, names: &[&str]) -> Result<Vec<Vec<String>>> {
     let job = Job { show: Show::Name, ..job };
     let mut near = vec![BTreeSet::new(); names.len()];
@@ -59,7 +59,7 @@ pub(crate) fn nearest_in(job: Job, names: &[&str]) -> Result<Vec<Vec<String>>> {
     Ok(near.into_iter().zip(names).map(nearest).collect())
 }
 
-/// Returns a message about names of types that are files, or look like one.
+/// Returns a message about words given as types' names that are files, or look like one.
 pub(crate) fn files_among(missing: &[&str]) -> String {
     let mut text = String::new();
     for name in missing {

@@ -63,7 +63,7 @@ Examples:
 
 Exit status: 0 if the editor ended it in order, 1 if not, 2 for an error.";
 
-/// Serves an editor.
+/// Runs `tallyline lsp`: serves an editor over standard input and output.
 pub(crate) fn run(args: &LspArgs, maps: Vec<PrefixMap>) -> Result<ExitCode> {
     let (send, events) = channel();
     let messages = send.clone();

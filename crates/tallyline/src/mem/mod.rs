@@ -19,7 +19,7 @@ pub(crate) struct MemArgs {
     op: Option<OperationArg>,
 }
 
-/// Examples; the command line takes what `tallyline report` takes.
+/// The examples at the end of `tallyline mem`'s help; its options are those of `tallyline report`.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   tallyline record -e mem-loads -e mem-stores -- ./server && tallyline mem
@@ -38,7 +38,7 @@ enum OperationArg {
     Store,
 }
 
-/// Runs `tallyline mem`.
+/// Runs `tallyline mem`: the report on memory accesses.
 pub(crate) fn run(args: &mut MemArgs, color: Color) -> Result<()> {
     let operation = args.op.map(|op| match op {
         OperationArg::Load => Operation::Load,

@@ -49,12 +49,12 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Returns whether this program was started as `pahole`.
+/// Returns `true` if this program was started under the name `pahole`.
 pub(crate) fn is_called(program: &OsString) -> bool {
     Path::new(program).file_name() == Some("pahole".as_ref())
 }
 
-/// Runs the tool as `pahole`, with pahole's command line.
+/// Runs the tool with pahole's command line, options and output.
 pub(crate) fn run(words: &[OsString]) -> ExitCode {
     match try_run(words) {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,7 +12,7 @@ use tallyline_report::keys::Needs;
 use tallyline_report::pattern::NameKind;
 use tallyline_report::{Filter, Profile};
 
-/// The recording, the programs and the filters of samples.
+/// Command-line options of the commands that read a recording: the file, programs, filters of samples.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
     /// The recording, or the folder that perf record --threads writes; - for standard input
@@ -84,7 +84,7 @@ enum SkidArg {
 }
 
 impl InputArgs {
-    /// Returns the arguments of a recording with every sample in it.
+    /// Returns the options that read a recording with every sample in it.
     pub(crate) fn of(input: &Path) -> InputArgs {
         InputArgs {
             input: input.to_path_buf(),
@@ -104,12 +104,14 @@ impl InputArgs {
         }
     }
 
-    /// Returns whether samples are charged to the preceding instruction.
+    /// Returns `true` if the options ask that samples be charged to the instructions that caused them
+    /// (correction of skid).
     pub(crate) fn corrects_skid(&self) -> bool {
         self.skid == SkidArg::Auto
     }
 
-    /// Builds the filter of samples: names that are typed stand for those of their samples.
+    /// Returns the filter of samples that the options ask for: names that are typed stand for those of their
+    /// samples.
     ///
     /// # Errors
     /// A name, a number, or all filters together that no sample has.
@@ -143,7 +145,7 @@ impl InputArgs {
         Ok(filter)
     }
 
-    /// Returns the attributes that the filters need.
+    /// Returns the information about samples (symbols, types, …) that the options' filters need.
     pub(crate) fn needs(&self) -> Needs {
         let (symbols, types) = (!self.symbol.is_empty(), !self.types.is_empty());
         let needs = Needs { symbols, types, parts: self.parts, ..Needs::NONE };

@@ -22,12 +22,12 @@ const EXTENSION: &str = "types";
 /// The folder that was set, or `off`.
 static FOLDER: OnceLock<OsString> = OnceLock::new();
 
-/// Sets the folder of kept types, or `off`; the first call holds.
+/// Sets the folder in which operand types are kept between runs, or `off`; the first call holds.
 pub(crate) fn set_cache_folder(folder: &str) {
     let _ = FOLDER.set(folder.into());
 }
 
-/// The folder of cached type tables.
+/// The folder in which the types of programs' operands are kept between runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     folder: PathBuf,
@@ -36,7 +36,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Returns the user's own; `None` where it is switched off, or there is no place for it.
+    /// Returns the user's own cache folder; `None` where it is switched off, or there is no place for it.
     pub(crate) fn of_user(is_off: bool) -> Option<Cache> {
         let variable = || std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
         let named = FOLDER.get().cloned().or_else(variable);
@@ -49,12 +49,12 @@ impl Cache {
         Some(Cache { folder, maker: maker()? })
     }
 
-    /// Returns the folder.
+    /// Returns the path of the cache folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the path of a build's tables; none where the build is unknown.
+    /// Returns the cache of the types of one program, by its build-id; none where the build is unknown.
     pub(crate) fn of_build(&self, build_id: Option<&[u8]>) -> Option<Kept> {
         let id = build_id.filter(|id| !id.is_empty())?;
         let path = self.folder.join(tallyline_inference::cache::file_of_build(id));
@@ -75,7 +75,7 @@ fn maker() -> Option<String> {
     Some(format!("{} {} {}", env!("CARGO_PKG_VERSION"), own.len(), time.as_nanos()))
 }
 
-/// The cached type tables of one build.
+/// The cached operand types of one program, by its build-id.
 #[derive(Debug)]
 pub(crate) struct Kept {
     folder: PathBuf,

@@ -23,7 +23,7 @@ use tallyline_perf_data::file::{ChunkedRecording, RecordSource};
 use tallyline_report::Profile;
 use tallyline_report::keys::Needs;
 
-/// Reads the recording that the command line names, and looks up the needed functions, lines and types.
+/// Reads the recording that the command line names, with the functions, lines and types that are needed.
 pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<Profile> {
     load_from(&args.input, args, needs)
 }
@@ -33,7 +33,7 @@ pub(crate) fn keep_to_the_end(profile: Profile) {
     std::mem::forget(profile);
 }
 
-/// Reads another recording with the same programs.
+/// Reads another recording with the same programs as one that was read.
 pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<Profile> {
     let cannot = || format!("cannot read {}", path.display());
     let advice =
@@ -84,7 +84,7 @@ fn load_folder(folder: &Path, args: &InputArgs, needs: Needs) -> Result<Profile>
     )
 }
 
-/// The file of a folder that says how to read the others.
+/// The name of the file, in a folder of several recordings, that says how to read the others.
 pub(crate) const DATA: &str = "data";
 
 fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Result<Profile> {
@@ -113,7 +113,7 @@ pub(crate) fn note_damage() {
     IS_DAMAGED.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether a recording that was read is damaged.
+/// Returns `true` if a recording that was read is damaged.
 pub(crate) fn is_damaged() -> bool {
     IS_DAMAGED.load(Ordering::Relaxed)
 }

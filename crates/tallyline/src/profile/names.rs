@@ -12,12 +12,12 @@ const LISTED: usize = 5;
 /// The most characters of a name that a message shows.
 const NAME_WIDTH: usize = 60;
 
-/// A comma-separated list of name patterns.
+/// A comma-separated list of patterns for names (functions, types, …) on a command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Patterns(Vec<NamePattern>);
 
 impl Patterns {
-    /// Parses a list of names, globs and regular expressions.
+    /// Parses a comma-separated list of names, globs and regular expressions.
     pub(crate) fn parse(text: &str) -> Result<Patterns, String> {
         let patterns = NamePattern::parse_list(text)?;
         if patterns.is_empty() {
@@ -41,7 +41,7 @@ impl Patterns {
     }
 }
 
-/// Returns the names that patterns match in any of some recordings; `None` without patterns.
+/// Returns the names in some recordings that a command line's patterns match; `None` without patterns.
 ///
 /// # Errors
 /// A pattern that stands for none of the names, or for a part of several.

@@ -34,7 +34,7 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
     traced
 }
 
-/// A command to trace into a file, for other sub-commands.
+/// A command to be traced under QEMU into a file, for other sub-commands than `record`.
 pub(crate) struct TracedCommand<'c> {
     /// The command.
     pub(crate) command: &'c [OsString],
@@ -51,13 +51,14 @@ pub(crate) struct TracedCommand<'c> {
 }
 
 impl<'c> TracedCommand<'c> {
-    /// A command that is traced as a whole.
+    /// Creates a command of which every access is traced, from start to end.
     pub(crate) fn new(command: &'c [OsString], output: &'c Path) -> Self {
         Self { command, output, max_size: u64::MAX, window: None, seconds: None, is_quiet: false }
     }
 }
 
-/// Traces a command to its end. Its exit status is the caller's to judge: a server that was asked to end may fail.
+/// Runs a command under QEMU to its end and traces its accesses. Its exit status is the caller's to judge: a
+/// server that was asked to end may fail.
 pub(crate) fn trace_command(traced: &TracedCommand<'_>) -> Result<ExitStatus> {
     let plugin = plugin::build(&plugin::cache_folder())?;
     let path = traced.output;

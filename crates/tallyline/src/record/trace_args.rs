@@ -3,7 +3,8 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// Options of traces.
+/// Command-line options of `record` for traces of memory accesses under QEMU: one of how many, size,
+/// emulator.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traces")]
 pub(crate) struct TraceArgs {

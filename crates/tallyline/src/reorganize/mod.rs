@@ -66,7 +66,7 @@ impl TypeResult {
     }
 }
 
-/// Runs `tallyline reorganize`.
+/// Runs `tallyline reorganize`: proposes smaller structs, and edits sources if asked.
 pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     if args.apply.undo {
         let restored = apply::undo(&args.apply)?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use tallyline_timing::{Level, Processor};
 
-/// The processor of `--cost`.
+/// Command-line options of `replay --cost` that describe the modelled processor.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model of costs")]
 pub(crate) struct ProcessorArgs {
@@ -93,7 +93,7 @@ impl ProcessorArgs {
     }
 }
 
-/// Returns the model of this machine: its caches, and the core that is the closest to its own.
+/// Returns the model of this machine's processor: its caches, and the core that is the closest to its own.
 pub(crate) fn of_host(line: u32) -> Processor {
     let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let family = about

@@ -10,7 +10,7 @@ use tallyline_report::programs::Program;
 /// An instruction to look up: its index in the trace, its address, and its offset in the file.
 pub(crate) type TracedInstruction = (u32, u64, u64);
 
-/// A mapped file, and the types of its operands and variables.
+/// A file that a traced process mapped, with the types of its instructions' operands and of its variables.
 pub(crate) struct TracedFile {
     pub(crate) program: Program,
     /// `None` without debug information.
@@ -55,7 +55,7 @@ impl TracedFile {
     }
 }
 
-/// Returns a program's path under another root, with its folders or, in an archive, without.
+/// Returns the path of a program under another root folder, with its folders or, in an archive, without.
 pub(crate) fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
     let path = Path::new(path);
     let Some(root) = symfs else { return path.to_path_buf() };

@@ -142,12 +142,12 @@ fn after_help() -> String {
 /// The width of the lines with sort keys.
 const KEYS_WIDTH: usize = 98;
 
-/// Columns, as a list of names says them.
+/// The columns of a report, as `-s` lists them.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns(pub(crate) Vec<Column>);
 
 impl Columns {
-    /// Returns the columns that a list names.
+    /// Parses a list of names into a report's columns.
     pub(crate) fn parse(list: &str) -> Result<Columns, String> {
         parse(list).map(Columns)
     }

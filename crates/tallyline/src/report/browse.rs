@@ -21,7 +21,7 @@ use tallyline_report::{Filter, Node, PlaceId, Profile, Row, SymbolId, Weighing, 
 /// Counts the samples that a filter lets through by columns.
 type Make<'p> = Box<dyn Fn(&[Column], &Filter) -> Views<'p> + 'p>;
 
-/// The source of a report's pages.
+/// The pages that the terminal browser shows of a report.
 pub(crate) struct Pages<'p> {
     profile: &'p Profile,
     weighing: Weighing,
@@ -32,7 +32,7 @@ pub(crate) struct Pages<'p> {
     subjects: RefCell<Vec<Subject>>,
 }
 
-/// The page that the browser starts with: tables of a report, or types.
+/// The page that a report's browser starts with: tables of a report, or types.
 pub(crate) enum Start<'p> {
     /// The tables of a report, as trees or not.
     Tables { make: Make<'p>, columns: Vec<Column>, is_tree: bool },

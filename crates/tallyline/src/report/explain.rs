@@ -13,7 +13,7 @@ use tallyline_report::pattern::{NameKind, NamePattern};
 use tallyline_report::{Filter, PlaceId, Profile, SampleGroup, Skid};
 use tallyline_support::output::printable;
 
-/// The subject of an explanation.
+/// The subject of `report --explain`: a sample, an address or a function.
 #[derive(Debug, Clone)]
 pub(crate) enum Subject {
     /// A sample by its number, from 0, in the order of time.

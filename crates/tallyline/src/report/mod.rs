@@ -24,7 +24,7 @@ use tallyline_report::pattern::NameKind;
 use tallyline_report::{Filter, Profile, Weighing};
 use tallyline_support::output::{Color, Output};
 
-/// perf's default in memory mode.
+/// The sort keys that perf has without an option in its report on memory accesses.
 pub(crate) const MEMORY_KEYS: &str =
     "local_weight,mem,sym,dso,symbol_daddr,dso_daddr,snoop,tlb,locked,blocked,local_ins_lat,local_retire_lat";
 
@@ -39,10 +39,10 @@ const BROWSED: Needs = Needs {
     apart: tallyline_report::MergeGranularity::Samples,
 };
 
-/// The sort keys without an option.
+/// The sort keys of a report without an option.
 pub(crate) const DEFAULT_KEYS: &str = "type,typeoff";
 
-/// Runs `tallyline report`.
+/// Runs `tallyline report`: shows the samples of a recording by sort keys.
 pub(crate) fn run(args: &ReportArgs, color: Color) -> Result<()> {
     show(args, None, color)
 }

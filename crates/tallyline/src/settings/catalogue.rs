@@ -3,7 +3,7 @@
 
 use super::value::Kind;
 
-/// A setting.
+/// A setting of the configuration file: name, kind of value, description, option.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
     /// Its name in the file; what is before a dot is the name of a table.
@@ -27,7 +27,7 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// Returns whether its value is a list.
+    /// Returns `true` if the setting's value is a list.
     pub(crate) fn is_list(&self) -> bool {
         self.kind.is_list()
     }
@@ -35,7 +35,7 @@ impl Setting {
 
 const WHEN: Kind = Kind::Choice(&["auto", "always", "never"]);
 
-/// All of them, in the order in which they are shown.
+/// All settings of the configuration file, in the order in which they are shown.
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         name: "color",

@@ -18,7 +18,7 @@ use clap::Command;
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
-/// The origin of a value.
+/// The origin of a setting's value: default, configuration file, environment variable, or option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Nothing sets it.
@@ -42,7 +42,7 @@ impl Display for Origin {
     }
 }
 
-/// A setting's value.
+/// The current value of a setting, with its origin.
 #[derive(Debug, Clone)]
 pub(crate) struct Current {
     pub(crate) setting: &'static Setting,
@@ -51,7 +51,7 @@ pub(crate) struct Current {
     pub(crate) origin: Origin,
 }
 
-/// The values of all settings.
+/// The current values of all settings.
 #[derive(Debug)]
 pub(crate) struct Settings {
     all: Vec<Current>,
@@ -62,40 +62,40 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the file and the variables.
+    /// Reads the settings from the configuration file and the environment variables.
     pub(crate) fn load() -> Result<Settings> {
         let file = file::File::of_user()?;
         let all = SETTINGS.iter().map(|setting| current(setting, &file)).collect::<Result<_>>()?;
         Ok(Settings { all, path: file.path, has_file: file.exists })
     }
 
-    /// Returns the settings without a file and variables.
+    /// Returns the settings' defaults, without the configuration file and variables.
     pub(crate) fn defaults() -> Settings {
         let all = SETTINGS.iter().map(default).collect();
         Settings { all, path: None, has_file: false }
     }
 
-    /// Returns all settings in the order of their table.
+    /// Returns all settings with their values, in the order of their table.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Current> {
         self.all.iter()
     }
 
-    /// Returns the values of a setting.
+    /// Returns the values of a setting that is a list.
     pub(crate) fn list(&self, name: &str) -> &[String] {
         self.all.iter().find(|current| current.setting.name == name).map_or(&[], |current| &current.values)
     }
 
-    /// Returns the value of a setting.
+    /// Returns the value of a setting as a text.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.list(name).first().map_or("", String::as_str)
     }
 
-    /// Returns whether something sets it.
+    /// Returns `true` if the configuration file, a variable or an option sets the setting.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.all.iter().any(|current| current.setting.name == name && current.origin != Origin::Default)
     }
 
-    /// Takes the value of an option of the command line.
+    /// Takes over the value that an option of the command line gives a setting.
     pub(crate) fn set_by_option(&mut self, name: &str, value: &str) {
         for current in self.all.iter_mut().filter(|current| current.setting.name == name) {
             let option = current.setting.option.unwrap_or_default();
@@ -104,7 +104,7 @@ impl Settings {
         }
     }
 
-    /// Makes what is set the default of the options.
+    /// Makes the settings that are set the defaults of the command line's options.
     pub(crate) fn apply(&self, mut program: Command) -> Command {
         for current in &self.all {
             let Some(option) = current.setting.option else { continue };
@@ -176,7 +176,7 @@ fn from_variable(setting: &Setting) -> Result<Option<Vec<String>>> {
     Ok(Some(checked.collect::<Result<_>>()?))
 }
 
-/// Returns the folders of a list.
+/// Returns the folders that a setting's list names.
 pub(crate) fn paths(values: &[String]) -> Vec<PathBuf> {
     values.iter().map(|value| Path::new(value).to_path_buf()).collect()
 }

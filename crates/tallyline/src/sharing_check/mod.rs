@@ -15,7 +15,8 @@ use tallyline_advice::sharing_diff::{BuildShares, build_shares, sharing_diff};
 use tallyline_support::output::{Color, Output};
 use tallyline_trace::Trace;
 
-/// Does what the command line says; the exit status says if a line costs more.
+/// Runs `tallyline sharing-check`; the exit status says if a shared cache line costs more in the second
+/// build.
 pub(crate) fn run(args: &SharingCheckArgs, color: Color) -> Result<ExitCode> {
     let output = Output::open(args.output.as_deref(), color)?;
     let base = shares(args, &args.base, "base")?;

@@ -37,7 +37,8 @@ pub(super) const SIDE: usize = 1 << 19;
 /// No more than this is made to be there at a time.
 const AHEAD: usize = 1 << 18;
 
-/// Map from CPUs to the regions of memory (one per node) that their cells come from.
+/// Map from CPUs to the memory regions, one per NUMA node, that lazy objects and their instances are
+/// allocated from.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     /// By CPU number: the index of its node in `nodes`.
@@ -60,13 +61,13 @@ impl Nodes {
         Nodes { by_cpu, nodes }
     }
 
-    /// Returns the index of a CPU's node.
+    /// Returns the index, among the nodes, of the NUMA node that a CPU is on.
     #[inline]
     pub(crate) fn index_of(&self, cpu: usize) -> usize {
         self.by_cpu.get(cpu).map_or(self.nodes.len() - 1, |&place| place.into())
     }
 
-    /// Returns the number of regions.
+    /// Returns the number of NUMA nodes' memory regions.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -122,7 +123,7 @@ pub(super) enum Shortage {
 /// Value of [`Cells::live`] before the cells are closed: more than there can be.
 const OPEN: usize = usize::MAX / 2;
 
-/// Allocator of cells of one size.
+/// Allocator of memory cells of one size for lazy objects or their instances.
 pub(crate) struct Cells {
     kind: CellKind,
     /// The last one serves CPUs that nobody expected.

@@ -11,7 +11,8 @@ use crate::rseq::{self, ITEMS, is_refused};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// A lazy object, owned. Zero when created; its memory is freed when it is dropped.
+/// Owner of a lazy object's memory: four items with one instance for each CPU (node, concurrency id) that
+/// writes. Zero when created; freed when dropped.
 pub(crate) struct Object {
     cell: NonNull<Cell>,
     memory: NonNull<LazyMemory>,
@@ -23,7 +24,7 @@ unsafe impl Send for Object {}
 unsafe impl Sync for Object {}
 
 impl Object {
-    /// Creates an object. May wait for a lock and map memory.
+    /// Creates a lazy object, all zero. May wait for a lock and map memory.
     pub(crate) fn new(owner: &LazyOwner) -> Result<Object> {
         let memory: &LazyMemory = owner;
         let nodes = &memory.settings.nodes;
@@ -41,13 +42,15 @@ impl Object {
         Ok(object)
     }
 
-    /// Gives up ownership and returns the cell and its memory.
+    /// Gives up ownership of a lazy object and returns the addresses of its cell and of its pool's memory,
+    /// for C.
     pub(crate) fn into_parts(self) -> (NonNull<u8>, *const LazyMemory) {
         let object = std::mem::ManuallyDrop::new(self);
         (object.cell.cast(), object.memory.as_ptr())
     }
 
-    /// Reassembles an object from [`into_parts`](Self::into_parts).
+    /// Takes back ownership of a lazy object by the two addresses that [`into_parts`](Self::into_parts)
+    /// returned.
     ///
     /// # Safety
     /// The parts came from [`Object::into_parts`] and were not taken back yet.
@@ -55,7 +58,7 @@ impl Object {
         Object { cell: cell.cast(), memory }
     }
 
-    /// Returns `true` if the object was created in this memory.
+    /// Returns `true` if the lazy object was created in this pool's memory.
     pub(crate) fn is_of(&self, owner: &LazyOwner) -> bool {
         self.memory == owner.memory()
     }
@@ -84,7 +87,7 @@ impl Object {
         unsafe { NonNull::new_unchecked(&raw mut (*self.cell.as_ptr()).own) }
     }
 
-    /// Joins `values` to the items. Async-signal-safe; never waits.
+    /// Joins `values` to the four items of the lazy object. Async-signal-safe; never waits.
     #[inline(always)]
     pub(crate) fn update(&self, values: [u64; ITEMS]) {
         let memory = self.memory();
@@ -282,7 +285,7 @@ impl Object {
         }
     }
 
-    /// Returns the values, joined over all existing instances.
+    /// Returns the lazy object's four values, joined over all existing instances.
     #[inline]
     pub(crate) fn read(&self) -> [u64; ITEMS] {
         let cell = self.cell();
@@ -310,7 +313,7 @@ impl Object {
         values
     }
 
-    /// Returns the values of the atomic words alone.
+    /// Returns the part of the lazy object's values that is in its shared atomic words.
     pub(crate) fn shared_part(&self) -> [u64; ITEMS] {
         if self.cell().flags.load(Ordering::Acquire) & SHARED == 0 {
             return [0; ITEMS];
@@ -323,22 +326,24 @@ impl Object {
         owner.checked_sub(1).map(|index| index as usize)
     }
 
-    /// Returns the number of instances that are written, at least the preallocated one: that is
-    /// not, any more, once its owner has a further one.
+    /// Returns the number of the lazy object's instances that are written, at least 1. The one that lies in
+    /// the object itself is not counted any more once its owner has a further one.
     pub(crate) fn instances(&self) -> usize {
         let (owner, mut count) = (self.owner(), 1);
         self.further(|index, _| count += usize::from(Some(index) != owner));
         count
     }
 
-    /// Returns the addresses of the instances, with their indices; for tests of where memory lies.
+    /// Returns the addresses of the lazy object's instances, with the CPU, node or concurrency id of each as
+    /// an index; for tests of where memory lies.
     pub(crate) fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
         let mut places = vec![(self.owner(), self.own().addr().get())];
         self.further(|index, instance| places.push((Some(index), instance.addr().get())));
         places
     }
 
-    /// Joins `values` as if with an index that no thread here can have. One caller per index.
+    /// Joins `values` to the instance of an index (CPU, node or concurrency id) that no thread here can have.
+    /// One caller per index.
     pub(crate) fn update_on_synthetic(&self, index: u32, values: [u64; ITEMS]) {
         let Some(instance) = self.find_or_make(index) else {
             self.use_side(SHARED);

@@ -6,7 +6,8 @@ use super::asm;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Four words that sections of one index write: the copy that the number's last bit names.
+/// Two copies of a lazy object's four items for one CPU or concurrency id; the last bit of a number says
+/// which copy is current.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Instance {
@@ -15,18 +16,18 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Returns the words, for an instance that no section writes.
+    /// Returns the instance's words, where no critical section writes them.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.copies[0]
     }
 
-    /// Returns all that has to be zero in an unused instance.
+    /// Returns every word of an instance that has to be zero while it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.copies.iter().flatten().chain([&self.sequence])
     }
 }
 
-/// Returns `true`: `join` works on every machine.
+/// Returns `true`: critical sections can update lazy objects on every machine of this architecture.
 pub(crate) const fn can_join(_width: usize) -> bool {
     true
 }
@@ -39,7 +40,8 @@ struct Joined {
     max: [u64; ITEMS],
 }
 
-/// Joins values to an instance (`join` of the specification). Returns `false` if nothing was stored.
+/// Joins one value to each item of a lazy object's instance in a critical section (`join` of the
+/// specification). Returns `false` if nothing was stored.
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the
@@ -135,7 +137,8 @@ pub(crate) unsafe fn join(
     true
 }
 
-/// Returns the values of an instance, all as of one moment; `None` where a commit came in between.
+/// Returns the values of a lazy object's instance, all as of one moment; `None` where a commit came in
+/// between.
 ///
 /// # Safety
 /// The instance lives.
@@ -150,7 +153,7 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     (instance.sequence.load(Ordering::Relaxed) == before).then_some(values)
 }
 
-/// Returns a 32-bit field of the calling thread's area.
+/// Returns a 32-bit field of the calling thread's rseq area, by its offset.
 ///
 /// # Safety
 /// `area` is the offset of glibc's area, and the kernel keeps a field there.

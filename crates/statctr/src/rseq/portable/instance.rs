@@ -4,29 +4,30 @@ use super::super::{ITEMS, JoinSettings};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Four words that are only used as atomics here.
+/// Four words of a lazy object's instance, which are only used as atomics on this machine.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// Returns the words.
+    /// Returns the four words of a lazy object's instance, as atomics.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
 
-    /// Returns all that has to be zero in an unused instance.
+    /// Returns every word of an instance that has to be zero while it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.0.iter()
     }
 }
 
-/// Returns `false`: `join` does not work here.
+/// Returns `false`: no critical sections that update lazy objects are written for this machine.
 pub(crate) const fn can_join(_width: usize) -> bool {
     false
 }
 
-/// Never joins: there are no sections here.
+/// Never joins values to a lazy object's instance, and returns `false`: no critical sections are written for
+/// this machine.
 ///
 /// # Safety
 /// None needed here.
@@ -39,7 +40,7 @@ pub(crate) unsafe fn join(
     false
 }
 
-/// Returns the values of an instance, each as of some moment.
+/// Returns the values of a lazy object's instance, each as of some moment.
 ///
 /// # Safety
 /// The instance lives.
@@ -49,7 +50,8 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     Some(std::array::from_fn(|index| words[index].load(Ordering::Relaxed)))
 }
 
-/// Returns no field of the calling thread's area: there is none that sections compare with here.
+/// Returns no field of the calling thread's rseq area: there is none that sections compare with on this
+/// machine.
 ///
 /// # Safety
 /// None needed here.

@@ -47,7 +47,7 @@ use crate::sys::{Lock, OnceBox, Rank, cpu_bound, small_cpu_bound};
 use std::fmt;
 use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU8, Ordering};
 
-/// The party that registers threads for rseq.
+/// The party that registers threads with the kernel for rseq: libc, this library, or another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Registration {
@@ -70,7 +70,7 @@ impl fmt::Display for Registration {
     }
 }
 
-/// Outcome of the search for an area.
+/// Outcome of the search for the threads' rseq areas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Outcome {
@@ -110,7 +110,8 @@ static REGISTER: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 /// glibc's area holds at least the fields up to `cpu_id` and `rseq_cs` from this size on.
 const AREA_SIZE: u32 = 20;
 
-/// Finds the area, once for the process. Not for signal handlers, before it was done.
+/// Finds the threads' rseq areas, once for the process, and decides who registers threads. Not for signal
+/// handlers, before it was done.
 pub(crate) fn settle() -> Outcome {
     static ALONE: OnceBox<Lock<()>> = OnceBox::new();
     if let Some(outcome) = outcome() {
@@ -187,7 +188,7 @@ fn outcome() -> Option<Outcome> {
     Outcome::from_number(OUTCOME.load(Ordering::Acquire))
 }
 
-/// Returns the offset of the threads' areas from the thread pointer; `None` where there are none, or
+/// Returns the offset of the threads' rseq areas from the thread pointer; `None` where there are none, or
 /// nobody looked yet.
 pub(crate) fn offset() -> Option<isize> {
     outcome().filter(|outcome| *outcome <= Outcome::Adopted).map(|_| OFFSET.load(Ordering::Relaxed))

@@ -88,7 +88,8 @@ static REQUESTED: AtomicU8 = AtomicU8::new(0);
 const ARMED: u8 = 1;
 const UNARMED: u8 = 2;
 
-/// Returns the verdict, if the kernel was tested.
+/// Returns the result of the test of whether the kernel aborts critical sections; `None` if it was not
+/// tested.
 pub(crate) fn verdict() -> Option<Verdict> {
     match VERDICT.load(Ordering::Acquire) {
         1 => Some(Verdict::Aborts),

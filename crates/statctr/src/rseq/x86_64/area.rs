@@ -2,7 +2,7 @@
 
 use std::arch::{asm, naked_asm};
 
-/// Signature in front of every abort address (glibc's `RSEQ_SIG`).
+/// The four bytes that the kernel demands in front of every section's abort address (glibc's `RSEQ_SIG`).
 pub(crate) const SIGNATURE: u32 = 0x5305_3053;
 
 /// A function that returns the offset of a thread-local symbol from the thread pointer, where it is
@@ -62,7 +62,7 @@ pub(crate) fn thread_pointer() -> *mut u8 {
     pointer
 }
 
-/// Makes the system call `rseq`: 0, or a negative error number. Leaves `errno` alone.
+/// Makes the system call `rseq` and returns 0 or a negative error number. Leaves `errno` alone.
 ///
 /// # Safety
 /// For a registration `area` is the calling thread's alone, 32 bytes, aligned to as many, and lives

@@ -6,24 +6,26 @@ use super::{asm, pair};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// Four words that sections of one index write, all by one store.
+/// A lazy object's four items for one CPU or concurrency id, which critical sections write by one vector
+/// store.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// Returns the words, for an instance that no section writes.
+    /// Returns the four words of a lazy object's instance, where no critical section writes them.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
 
-    /// Returns all that has to be zero in an unused instance.
+    /// Returns every word of an instance that has to be zero while it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.0.iter()
     }
 }
 
-/// Returns `true` if `join` works on a machine whose widest vector store has `width` bytes.
+/// Returns `true` if critical sections can update lazy objects on a machine whose widest vector store has
+/// `width` bytes.
 pub(crate) const fn can_join(width: usize) -> bool {
     width >= 32
 }
@@ -64,7 +66,8 @@ macro_rules! join_section {
     };
 }
 
-/// Joins values to an instance (`join` of the specification). Returns `false` if nothing was stored.
+/// Joins one value to each item of a lazy object's instance in a critical section (`join` of the
+/// specification). Returns `false` if nothing was stored.
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the
@@ -172,8 +175,8 @@ unsafe fn join_vex(
     true
 }
 
-/// Returns the values of an instance, the first two as of one moment and the last two as of one moment.
-/// Always there on this architecture.
+/// Returns the values of a lazy object's instance, the first two as of one moment and the last two as of one
+/// moment. Always there on this architecture.
 ///
 /// # Safety
 /// The instance lives.
@@ -195,7 +198,7 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     Some(unsafe { std::mem::transmute::<[std::arch::x86_64::__m128i; 2], [u64; ITEMS]>([low, high]) })
 }
 
-/// Returns a 32-bit field of the calling thread's area.
+/// Returns a 32-bit field of the calling thread's rseq area, by its offset.
 ///
 /// # Safety
 /// `area` is the offset of glibc's area, and the kernel keeps a field there.

@@ -51,7 +51,7 @@ use std::io::{self, Write};
 use tallyline_debuginfo::model::{TypeId, Types};
 use view::Views;
 
-/// A JSON document of layouts under construction.
+/// A JSON document of types' layouts under construction.
 pub struct Document<'t, W: Write> {
     views: Views<'t>,
     out: W,
@@ -59,7 +59,7 @@ pub struct Document<'t, W: Write> {
 }
 
 impl<'t, W: Write> Document<'t, W> {
-    /// Writes the start of the document. `cacheline` is the size of a line in bytes.
+    /// Writes the start of the JSON document of layouts. `cacheline` is the size of a cache line in bytes.
     pub fn start(types: &'t Types, cacheline: u64, mut out: W) -> io::Result<Document<'t, W>> {
         let views = Views::new(types, cacheline);
         let head = serde_json::to_string(&views.head())?;
@@ -68,14 +68,14 @@ impl<'t, W: Write> Document<'t, W> {
         Ok(Document { views, out, any: false })
     }
 
-    /// Writes a type.
+    /// Writes the layout of a type into the JSON document.
     pub fn add(&mut self, id: TypeId) -> io::Result<()> {
         self.out.write_all(if self.any { b",\n" } else { b"\n" })?;
         self.any = true;
         Ok(serde_json::to_writer(&mut self.out, &self.views.of(id))?)
     }
 
-    /// Writes the end of the document.
+    /// Writes the end of the JSON document of layouts.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.write_all(b"\n]}\n")
     }

@@ -60,7 +60,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Prints the declarations that a record needs to compile, without the record.
+    /// Prints the C declarations that a record needs to compile, without the record itself.
     pub(crate) fn print_needs(&mut self, id: TypeId) {
         self.stop = self.out.len().saturating_add(self.style.budget);
         self.depth = 0;

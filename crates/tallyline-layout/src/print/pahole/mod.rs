@@ -36,7 +36,7 @@ use tallyline_debuginfo::model::{NameId, Origin, Position, RecordId, Source, Typ
 /// The nesting depth at which printing is cut; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
-/// Printer of types in pahole's format.
+/// Printer of types' layouts in pahole's text format.
 pub struct Printer<'t> {
     types: &'t Types,
     style: Style,
@@ -61,8 +61,8 @@ pub struct Printer<'t> {
 }
 
 impl<'t> Printer<'t> {
-    /// Creates a printer for these types. What it prints may depend on what it printed before: whether a
-    /// struct is packed can show in another that holds it.
+    /// Creates a printer for these types in pahole's format. What it prints may depend on what it printed
+    /// before: whether a struct is packed can show in another that holds it.
     pub fn new(types: &'t Types, style: Style) -> Printer<'t> {
         Printer {
             types,
@@ -105,7 +105,7 @@ impl<'t> Printer<'t> {
         declared
     }
 
-    /// Sets the state as if everything before a start had been printed.
+    /// Sets the printer's state as if everything before a position in the order of printing had been printed.
     pub fn start_from(&mut self, start: &Start) {
         self.packed.go_on_from(start.decided());
     }
@@ -115,22 +115,22 @@ impl<'t> Printer<'t> {
         &self.out
     }
 
-    /// Takes the text, and keeps the knowledge about types.
+    /// Returns the text printed so far and removes it, while decisions about packed structs stay.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// Clears the text, but not the knowledge about types.
+    /// Removes the text printed so far, while decisions about packed structs stay.
     pub fn clear(&mut self) {
         self.out.clear();
     }
 
-    /// Returns the knowledge about packed structs, for filters that share it.
+    /// Returns the decisions about which structs are packed, for filters that share them.
     pub fn packed(&mut self) -> &mut Packed {
         &mut self.packed
     }
 
-    /// Prints the definition of a type, ended by `;` and a newline.
+    /// Prints the definition of a type in pahole's format, ended by `;` and a newline.
     pub fn print(&mut self, id: TypeId) {
         self.stop = self.out.len().saturating_add(self.style.budget);
         self.depth = 0;
@@ -201,7 +201,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Prints the origin of a type: its unit, its DIE, and the file and line.
+    /// Prints where a type is defined, as pahole does: compilation unit, DIE, file and line.
     pub fn print_source(&mut self, unit: &[u8], source: &Source) {
         let Position { file, line } = source.declared_at;
         self.put(b"/* Used at: ");
@@ -220,7 +220,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Adds text of the caller's.
+    /// Appends text of the caller's to the printed text.
     pub fn append(&mut self, text: &[u8]) {
         self.put(text);
     }

@@ -12,7 +12,8 @@ use tallyline_debuginfo::model::{Member, Pointer, Qualifier, RecordId, Type, Typ
 /// they unfold without end.
 const MEMBER_LIMIT: usize = 1 << 20;
 
-/// Walk over types in the order of printing, which decides what depends on that order.
+/// Walk over types in the order in which they would be printed, which makes the decisions (which structs are
+/// packed) that depend on that order.
 pub struct Order<'t> {
     types: &'t Types,
     packed: Packed,
@@ -20,7 +21,7 @@ pub struct Order<'t> {
     left: usize,
 }
 
-/// The state of the printer at one position in the order.
+/// The printer's decisions at one position in the order of printing, from which another printer can start.
 #[derive(Clone, Debug)]
 pub struct Start(Decided);
 
@@ -31,24 +32,24 @@ impl Start {
 }
 
 impl<'t> Order<'t> {
-    /// Returns the start of the order; `None` for a style in which types unfold, as what is decided about
-    /// them takes as long as to print them.
+    /// Starts a walk over types in the order of printing; `None` for a style in which types unfold, as what
+    /// is decided about them takes as long as to print them.
     pub fn new(types: &'t Types, style: &Style) -> Option<Order<'t>> {
         let order = Order { types, packed: Packed::new(types), comments: style.comments, left: 0 };
         (!style.expand_types && !style.expand_pointers).then_some(order)
     }
 
-    /// Returns the knowledge about packed structs, for filters.
+    /// Returns the walk's decisions about which structs are packed, for filters.
     pub fn packed(&mut self) -> &mut Packed {
         &mut self.packed
     }
 
-    /// Returns the state from which printing can start here.
+    /// Returns the decisions with which a printer can start at this position.
     pub fn start(&self) -> Start {
         Start(self.packed.decided())
     }
 
-    /// Visits a type without printing it, and decides what printing it would decide.
+    /// Makes the decisions that printing a type would make, without printing it.
     pub fn pass(&mut self, id: TypeId) {
         self.left = MEMBER_LIMIT;
         if let Type::Record(record) = self.types.get(id) {

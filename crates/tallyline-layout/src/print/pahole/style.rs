@@ -1,6 +1,6 @@
 //! Options of the printed format.
 
-/// The options of the format.
+/// The options of pahole's text format, such as hexadecimal offsets or no comments.
 #[derive(Clone, Debug)]
 pub struct Style {
     /// The size of a cache line in bytes.
@@ -65,7 +65,7 @@ impl Default for Style {
 }
 
 impl Style {
-    /// Returns the style without comments: nothing but the declarations.
+    /// Returns the style for declarations alone, without pahole's comments on offsets and holes.
     pub fn quiet(self) -> Style {
         Style { stats: false, comments: false, offsets: false, ..self }
     }

@@ -23,7 +23,7 @@ use std::fmt::Write;
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Member, MemberKind, RecordId, TypeId};
 
-/// C source by which a compiler verifies some proposals.
+/// A C source that a compiler compiles to verify the layouts of proposals for smaller structs.
 #[derive(Clone, Debug)]
 pub struct Source {
     pub(crate) text: String,
@@ -34,18 +34,18 @@ pub struct Source {
 }
 
 impl Source {
-    /// Returns the C source.
+    /// Returns the text of the C source.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the checks in the source, one for each proposal.
+    /// Returns the checks that the C source makes, one for each proposal.
     pub fn checks(&self) -> &[Check] {
         &self.checks
     }
 }
 
-/// The check of one proposal.
+/// The structs and bitfields by which a C source verifies one proposal.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
     pub(crate) old: String,
@@ -55,23 +55,23 @@ pub struct Check {
 }
 
 impl Check {
-    /// Returns the name of the current struct.
+    /// Returns the name that the current struct has in the C source.
     pub fn current(&self) -> &str {
         &self.old
     }
 
-    /// Returns the name of the proposed struct.
+    /// Returns the name that the proposed struct has in the C source.
     pub fn proposed(&self) -> &str {
         &self.new
     }
 
-    /// Returns the bitfields to check.
+    /// Returns the bitfields whose positions are to be read from the compiler's output.
     pub fn bits(&self) -> &[BitCheck] {
         &self.bits
     }
 }
 
-/// The expected position of a bitfield.
+/// The expected positions of a bitfield in the current and the proposed struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitCheck {
     pub(crate) member: String,
@@ -81,22 +81,22 @@ pub struct BitCheck {
 }
 
 impl BitCheck {
-    /// Returns the name of the bitfield in the source.
+    /// Returns the name that the bitfield has in the C source.
     pub fn member(&self) -> &str {
         &self.member
     }
 
-    /// Returns its first bit in the current struct.
+    /// Returns the offset of the bitfield's first bit in the current struct.
     pub fn current(&self) -> u64 {
         self.old
     }
 
-    /// Returns its first bit in the proposed struct.
+    /// Returns the offset of the bitfield's first bit in the proposed struct.
     pub fn proposed(&self) -> u64 {
         self.new
     }
 
-    /// Returns the width in bits.
+    /// Returns the bitfield's width in bits.
     pub fn width(&self) -> u32 {
         self.width
     }
@@ -116,7 +116,7 @@ enum Owner {
 }
 
 impl Source {
-    /// Returns the indices of the checks that a line of the source (counted from 1) belongs to.
+    /// Returns the indices of the checks that a line of the C source (counted from 1) belongs to.
     pub fn checks_of_line(&self, line: usize) -> Vec<usize> {
         match line.checked_sub(1).and_then(|line| self.lines.get(line)) {
             Some(Owner::Check(check)) => vec![*check],

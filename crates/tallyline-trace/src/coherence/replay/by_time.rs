@@ -9,7 +9,7 @@ use super::{AtomicOrder, EventStream, ReplayStats, ReplayStep, SyncClass, SyncOr
 use crate::format::Event;
 use crate::{ReadAt, Result, Trace};
 
-/// A model that knows the time.
+/// A model of cores that knows each core's time, which decides whose access is replayed next.
 pub trait TimedModel: CoreModel {
     /// Returns the time of a thread, of which `place` is the number in the order in which threads began.
     fn time(&self, place: usize) -> u64;
@@ -18,7 +18,7 @@ pub trait TimedModel: CoreModel {
     fn wait_until(&mut self, place: usize, time: u64);
 }
 
-/// The parameters of a replay by time; times are in the model's unit.
+/// The parameters of a trace's replay by modelled time; times are in the model's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedOptions {
     process: u32,
@@ -30,18 +30,18 @@ pub struct TimedOptions {
 }
 
 impl TimedOptions {
-    /// Makes options for a process: threads of one core run for a slice each, a thread that is woken runs after
-    /// `wake`.
+    /// Creates the parameters for a process's replay: threads of one core run for a slice each, a thread that
+    /// is woken runs after `wake`.
     pub fn new(process: u32, slice: u64, wake: u64) -> Self {
         Self { process, slice: slice.max(1), wake, skew: 0, limit: u64::MAX, seed: 0 }
     }
 
-    /// Lets each thread begin up to a time later, as a seed has it.
+    /// Makes each thread begin up to so much later in modelled time, by a seed.
     pub fn with_skew(self, skew: u64, seed: u64) -> Self {
         Self { skew, seed, ..self }
     }
 
-    /// Ends each thread after so many accesses.
+    /// Ends each thread's replay after so many accesses.
     pub fn with_limit(self, limit: u64) -> Self {
         Self { limit, ..self }
     }
@@ -65,7 +65,7 @@ enum Step {
     Ended,
 }
 
-/// Replays a process of a trace by the model's time.
+/// Replays the accesses of a traced process in the order that the model's time gives them.
 ///
 /// # Errors
 /// [`Error::Sampled`](crate::Error::Sampled) where accesses are missing on purpose; damage; limits.
