@@ -7,6 +7,7 @@
 //! - `dependencies` checks licences, versions and sources by the rules of deny.toml.
 //! - `peer-report` compares reports with perf's.
 //! - `skips` fails where tests skipped themselves for want of something.
+//! - `names` prints names with their signatures and doc lines, drawn by a seed, to test them on readers.
 //! - `plan` lists the edges of the module graph that a plan of crates would turn upwards.
 
 mod baseline;
@@ -14,6 +15,7 @@ mod book;
 mod check;
 mod config;
 mod dependencies;
+mod names;
 mod peers;
 mod plan;
 mod skips;
@@ -70,6 +72,15 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         recorded: Option<PathBuf>,
     },
+    /// Print public and crate-public names with their signatures and doc lines, for readers who do not know the project
+    Names {
+        /// The seed that names are drawn by; all names without it
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+        /// How many names are drawn
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        count: usize,
+    },
     /// List the edges that a plan of crates would turn upwards, as Markdown
     Plan {
         /// The plan: modules and the crates they go to, and the crates' dependencies
@@ -106,6 +117,7 @@ fn run() -> Result<()> {
         Command::PeerReport { perf, tallyline, folder, recorded } => {
             peers::report::run(&perf, &tallyline, &folder, recorded.as_deref())
         }
+        Command::Names { seed, count } => names::run(root, seed, count),
         Command::Plan { file } => plan::run(root, &file),
     }
 }

@@ -71,7 +71,7 @@ pub enum Error {
     },
 }
 
-/// Result of reading debug information, with the crate's [`Error`].
+/// Result of reading debug information, with the crate's [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<object::Error> for Error {

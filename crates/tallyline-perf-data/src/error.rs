@@ -45,5 +45,5 @@ impl Error {
     }
 }
 
-/// Result of reading or writing a recording, with the crate's [`Error`].
+/// Result of reading or writing a recording, with the crate's [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
