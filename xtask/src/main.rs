@@ -77,7 +77,7 @@ enum Command {
         /// The seed that names are drawn by; all names without it
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
-        /// How many names are drawn
+        /// The number of names to draw
         #[arg(long, default_value_t = 20, value_name = "N")]
         count: usize,
     },
