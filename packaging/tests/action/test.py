@@ -19,6 +19,21 @@ ROOT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
 SCRIPTS = os.path.join(ROOT, "packaging", "action")
 OLD = "struct conn { long rx; int state; } conn;\n"
 NEW = "struct conn { long rx; long tx[8]; int state; } conn;\n"
+# two threads, each with a word of its own: on one line, or on two
+THREADS = """
+#include <pthread.h>
+#include <stdlib.h>
+struct { long mine, yours ALIGN; } both __attribute__((aligned(64)));
+static long rounds;
+static void *one(void *u) { for (long i = 0; i < rounds; i++) __atomic_fetch_add(&both.mine, 1, 0); return u; }
+static void *two(void *u) { for (long i = 0; i < rounds; i++) __atomic_fetch_add(&both.yours, 1, 0); return u; }
+int main(int argc, char **argv) {
+    pthread_t a, b;
+    rounds = argc > 1 ? atol(argv[1]) : 1L << 40;
+    pthread_create(&a, 0, one, 0); pthread_create(&b, 0, two, 0);
+    return pthread_join(a, 0) + pthread_join(b, 0);
+}
+"""
 POLICY = '[[type]]\nname = "conn"\nmax-size = 64\n'
 
 
@@ -137,7 +152,8 @@ class Action(unittest.TestCase):
         """The inputs of action.yml with their defaults, those that are given in front."""
         wanted = {
             "check": {"file": "conn.o", "check": "auto", "policy": "layout.toml", "baseline": "", "fail_on_findings": "true", "path_prefix_map": "", "sarif": ""},
-            "diff": {"file": "conn.o", "diff": "auto", "base": "", "base_url": "", "base_sha256": "", "base_build": "", "base_file": "", "types": ""},
+            "diff": {"file": "conn.o", "diff": "auto", "base": "", "base_url": "", "base_sha256": "", "base_build": "", "base_file": "", "types": "", "sharing_check": "false"},
+            "sharing": {"file": "./threads", "base": "", "sharing_check": "true", "sharing_arguments": "", "sharing_threshold": "1.0", "fail_on_findings": "true", "path_prefix_map": ""},
             "comment.py": {"table": "", "changed": "true", "comment_key": "layout", "token": "secret"},
             "install": {"version": "0.1.0", "archive": "", "archive_sha256": ""},
         }[script]
@@ -149,7 +165,7 @@ class Action(unittest.TestCase):
         self.assertGreater(len(declared), 15)
         used = set(re.findall(r"\$\{\{ inputs\.([a-z0-9-]+) \}\}", text)) | set(re.findall(r"inputs\.([a-z0-9-]+) ==", text))
         self.assertEqual(declared, used)
-        for script in ("check", "diff", "comment.py", "install"):
+        for script in ("check", "diff", "sharing", "comment.py", "install"):
             source = open(os.path.join(SCRIPTS, script)).read()
             for name in set(re.findall(r"INPUT_([A-Z0-9_]+)", source)):
                 self.assertIn(f"INPUT_{name}:", text, script)
@@ -214,6 +230,28 @@ class Action(unittest.TestCase):
         status, said, _, _ = self.run_script("diff", base_url=url, base_sha256="0" * 64)
         self.assertEqual(status, 2)
         self.assertIn(f"the checksum is {digest}", said)
+
+    def threads(self, name, align):
+        self.write("threads.c", THREADS)
+        command = ["cc", "-O1", "-g", "-pthread", f"-DALIGN={align}", "threads.c", "-o", name]
+        subprocess.run(command, cwd=self.repository, check=True)
+
+    def test_lines_that_threads_share_now_are_annotations_and_fail(self):
+        self.threads("apart", "__attribute__((aligned(64)))")
+        self.threads("threads", "")
+        status, said, outputs, _ = self.run_script("diff", diff="false", sharing_check="true", base="./apart")
+        self.assertEqual((status, outputs), (0, {"base": "./apart"}), said)
+        given = {"base": "./apart", "sharing_arguments": "3000\n"}
+        status, said, outputs, summary = self.run_script("sharing", **given)
+        self.assertEqual((status, outputs), (1, {"shared-lines": "1"}), said)
+        self.assertRegex(said, r"(?m)^::error file=threads\.c,line=[67],title=shared cache line::both\.(mine|yours), ")
+        self.assertIn("| fields on the line |", summary)
+        self.assertEqual(self.run_script("sharing", **given, fail_on_findings="false")[0], 0)
+        status, said, outputs, _ = self.run_script("sharing", **{**given, "file": "./apart"})
+        self.assertEqual((status, outputs), (0, {"shared-lines": "0"}), said)
+        # without a base, or a program
+        self.assertEqual(self.run_script("sharing")[::2], (0, {}))
+        self.assertEqual(self.run_script("sharing", base="conn.o")[0], 2)
 
     def test_a_build_that_fails_says_why(self):
         status, said, _, _ = self.run_script("diff", base_build="echo no compiler here >&2; exit 3")
