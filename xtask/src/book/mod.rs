@@ -14,8 +14,9 @@ mod shell;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use filters::Filter;
-use page::{Page, Part};
+use page::{Console, Page, Part};
 use std::ops::Range;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -140,6 +141,13 @@ fn prepare_programs(root: &Path, args: &Book, scratch: &Path) -> Result<()> {
     for name in ["tallyline", "pahole"] {
         std::os::unix::fs::symlink(&program, programs.join(name))?;
     }
+    // readers are no root, whoever runs this may be, on a machine without sudo; the real one also takes the search
+    // path away
+    if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        let sudo = programs.join("sudo");
+        std::fs::write(&sudo, "#!/bin/sh\nexec \"$@\"\n")?;
+        std::fs::set_permissions(&sudo, std::fs::Permissions::from_mode(0o755))?;
+    }
     Ok(())
 }
 
@@ -179,7 +187,7 @@ struct Job<'a> {
 enum Kind<'a> {
     /// Shown on these lines of the page.
     Shown(&'a Range<usize>, &'a [Filter]),
-    /// Not shown: the command has to succeed.
+    /// Not shown, or another one on each machine: the command has to succeed.
     Check,
     /// A picture, and the command that it shows if that is another one.
     Picture(&'a Path, Option<&'a str>),
@@ -197,10 +205,15 @@ fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for part in page.parts() {
         match part {
-            Part::Console(console) if console.not_run.is_some() => ran.not_run += console.commands.len(),
+            Part::Console(console) if !can_run(book, scratch, path, console)? => {
+                ran.not_run += console.commands.len();
+            }
             Part::Console(console) => jobs.extend(console.commands.iter().map(|command| Job {
                 text: &command.text,
-                kind: Kind::Shown(&command.output, &console.filters),
+                kind: match console.varies {
+                    true => Kind::Check,
+                    false => Kind::Shown(&command.output, &console.filters),
+                },
                 line: command.output.start,
             })),
             Part::Generated { command, lines } => {
@@ -294,6 +307,13 @@ fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<
         ran.updated = Some(page.with(&replacements));
     }
     Ok(ran)
+}
+
+/// Returns whether this machine has what a block needs.
+fn can_run(book: &Path, scratch: &Path, path: &Path, console: &Console) -> Result<bool> {
+    let Some(condition) = &console.condition else { return Ok(true) };
+    let job = Job { text: condition, kind: Kind::Check, line: 0 };
+    Ok(run_jobs(book, scratch, path, &[job])?.iter().all(|outcome| outcome.status == 0))
 }
 
 /// Runs the commands of a page in a folder of its own.
@@ -407,10 +427,12 @@ mod tests {
         let page = "```console\n$ cat one.c\nint one;\n$ false\n$ echo $?\n1\n```\n\
                     <!-- book: file examples/one.c -->\n```c\nint one;\n```\n\
                     <!-- book: filters numbers -->\n```console\n$ echo 17 rows\n9 rows\n```\n\
-                    <!-- book: not run: it is only a test -->\n```console\n$ rm -rf x\n```\n";
+                    <!-- book: where test -e none: it is not there -->\n```console\n$ rm -rf x\n```\n\
+                    <!-- book: where test -e one.c: it is there -->\n\
+                    <!-- book: varies: it is only a test -->\n```console\n$ date\n```\n";
         let ran = OnePage::new("right", page).run(Update::No);
         assert_eq!((ran.failures, ran.differences), (vec![], vec![]));
-        assert_eq!((ran.updated, ran.commands, ran.not_run), (None, 4, 1));
+        assert_eq!((ran.updated, ran.commands, ran.not_run), (None, 5, 1));
     }
 
     #[test]
@@ -439,7 +461,11 @@ mod tests {
 
     #[test]
     fn a_failure_that_is_not_shown_is_a_problem_also_of_an_update() {
-        for page in ["```console\n$ false\n```\n", "<!-- book: check: false -->\n"] {
+        for page in [
+            "```console\n$ false\n```\n",
+            "<!-- book: check: false -->\n",
+            "<!-- book: varies: it is only a test -->\n```console\n$ false\n```\n",
+        ] {
             let problems = OnePage::new("fails", page).run(Update::Differing).failures;
             assert!(
                 problems.iter().any(|problem| problem.contains("exit status 1 of `false`")),

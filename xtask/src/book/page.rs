@@ -5,7 +5,8 @@
 //!
 //! - `filters NAME…`: what the output is compared by (see `filters`); without it every byte counts;
 //! - `file PATH`: the block is this file of the book's folder;
-//! - `not run: REASON`: the commands are for the reader alone.
+//! - `varies: REASON`: the commands have to succeed, what they print is that of the machine;
+//! - `where COMMAND: REASON`: the commands are run where this one succeeds, as not every machine has what they need.
 //!
 //! Four stand alone: `check: COMMAND` runs a command that the reader does not see and that has to succeed,
 //! `schema PATH: COMMAND` holds a command's JSON against a schema, `picture PATH: COMMAND` makes a picture of a
@@ -80,8 +81,10 @@ pub(super) enum Part {
 pub(super) struct Console {
     /// The filters of its outputs.
     pub(super) filters: Vec<Filter>,
-    /// The reason why the commands are not run.
-    pub(super) not_run: Option<String>,
+    /// `true` if outputs are those of the machine and not compared.
+    pub(super) varies: bool,
+    /// The command that succeeds where the block's can be run.
+    pub(super) condition: Option<String>,
     /// The commands in their order.
     pub(super) commands: Vec<Command>,
 }
@@ -99,7 +102,8 @@ pub(super) struct Command {
 #[derive(Default)]
 struct Pending {
     filters: Vec<Filter>,
-    not_run: Option<String>,
+    varies: bool,
+    condition: Option<String>,
     file: Option<PathBuf>,
     line: usize,
 }
@@ -164,7 +168,8 @@ impl Page {
                     ("console", None) => parts.push(Part::Console(Console {
                         commands: commands(&lines, content).with_context(|| format!("line {number}"))?,
                         filters: pending.filters,
-                        not_run: pending.not_run,
+                        varies: pending.varies,
+                        condition: pending.condition,
                     })),
                     ("console", Some(_)) => bail!("line {number}: a block of commands is no file"),
                     (_, Some(path)) => parts.push(Part::File { path, lines: content }),
@@ -227,9 +232,18 @@ impl Page {
 
 impl Pending {
     fn add(&mut self, directive: &str) -> Result<()> {
-        if let Some(reason) = directive.strip_prefix("not run: ") {
-            ensure!(!reason.trim().is_empty(), "not run without a reason");
-            self.not_run = Some(reason.to_owned());
+        if let Some(reason) = directive.strip_prefix("varies:") {
+            ensure!(!reason.trim().is_empty(), "varies without a reason");
+            self.varies = true;
+            return Ok(());
+        }
+        if let Some(condition) = directive.strip_prefix("where ") {
+            let (command, reason) = condition.rsplit_once(": ").unwrap_or_default();
+            ensure!(
+                !command.trim().is_empty() && !reason.trim().is_empty(),
+                "where without a command and a reason"
+            );
+            self.condition = Some(command.to_owned());
             return Ok(());
         }
         let (name, values) = directive.split_once(' ').unwrap_or((directive, ""));
@@ -242,7 +256,7 @@ impl Pending {
             }
             "file" => self.file = Some(PathBuf::from(values)),
             _ => bail!(
-                "unknown directive `{name}` (expected filters, file, not run, check, schema, picture, generated)"
+                "unknown directive `{name}` (expected filters, file, varies, where, check, schema, picture, generated)"
             ),
         }
         Ok(())
@@ -317,7 +331,8 @@ left alone
         let expected = [
             Part::Console(Console {
                 filters: vec![Filter::Numbers],
-                not_run: None,
+                varies: false,
+                condition: None,
                 commands: vec![
                     Command { text: "cat <<END\na\nEND".into(), output: 7..8 },
                     Command { text: "true".into(), output: 9..9 },
@@ -366,7 +381,8 @@ left alone
             ("<!-- book: filter times -->\n```console\n$ true\n```\n", "line 1: unknown directive `filter`"),
             ("<!-- book: filters time -->\n", "line 1: unknown filter `time`"),
             ("<!-- book: filters times -->\ntext\n", "line 1: a directive without a block behind it"),
-            ("<!-- book: not run:  -->\n", "line 1: not run without a reason"),
+            ("<!-- book: varies:  -->\n", "line 1: varies without a reason"),
+            ("<!-- book: where true -->\n", "line 1: where without a command and a reason"),
             ("<!-- book: generated: true -->\n", "line 1: generated lines without an end"),
         ] {
             let error = format!("{:#}", Page::parse(text).expect_err(text));

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 const MARK: char = '\u{1e}';
 
 /// The time that the commands of a page may take.
-const LIMIT: &str = "150";
+const LIMIT: &str = "300";
 
 /// An outcome of a command.
 #[derive(Debug, PartialEq, Eq)]
