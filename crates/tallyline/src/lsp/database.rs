@@ -1,30 +1,42 @@
 //! The types of the files that a workspace was built to.
+//!
+//! Nothing here reads a file while somebody waits for an answer to something else: what is not known yet is read by
+//! threads of its own, and [`Update`]s bring it.
 
 use super::entry::Entry;
 use super::index::{self, Index};
 use crate::profile::Cache;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
+use std::task::Poll;
 
-/// The most words that are remembered of a file without an index.
-const DIRECT: usize = 1024;
+/// The most words that are remembered of a file without an index, and that wait for being read.
+const WORDS: usize = 1024;
 
-/// The size of a file whose index is made at once: in a moment, and it also knows templates by their first word.
+/// The size of a file whose index answers from the first question on: it is made in a moment, and it also knows
+/// templates by their first word.
 const QUICK: u64 = 16 << 20;
 
-/// An index that is ready, or the reason why there is none.
-pub(super) struct Indexed {
+/// What was read in the background.
+pub(super) struct Update {
     path: PathBuf,
     stamp: String,
-    index: Result<Index, String>,
+    content: Content,
+}
+
+enum Content {
+    /// An index, or the reason why there is none.
+    Index(Result<Index, String>),
+    /// Words with their types.
+    Words(Vec<(String, Vec<Entry>)>),
 }
 
 /// Files and their indices.
 pub(super) struct Database {
     files: HashMap<PathBuf, Known>,
     folder: Option<PathBuf>,
-    done: Box<dyn Fn() -> Box<dyn FnOnce(Indexed) + Send>>,
+    sender: Box<dyn Fn() -> Box<dyn FnOnce(Update) + Send>>,
 }
 
 struct Known {
@@ -32,6 +44,9 @@ struct Known {
     state: State,
     /// Answers that were found without an index.
     direct: HashMap<String, Vec<Entry>>,
+    /// Words for the next reading.
+    queued: BTreeSet<String>,
+    is_read: bool,
 }
 
 enum State {
@@ -43,64 +58,100 @@ enum State {
 }
 
 impl Database {
-    /// Makes an empty one that sends its indices to `send`.
-    pub(super) fn new<E: From<Indexed> + Send + 'static>(send: Sender<E>) -> Database {
+    /// Makes an empty one that sends its updates to `send`.
+    pub(super) fn new<E: From<Update> + Send + 'static>(send: Sender<E>) -> Database {
         let folder = Cache::of_user(false).map(|cache| cache.folder().join("editor"));
-        let done = Box::new(move || -> Box<dyn FnOnce(Indexed) + Send> {
+        let sender = Box::new(move || -> Box<dyn FnOnce(Update) + Send> {
             let send = send.clone();
             // at its end nobody listens
-            Box::new(move |indexed| drop(send.send(E::from(indexed))))
+            Box::new(move |update| drop(send.send(E::from(update))))
         });
-        Database { files: HashMap::new(), folder, done }
+        Database { files: HashMap::new(), folder, sender }
     }
 
-    /// Takes over an index that was built in the meantime.
-    pub(super) fn take(&mut self, indexed: Indexed) {
-        let Indexed { path, stamp, index } = indexed;
-        let Some(known) = self.files.get_mut(&path).filter(|known| known.stamp == stamp) else { return };
-        match index {
-            Ok(index) => {
+    /// Takes over what was read in the meantime. Returns `true` if it is an index: there is more to show then.
+    pub(super) fn take(&mut self, update: Update) -> bool {
+        let Update { path, stamp, content } = update;
+        let Some(known) = self.files.get_mut(&path).filter(|known| known.stamp == stamp) else {
+            return false;
+        };
+        match content {
+            Content::Index(Ok(index)) => {
                 known.state = State::Ready(index);
                 known.direct = HashMap::new();
+                true
             }
-            Err(why) => {
+            Content::Index(Err(why)) => {
                 eprintln!("tallyline: {why}");
                 known.state = State::Failed;
+                false
+            }
+            Content::Words(words) => {
+                known.is_read = false;
+                if known.direct.len() > WORDS {
+                    known.direct.clear();
+                }
+                known.direct.extend(words);
+                self.read_queued(&path);
+                // after the answer, as both would read the same file
+                self.build(&path);
+                false
             }
         }
     }
 
-    /// Returns the types of one of many words in a file; none before there is an index, as looking them up one by one
-    /// would take long.
-    pub(super) fn find_quickly(&mut self, file: &Path, word: &str) -> Vec<Entry> {
+    /// Returns the types of one of many words in a file; none before there is the index of a large one, as looking
+    /// them up one by one would take long.
+    pub(super) fn find_quickly(&mut self, file: &Path, word: &str) -> Poll<Vec<Entry>> {
         self.build(file);
         match self.known(file).map(|known| &known.state) {
-            Some(State::Ready(index)) => index.find(word),
-            _ => Vec::new(),
+            Some(State::Ready(index)) => Poll::Ready(index.find(word)),
+            Some(State::Building) if is_small(file) => Poll::Pending,
+            _ => Poll::Ready(Vec::new()),
         }
     }
 
-    /// Returns the types of a word in a file: by the index, or by reading what is needed while it is being built.
-    pub(super) fn find(&mut self, file: &Path, word: &str) -> Vec<Entry> {
-        if file.metadata().is_ok_and(|metadata| metadata.len() <= QUICK) {
+    /// Returns the types of a word in a file: by the index, or by reading what is needed while there is none.
+    pub(super) fn find(&mut self, file: &Path, word: &str) -> Poll<Vec<Entry>> {
+        if is_small(file) {
             self.build(file);
         }
-        let Some(known) = self.known(file) else { return Vec::new() };
-        if let State::Ready(index) = &known.state {
-            return index.find(word);
+        let Some(known) = self.known(file) else { return Poll::Ready(Vec::new()) };
+        match &known.state {
+            State::Ready(index) => return Poll::Ready(index.find(word)),
+            State::Building if is_small(file) => return Poll::Pending,
+            _ => {}
         }
-        if known.direct.len() > DIRECT {
-            known.direct.clear();
+        if let Some(found) = known.direct.get(word) {
+            return Poll::Ready(found.clone());
         }
-        let found = match known.direct.get(word) {
-            Some(found) => found.clone(),
+        if known.queued.len() < WORDS {
+            known.queued.insert(word.to_owned());
+        }
+        self.read_queued(file);
+        Poll::Pending
+    }
+
+    /// Reads the words that are wanted by now, as soon as nobody reads the file.
+    fn read_queued(&mut self, file: &Path) {
+        let send = (self.sender)();
+        let Some(known) = self.files.get_mut(file).filter(|known| !known.is_read) else { return };
+        if known.queued.is_empty() {
+            return;
+        }
+        known.is_read = true;
+        let (path, stamp, words) =
+            (file.to_path_buf(), known.stamp.clone(), std::mem::take(&mut known.queued));
+        std::thread::spawn(move || {
             // an error is told by the index
-            None => index::direct(file, word).unwrap_or_default(),
-        };
-        known.direct.insert(word.to_owned(), found.clone());
-        // after the answer, as both would read the same file
-        self.build(file);
-        found
+            let types = index::types(&path, words.iter().map(String::as_str)).unwrap_or_default();
+            let found = |word: String| {
+                let entries = index::entries(&types, &word);
+                (word, entries)
+            };
+            let found = words.into_iter().map(found).collect();
+            send(Update { path, stamp, content: Content::Words(found) });
+        });
     }
 
     /// Returns a file as it is now, with its index if one was kept; none if it is gone.
@@ -118,34 +169,53 @@ impl Database {
         Some(known)
     }
 
-    /// Makes the index of a file, of a large one in the background, unless that was begun.
+    /// Makes the index of a file in the background, unless that was begun: of a large one where answers leave time.
     fn build(&mut self, file: &Path) {
-        let folder = self.folder.clone();
+        let (folder, send) = (self.folder.clone(), (self.sender)());
         let Some(known) = self.known(file).filter(|known| matches!(known.state, State::New)) else { return };
         known.state = State::Building;
-        let (path, stamp) = (file.to_path_buf(), known.stamp.clone());
-        if file.metadata().is_ok_and(|metadata| metadata.len() <= QUICK) {
-            self.take(build(path, stamp, folder.as_deref()));
-            return;
-        }
-        let done = (self.done)();
-        std::thread::spawn(move || done(build(path, stamp, folder.as_deref())));
+        let (path, stamp, is_small) = (file.to_path_buf(), known.stamp.clone(), is_small(file));
+        std::thread::spawn(move || {
+            let make = || build(path, stamp, folder.as_deref());
+            send(if is_small { make() } else { in_spare_time(make) });
+        });
     }
 }
 
 impl Known {
     fn new(stamp: String) -> Known {
-        Known { stamp, state: State::New, direct: HashMap::new() }
+        Known { stamp, state: State::New, direct: HashMap::new(), queued: BTreeSet::new(), is_read: false }
+    }
+}
+
+fn is_small(file: &Path) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.len() <= QUICK)
+}
+
+/// The niceness of threads that make indices of large files.
+const NICENESS: i32 = 15;
+
+/// Runs work on half of the CPUs, and on those only if nobody else wants them: threads that it starts inherit the
+/// niceness, which on Linux is a thread's.
+fn in_spare_time<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let threads = std::thread::available_parallelism().map_or(1, |all| all.get().div_ceil(2));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).start_handler(|_| {
+        // refused by some sandboxes: it takes its share of time then
+        let _ = rustix::process::nice(NICENESS);
+    });
+    match pool.build() {
+        Ok(pool) => pool.install(work),
+        Err(_) => work(),
     }
 }
 
 /// Makes the index of a file, and keeps it for the next server.
-fn build(path: PathBuf, stamp: String, folder: Option<&Path>) -> Indexed {
+fn build(path: PathBuf, stamp: String, folder: Option<&Path>) -> Update {
     let index = Index::build(&path).map_err(|error| format!("{error:#}"));
     if let (Ok(index), Some(folder)) = (&index, folder)
         && let Err(error) = index.keep(&index::path_in(folder, &path), &stamp)
     {
         eprintln!("tallyline: {error:#}");
     }
-    Indexed { path, stamp, index }
+    Update { path, stamp, content: Content::Index(index) }
 }

@@ -29,7 +29,7 @@ impl Language {
 }
 
 /// A text.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Document {
     pub(super) language: Language,
     text: String,

@@ -55,18 +55,17 @@ fn request(wanted: Wanted) -> Request {
     Request { wanted, inner: true, exact: true, positions: true, ..Request::default() }
 }
 
-/// Reads the types of a word from a file, without an index.
-pub(super) fn direct(file: &Path, wanted: &str) -> Result<Vec<Entry>> {
-    let types = source::read(file, &request(Wanted::named([wanted])), None)?;
-    let found = types.listed().iter().filter_map(|id| Entry::of(&types, *id));
-    let mut entries: Vec<Entry> = found.filter(|entry| entry.word() == wanted).take(SAME).collect();
-    entries.dedup();
-    Ok(entries)
+/// Reads the types of some words with everything that a proposal needs, without an index.
+pub(super) fn types<'w>(file: &Path, words: impl IntoIterator<Item = &'w str>) -> Result<Types> {
+    source::read(file, &request(Wanted::named(words)), None)
 }
 
-/// Reads the types of a word with everything that a proposal needs.
-pub(super) fn types(file: &Path, wanted: &str) -> Result<Types> {
-    source::read(file, &request(Wanted::named([wanted])), None)
+/// Returns the entries of a word among types that were read.
+pub(super) fn entries(types: &Types, wanted: &str) -> Vec<Entry> {
+    let found = types.listed().iter().filter_map(|id| Entry::of(types, *id));
+    let mut entries: Vec<Entry> = found.filter(|entry| entry.word() == wanted).take(SAME).collect();
+    entries.dedup();
+    entries
 }
 
 impl Index {
@@ -259,7 +258,8 @@ mod tests {
         let entries = built.find("aligned_member");
         assert_eq!(entries.len(), 1);
         assert_eq!(kept.find("aligned_member"), entries);
-        assert_eq!(direct(&file, "aligned_member").expect("read"), entries);
+        let types = types(&file, ["aligned_member"]).expect("read");
+        assert_eq!(super::entries(&types, "aligned_member"), entries);
         assert!(kept.find("none").is_empty());
         assert!(Index::open(&path, "another").is_none());
         // damaged ones answer nothing, or less

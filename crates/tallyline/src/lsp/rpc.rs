@@ -14,6 +14,9 @@ const HEAD_LIMIT: u64 = 4096;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 pub(super) const INVALID_REQUEST: i64 = -32600;
 
+/// The protocol's own code of a request that ended without an answer.
+pub(super) const CANCELLED: i64 = -32800;
+
 /// Reads a message; none at the end of the input.
 ///
 /// # Errors

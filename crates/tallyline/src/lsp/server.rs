@@ -1,7 +1,7 @@
 //! The server: what an editor asks, and what it is told.
 
 use super::actions::reorder;
-use super::database::{Database, Indexed};
+use super::database::{Database, Update};
 use super::declarations::{self, Declaration};
 use super::diagnostics::{self, Found, is_same};
 use super::document::{Document, Language};
@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
+use std::task::{Poll, ready};
 use tallyline_layout::check::Policy;
 
 /// Something that happened.
@@ -24,17 +25,22 @@ pub(super) enum Event {
     Message(Value),
     /// The editor sends no more; with the reason if what it sent is no message.
     Closed(Option<anyhow::Error>),
-    Indexed(Indexed),
+    Read(Update),
+    /// The answer to a request for actions.
+    Actions(Value, Vec<Value>),
     Heat(HashMap<String, Heat>),
     /// The findings in a document.
     Found(String, Vec<Found>),
 }
 
-impl From<Indexed> for Event {
-    fn from(indexed: Indexed) -> Event {
-        Event::Indexed(indexed)
+impl From<Update> for Event {
+    fn from(update: Update) -> Event {
+        Event::Read(update)
     }
 }
+
+/// The most requests that wait for types: an editor asks for a few at a time.
+const WAITING: usize = 1024;
 
 /// The state between two messages.
 pub(super) struct Server<'o> {
@@ -43,6 +49,10 @@ pub(super) struct Server<'o> {
     workspace: Workspace,
     database: Database,
     documents: HashMap<String, Document>,
+    /// Requests whose answers are being read, in their order.
+    waiting: Vec<Value>,
+    /// `true` while a thread makes proposals.
+    is_proposing: bool,
     heat: HashMap<String, Heat>,
     recording: Option<PathBuf>,
     policy: Option<PathBuf>,
@@ -67,6 +77,8 @@ impl<'o> Server<'o> {
             database: Database::new(send.clone()),
             send,
             documents: HashMap::new(),
+            waiting: Vec::new(),
+            is_proposing: false,
             heat: HashMap::new(),
             recording: args.recording.clone(),
             policy: args.policy.clone(),
@@ -86,9 +98,17 @@ impl<'o> Server<'o> {
                 Event::Closed(None) => return Ok(self.is_shut_down),
                 Event::Message(message) if message["method"] == "exit" => return Ok(self.is_shut_down),
                 Event::Message(message) => self.message(&message)?,
-                Event::Indexed(indexed) => {
-                    self.database.take(indexed);
-                    self.refresh()?;
+                Event::Read(update) => {
+                    let is_index = self.database.take(update);
+                    self.try_again()?;
+                    if is_index {
+                        self.refresh()?;
+                    }
+                }
+                Event::Actions(id, actions) => {
+                    self.is_proposing = false;
+                    rpc::write(self.out, &rpc::answer(&id, actions.into()))?;
+                    self.try_again()?;
                 }
                 Event::Heat(heat) => {
                     self.heat = heat;
@@ -114,22 +134,64 @@ impl<'o> Server<'o> {
     fn message(&mut self, message: &Value) -> Result<()> {
         let (Some(method), params) = (message["method"].as_str(), &message["params"]) else { return Ok(()) };
         let Some(id) = message.get("id") else {
-            self.notified(method, params);
-            return Ok(());
+            return match method {
+                "$/cancelRequest" => self.cancel(&params["id"]),
+                _ => {
+                    self.notified(method, params);
+                    Ok(())
+                }
+            };
         };
-        let answer = match method {
-            "initialize" => rpc::answer(id, self.initialize(params)),
+        let found = match method {
+            "initialize" => Poll::Ready(Some(self.initialize(params))),
             "shutdown" => {
                 self.is_shut_down = true;
-                rpc::answer(id, Value::Null)
+                for message in std::mem::take(&mut self.waiting) {
+                    rpc::write(
+                        self.out,
+                        &rpc::refusal(&message["id"], rpc::CANCELLED, "the server is shut down"),
+                    )?;
+                }
+                Poll::Ready(None)
             }
-            _ if self.is_shut_down => rpc::refusal(id, rpc::INVALID_REQUEST, "the server is shut down"),
-            "textDocument/hover" => rpc::answer(id, self.hover(params).unwrap_or(Value::Null)),
-            "textDocument/inlayHint" => rpc::answer(id, self.hints(params).unwrap_or(Value::Null)),
-            "textDocument/codeAction" => rpc::answer(id, self.actions(params).unwrap_or(Value::Null)),
-            _ => rpc::refusal(id, rpc::METHOD_NOT_FOUND, &format!("no method {method}")),
+            _ if self.is_shut_down => {
+                let refusal = rpc::refusal(id, rpc::INVALID_REQUEST, "the server is shut down");
+                return rpc::write(self.out, &refusal);
+            }
+            "textDocument/hover" => self.hover(params),
+            "textDocument/inlayHint" => self.hints(params),
+            "textDocument/codeAction" => match self.propose(id, params) {
+                Poll::Ready(false) => Poll::Ready(None),
+                Poll::Ready(true) => return Ok(()),
+                Poll::Pending => Poll::Pending,
+            },
+            _ => {
+                let refusal = rpc::refusal(id, rpc::METHOD_NOT_FOUND, &format!("no method {method}"));
+                return rpc::write(self.out, &refusal);
+            }
         };
-        rpc::write(self.out, &answer)
+        match found {
+            Poll::Ready(found) => rpc::write(self.out, &rpc::answer(id, found.unwrap_or(Value::Null))),
+            Poll::Pending if self.waiting.len() < WAITING => {
+                self.waiting.push(message.clone());
+                Ok(())
+            }
+            Poll::Pending => {
+                rpc::write(self.out, &rpc::refusal(id, rpc::CANCELLED, "too many requests wait for types"))
+            }
+        }
+    }
+
+    /// Answers the requests that wait, as far as that is possible by now.
+    fn try_again(&mut self) -> Result<()> {
+        std::mem::take(&mut self.waiting).iter().try_for_each(|message| self.message(message))
+    }
+
+    /// Ends a request that waits; others were answered.
+    fn cancel(&mut self, id: &Value) -> Result<()> {
+        let Some(at) = self.waiting.iter().position(|message| message["id"] == *id) else { return Ok(()) };
+        self.waiting.remove(at);
+        rpc::write(self.out, &rpc::refusal(id, rpc::CANCELLED, "cancelled by the editor"))
     }
 
     fn initialize(&mut self, params: &Value) -> Value {
@@ -228,19 +290,28 @@ impl<'o> Server<'o> {
     }
 
     /// Returns the types of a word with the file of each; those that the source declares come alone.
-    fn types(&mut self, uri: &str, word: &str, is_quick: bool) -> Vec<(Entry, PathBuf)> {
-        let Some(source) = path_of(uri) else { return Vec::new() };
+    fn types(&mut self, uri: &str, word: &str, is_quick: bool) -> Poll<Vec<(Entry, PathBuf)>> {
+        let Some(source) = path_of(uri) else { return Poll::Ready(Vec::new()) };
         let mut found: Vec<(Entry, PathBuf)> = Vec::new();
+        let mut is_pending = false;
         for file in self.workspace.files(&source) {
             let entries = match is_quick {
                 true => self.database.find_quickly(&file, word),
                 false => self.database.find(&file, word),
+            };
+            let Poll::Ready(entries) = entries else {
+                // the other files are read meanwhile
+                is_pending = true;
+                continue;
             };
             for entry in entries {
                 if !found.iter().any(|(known, _)| *known == entry) {
                     found.push((entry, file.clone()));
                 }
             }
+        }
+        if is_pending {
+            return Poll::Pending;
         }
         let paths = Paths::new(&self.maps);
         let is_here: Vec<bool> =
@@ -249,21 +320,18 @@ impl<'o> Server<'o> {
             let mut here = is_here.into_iter();
             found.retain(|_| here.next().unwrap_or(false));
         }
-        found
+        Poll::Ready(found)
     }
 
     fn heat_of(&self, entry: &Entry) -> Option<Heat> {
         self.heat.get(&entry.name).cloned()
     }
 
-    fn hover(&mut self, params: &Value) -> Option<Value> {
-        let uri = params["textDocument"]["uri"].as_str()?;
-        let document = self.documents.get(uri)?;
-        let (word, bytes) = document.word(document.offset(&params["position"])?)?;
-        let (word, range) = (word.to_owned(), document.range(&bytes));
-        let found = self.types(uri, &word, false);
+    fn hover(&mut self, params: &Value) -> Poll<Option<Value>> {
+        let Some((uri, word, range)) = self.word_at(params) else { return Poll::Ready(None) };
+        let found = ready!(self.types(&uri, &word, false));
         if found.is_empty() {
-            return None;
+            return Poll::Ready(None);
         }
         let root = &self.workspace.root;
         let named: Vec<(Entry, String)> = found
@@ -271,7 +339,27 @@ impl<'o> Server<'o> {
             .map(|(entry, file)| (entry, file.strip_prefix(root).unwrap_or(&file).display().to_string()))
             .collect();
         let text = hover::markdown(&named, &|entry| self.heat_of(entry), self.cacheline);
-        Some(json!({"contents": {"kind": "markdown", "value": text}, "range": range}))
+        Poll::Ready(Some(json!({"contents": {"kind": "markdown", "value": text}, "range": range})))
+    }
+
+    /// Returns the document, the word and its range at a position.
+    fn word_at(&self, params: &Value) -> Option<(String, String, Value)> {
+        let uri = params["textDocument"]["uri"].as_str()?;
+        let document = self.documents.get(uri)?;
+        let (word, bytes) = document.word(document.offset(&params["position"])?)?;
+        Some((uri.to_owned(), word.to_owned(), document.range(&bytes)))
+    }
+
+    /// Returns the declarations of a document that have something in a range.
+    fn touched(&self, uri: &str, range: &Value) -> Option<Vec<Declaration>> {
+        let document = self.documents.get(uri)?;
+        let start = document.offset(&range["start"])?;
+        let end = document.offset(&range["end"]).unwrap_or(document.text().len());
+        let declarations = declarations::find(document.language, document.text());
+        let touched = declarations
+            .into_iter()
+            .filter(|one| one.at.start.min(one.body.start) <= end && one.body.end >= start);
+        Some(touched.collect())
     }
 
     /// Returns the declarations of a document that have something in a range, each with its type.
@@ -280,23 +368,20 @@ impl<'o> Server<'o> {
         uri: &str,
         range: &Value,
         is_quick: bool,
-    ) -> Option<Vec<(Declaration, Entry, PathBuf)>> {
-        let document = self.documents.get(uri)?;
-        let start = document.offset(&range["start"])?;
-        let end = document.offset(&range["end"]).unwrap_or(document.text().len());
-        let declarations = declarations::find(document.language, document.text());
-        let touched = declarations
-            .into_iter()
-            .filter(|one| one.at.start.min(one.body.start) <= end && one.body.end >= start);
-        let touched: Vec<Declaration> = touched.collect();
+    ) -> Poll<Vec<(Declaration, Entry, PathBuf)>> {
         let mut found = Vec::new();
-        for declaration in touched {
+        let mut is_pending = false;
+        for declaration in self.touched(uri, range).unwrap_or_default() {
             let members = |entry: &Entry| {
                 let names = declaration.members.iter().flat_map(|member| &member.names);
                 names.filter(|(name, _)| entry.fields.iter().any(|field| field.name == *name)).count()
             };
+            let Poll::Ready(types) = self.types(uri, &declaration.name, is_quick) else {
+                // all are read at once
+                is_pending = true;
+                continue;
+            };
             // of several of a name the one that is most like the text
-            let types = self.types(uri, &declaration.name, is_quick);
             let best = types
                 .into_iter()
                 .max_by_key(|(entry, _)| (members(entry), std::cmp::Reverse(entry.fields.len())));
@@ -306,56 +391,70 @@ impl<'o> Server<'o> {
                 found.push((declaration, entry, file));
             }
         }
-        Some(found)
+        if is_pending { Poll::Pending } else { Poll::Ready(found) }
     }
 
-    fn hints(&mut self, params: &Value) -> Option<Value> {
-        let uri = params["textDocument"]["uri"].as_str()?;
-        let declared = self.declared(uri, &params["range"], true)?;
-        let document = self.documents.get(uri)?;
+    fn hints(&mut self, params: &Value) -> Poll<Option<Value>> {
+        let Some(uri) = params["textDocument"]["uri"].as_str() else { return Poll::Ready(None) };
+        let declared = ready!(self.declared(uri, &params["range"], true));
         let line = |end: &str| usize::try_from(params["range"][end]["line"].as_u64()?).ok();
-        let lines = line("start")?..=line("end")?;
+        let (Some(document), Some(start), Some(end)) = (self.documents.get(uri), line("start"), line("end"))
+        else {
+            return Poll::Ready(None);
+        };
         let hints = declared.iter().flat_map(|(declaration, entry, _)| {
-            hints::of(
-                document,
-                declaration,
-                entry,
-                self.heat_of(entry).as_ref(),
-                self.cacheline,
-                lines.clone(),
-            )
+            hints::of(document, declaration, entry, self.heat_of(entry).as_ref(), self.cacheline, start..=end)
         });
-        Some(hints.collect())
+        Poll::Ready(Some(hints.collect()))
     }
 
-    fn actions(&mut self, params: &Value) -> Option<Value> {
-        let uri = params["textDocument"]["uri"].as_str()?;
+    /// Has the answer to a request for actions made in the background, as proposals need more of a type than hovers;
+    /// `false` if there is nothing to propose.
+    fn propose(&mut self, id: &Value, params: &Value) -> Poll<bool> {
+        let Some(uri) = params["textDocument"]["uri"].as_str() else { return Poll::Ready(false) };
         let only = params["context"]["only"].as_array();
         let is_wanted = |kind: &Value| kind.as_str().is_some_and(|kind| "refactor.rewrite".starts_with(kind));
         if only.is_some_and(|only| !only.iter().any(is_wanted)) {
-            return None;
+            return Poll::Ready(false);
         }
-        let declared = self.declared(uri, &params["range"], false)?;
-        let document = self.documents.get(uri)?;
-        let mut actions = Vec::new();
-        for (declaration, entry, file) in declared {
-            let is_fixed = document.language == Language::Rust && !declaration.is_repr_c;
-            let Ok(types) = index::types(&file, &declaration.name) else { continue };
-            let id = types.listed().iter().find(|id| Entry::of(&types, **id).as_ref() == Some(&entry));
-            let Some(id) = id.filter(|_| !is_fixed) else { continue };
-            let Some(found) = reorder(document, &declaration, &types, *id, self.cacheline) else { continue };
-            let mut action = json!({"title": found.title, "kind": "refactor.rewrite"});
-            match found.edit {
-                Ok((bytes, text)) => {
-                    let edits = json!([{"range": document.range(&bytes), "newText": text}]);
-                    action["edit"] = json!({"changes": {uri: edits}});
-                }
-                Err(reason) => action["disabled"] = json!({"reason": reason}),
-            }
-            actions.push(action);
+        let mut declared = ready!(self.declared(uri, &params["range"], false));
+        let Some(document) = self.documents.get(uri).cloned() else { return Poll::Ready(false) };
+        declared.retain(|(one, ..)| document.language != Language::Rust || one.is_repr_c);
+        if declared.is_empty() {
+            return Poll::Ready(false);
         }
-        Some(actions.into())
+        if self.is_proposing {
+            return Poll::Pending;
+        }
+        self.is_proposing = true;
+        let (send, id, uri, cacheline) = (self.send.clone(), id.clone(), uri.to_owned(), self.cacheline);
+        std::thread::spawn(move || {
+            let actions = declared.iter().filter_map(|one| action(&document, &uri, one, cacheline));
+            drop(send.send(Event::Actions(id, actions.collect())));
+        });
+        Poll::Ready(true)
     }
+}
+
+/// Returns the action that reorders a declared type, which may be disabled; none if it cannot be smaller.
+fn action(
+    document: &Document,
+    uri: &str,
+    (declaration, entry, file): &(Declaration, Entry, PathBuf),
+    cacheline: u64,
+) -> Option<Value> {
+    let types = index::types(file, [declaration.name.as_str()]).ok()?;
+    let id = types.listed().iter().find(|id| Entry::of(&types, **id).as_ref() == Some(entry))?;
+    let found = reorder(document, declaration, &types, *id, cacheline)?;
+    let mut action = json!({"title": found.title, "kind": "refactor.rewrite"});
+    match found.edit {
+        Ok((bytes, text)) => {
+            let edits = json!([{"range": document.range(&bytes), "newText": text}]);
+            action["edit"] = json!({"changes": {uri: edits}});
+        }
+        Err(reason) => action["disabled"] = json!({"reason": reason}),
+    }
+    Some(action)
 }
 
 /// Returns whether the file that nobody named is a policy: others may have a file of its name.
