@@ -408,6 +408,9 @@ fn the_protocol_is_kept_in_order_and_out_of_it() {
         Value::Null
     );
     assert_eq!(editor.ask("textDocument/inlayHint", json!("nonsense")), Value::Null);
+    // of a request that was answered, or never was
+    editor.tell("$/cancelRequest", json!({"id": 1}));
+    editor.tell("$/cancelRequest", json!({"id": "none"}));
     assert_eq!(editor.end(), Some(0));
     // without a shutdown
     let mut editor = Editor::start(&folder, &Value::Null, &[]);

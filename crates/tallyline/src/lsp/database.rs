@@ -219,3 +219,73 @@ fn build(path: PathBuf, stamp: String, folder: Option<&Path>) -> Update {
     }
     Update { path, stamp, content: Content::Index(index) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::mpsc::{Receiver, channel};
+
+    /// A file of sources' types as large as those whose index takes long.
+    fn large(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("tallyline-database-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let file = folder.join("large.o");
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/layout/holes.o"), &file).expect("there");
+        // what is behind the sections is nobody's
+        fs::File::options().write(true).open(&file).and_then(|file| file.set_len(QUICK + 1)).expect("grown");
+        file
+    }
+
+    fn database() -> (Database, Receiver<Update>) {
+        let (send, updates) = channel();
+        let mut database = Database::new(send);
+        database.folder = None;
+        (database, updates)
+    }
+
+    fn names(found: Poll<Vec<Entry>>) -> Option<Vec<String>> {
+        match found {
+            Poll::Ready(entries) => Some(entries.into_iter().map(|entry| entry.name).collect()),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_while_somebody_asks() {
+        let file = large("asks");
+        let (mut database, updates) = database();
+        assert_eq!(names(database.find_quickly(&file, "aligned_member")), Some(vec![]));
+        assert_eq!(names(database.find(&file, "aligned_member")), None);
+        // words that come meanwhile are read at once, after it
+        assert_eq!(names(database.find(&file, "none")), None);
+        assert_eq!(names(database.find(&file, "never")), None);
+        let [mut words, mut indices] = [0, 0];
+        while words < 2 || indices < 1 {
+            let update = updates.recv().expect("an update");
+            let is_index = matches!(update.content, Content::Index(_));
+            *(if is_index { &mut indices } else { &mut words }) += 1;
+            assert_eq!(database.take(update), is_index);
+        }
+        assert!(updates.try_recv().is_err());
+        for (word, expected) in [("aligned_member", vec!["aligned_member".to_owned()]), ("none", vec![])] {
+            assert_eq!(names(database.find(&file, word)), Some(expected.clone()));
+            assert_eq!(names(database.find_quickly(&file, word)), Some(expected));
+        }
+        fs::remove_dir_all(file.parent().expect("a folder")).expect("removed");
+    }
+
+    #[test]
+    fn words_are_known_before_there_is_an_index() {
+        let file = large("words");
+        let (mut database, updates) = database();
+        assert_eq!(names(database.find(&file, "aligned_member")), None);
+        // the index is begun by the words' update only
+        assert!(!database.take(updates.recv().expect("an update")));
+        assert_eq!(names(database.find(&file, "aligned_member")), Some(vec!["aligned_member".to_owned()]));
+        assert!(database.take(updates.recv().expect("an update")), "the index is there");
+        fs::remove_file(&file).expect("removed");
+        assert_eq!(names(database.find(&file, "aligned_member")), Some(vec![]));
+        fs::remove_dir_all(file.parent().expect("a folder")).expect("removed");
+    }
+}
