@@ -40,6 +40,8 @@ pub(super) struct Catalog<'i, 'u, 'a> {
     pub(super) nodes: FxHashMap<TypeId, Vec<(u64, u64)>>,
     /// The control word at the start of each group of a Go map, once a pointer to one was seen.
     pub(super) go_control: Option<TypeId>,
+    /// The type of the control bytes of Rust's hash tables, once a pointer to them was seen.
+    pub(super) control_byte: Option<TypeId>,
 }
 
 impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
@@ -54,6 +56,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             sizes: FxHashMap::default(),
             nodes: FxHashMap::default(),
             go_control: None,
+            control_byte: None,
         }
     }
 
@@ -68,6 +71,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
             sizes: FxHashMap::default(),
             nodes: FxHashMap::default(),
             go_control: None,
+            control_byte: None,
         }
     }
 
@@ -333,12 +337,12 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         for id in &records {
             let templates = self.templates_of(*id);
             if let Some(element) = self.element(&templates) {
-                return self.element_pointer(element, is_table);
+                return self.element_pointer(element, is_table.then_some(to));
             }
         }
         let is_container = is_table || records.iter().any(|id| self.name_starts(*id, b"RawVec"));
         match self.element(scopes) {
-            Some(element) if is_container => self.element_pointer(element, is_table),
+            Some(element) if is_container => self.element_pointer(element, is_table.then_some(to)),
             _ => Value::pointer(self.object(to)),
         }
     }
@@ -352,10 +356,15 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// Returns the address of an element; in a hash table, elements lie on both sides of it.
-    fn element_pointer(&mut self, to: TypeId, is_table: bool) -> Value {
-        let step = if is_table { self.size(to) } else { 0 };
-        Value::Pointer(Pointer::start(to).with_stride(step))
+    /// Returns the address of an element; in a hash table elements lie below it, and above it control bytes of a
+    /// type.
+    fn element_pointer(&mut self, to: TypeId, control_byte: Option<TypeId>) -> Value {
+        let pointer = Pointer::start(to);
+        if control_byte.is_none() {
+            return Value::Pointer(pointer);
+        }
+        self.control_byte = self.control_byte.or(control_byte);
+        Value::Pointer(pointer.with_stride(self.size(to)).below_which_elements_end())
     }
 
     /// Returns the element type of a container: its first template parameter, unless that is a byte.

@@ -51,7 +51,8 @@ impl Analysis<'_, '_, '_, '_> {
 
     fn join_pointers(&mut self, one: Pointer, other: Pointer, at: u32) -> Value {
         let is_counter = one.is_counter && other.is_counter;
-        let (one, other) = (Pointer { is_counter, ..one }, Pointer { is_counter, ..other });
+        let ends_elements = one.ends_elements && other.ends_elements;
+        let [one, other] = [one, other].map(|pointer| Pointer { is_counter, ends_elements, ..pointer });
         if one.to == other.to {
             return self.join_offsets(one, other);
         }
@@ -73,9 +74,9 @@ impl Analysis<'_, '_, '_, '_> {
             return Value::Pointer(Pointer { stride: 0, offset: either[0], ..one }.either(either[1]));
         }
         let kept = if !is_inside(one) && is_inside(other) { other } else { one };
-        Value::Pointer(
-            kept.with_stride(one.stride.into()).with_stride(other.stride.into()).with_stride(apart),
-        )
+        let joined = kept.with_stride(one.stride.into()).with_stride(other.stride.into()).with_stride(apart);
+        // both are above the elements
+        Value::Pointer(Pointer { ends_elements: one.ends_elements && other.ends_elements, ..joined })
     }
 }
 

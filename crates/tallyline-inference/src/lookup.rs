@@ -46,6 +46,10 @@ impl Catalog<'_, '_, '_> {
         else {
             return Value::Unknown(0);
         };
+        if pointer.ends_elements && step >= 0 {
+            return Value::Pointer(Pointer { offset, ..pointer });
+        }
+        let pointer = Pointer { ends_elements: false, ..pointer };
         let size = self.size(pointer.to).min(1 << 30) as i32;
         // in a flexible array member the stride is that of elements, not of objects
         let goes_over_objects = size > 0 && i64::from(pointer.stride) % i64::from(size) == 0;
@@ -88,6 +92,9 @@ impl Catalog<'_, '_, '_> {
 
     /// Resolves a pointer to a type and an offset in it.
     pub(super) fn resolve(&mut self, pointer: Pointer, access: u64, scopes: &[(String, u64)]) -> Resolution {
+        if pointer.ends_elements {
+            return self.control_byte.map_or(Resolution::Outside, |ty| Resolution::At { ty, offset: 0 });
+        }
         let stripped = self.strip(pointer.to);
         match self.types().get(stripped) {
             Type::Void | Type::Missing | Type::Opaque { .. } => return Resolution::Opaque,

@@ -58,6 +58,24 @@ pub(super) struct TagValue {
     pub(super) or: Option<(u64, u64)>,
 }
 
+impl TagValue {
+    /// Returns the sum where it is negative, and else 0, as `sum & (sum >> 63)` computes it for a niche in a number
+    /// that is not negative: by that the compiler tells niches from data.
+    pub(super) fn where_negative(self, domain: &TagDomain, sign_of: TagValue) -> Option<TagValue> {
+        let is_alike = (self.address, self.domain) == (sign_of.address, sign_of.domain);
+        if !is_alike || self.or.is_some() || sign_of.or.is_some() || sign_of.size != 8 || domain.size != 8 {
+            return None;
+        }
+        let is_negative = |value: &u64| (value.wrapping_add(sign_of.plus) as i64) < 0;
+        // who else is negative is not known, but then it would not be told from niches
+        if !domain.values.iter().all(is_negative) {
+            return None;
+        }
+        let others = domain.others();
+        Some(TagValue { is_sum: self.is_sum & (others - 1), or: Some((0, others)), ..self })
+    }
+}
+
 /// A comparison of a value derived from a tag with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Comparison {
@@ -82,6 +100,8 @@ pub(super) struct TagFacts {
     pub(super) names: [SymbolicValue; REGISTERS],
     pub(super) facts: Vec<TagFact>,
     pub(super) held: Vec<(Register, TagValue)>,
+    /// The values whose sign, as all ones or 0, is in a register.
+    pub(super) signs: Vec<(Register, TagValue)>,
     pub(super) compared: Option<Comparison>,
     /// The index of the last load from a read-only table.
     pub(super) index: Option<TagValue>,
@@ -90,7 +110,8 @@ pub(super) struct TagFacts {
 impl Default for TagFacts {
     fn default() -> Self {
         let names = [SymbolicValue::default(); REGISTERS];
-        TagFacts { names, facts: Vec::new(), held: Vec::new(), compared: None, index: None }
+        let (held, signs) = (Vec::new(), Vec::new());
+        TagFacts { names, facts: Vec::new(), held, signs, compared: None, index: None }
     }
 }
 
@@ -214,6 +235,7 @@ impl TagFacts {
             *name = SymbolicValue::default();
         }
         self.held.retain(|(holder, _)| *holder != register);
+        self.signs.retain(|(holder, _)| *holder != register);
     }
 
     /// Invalidates the facts that a call may change: those about the stack, and the flags.
@@ -242,6 +264,9 @@ impl TagFacts {
         let held = self.held.len();
         self.held.retain(|held| other.held.contains(held));
         changed |= facts != self.facts.len() || held != self.held.len();
+        let signs = self.signs.len();
+        self.signs.retain(|sign| other.signs.contains(sign));
+        changed |= signs != self.signs.len();
         if self.compared != other.compared && self.compared.take().is_some() {
             changed = true;
         }
@@ -259,6 +284,11 @@ impl TagFacts {
         self.held.iter().find(|(holder, _)| *holder == register).map(|(_, held)| *held)
     }
 
+    /// Returns the value whose sign is in a register.
+    pub(super) fn sign(&self, register: Register) -> Option<TagValue> {
+        self.signs.iter().find(|(holder, _)| *holder == register).map(|(_, sign)| *sign)
+    }
+
     /// Assigns a value number to the contents of a register, unless it has one.
     pub(super) fn named(&mut self, register: Register, position: usize) -> SymbolicValue {
         let known = self.name(register);
@@ -274,6 +304,7 @@ impl TagFacts {
         let is_stale = |address: &SymbolicAddress| address.base == number || address.index == number;
         self.facts.retain(|fact| !is_stale(&fact.address));
         self.held.retain(|(_, held)| !is_stale(&held.address));
+        self.signs.retain(|(_, sign)| !is_stale(&sign.address));
         self.compared = self.compared.filter(|comparison| !is_stale(&comparison.held.address));
         self.index = self.index.filter(|held| !is_stale(&held.address));
         let name = SymbolicValue { number, offset: 0 };

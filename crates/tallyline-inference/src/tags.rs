@@ -21,6 +21,8 @@ pub(super) struct TagTransfer {
     to: Register,
     name: SymbolicValue,
     held: Option<TagValue>,
+    /// The value whose sign it then holds.
+    sign: Option<TagValue>,
 }
 
 impl Analysis<'_, '_, '_, '_> {
@@ -33,7 +35,7 @@ impl Analysis<'_, '_, '_, '_> {
         effect: &Effect,
     ) -> Option<TagTransfer> {
         state.tags.as_ref()?;
-        let carried = |to, name, held| Some(TagTransfer { to, name, held });
+        let carried = |to, name, held| Some(TagTransfer { to, name, held, sign: None });
         match *effect {
             Effect::Copy { to, from } => {
                 let is_address = matches!(state.get(from), Value::Pointer(_));
@@ -59,6 +61,19 @@ impl Analysis<'_, '_, '_, '_> {
                     _ => None,
                 };
                 carried(to, SymbolicValue::default(), held)
+            }
+            Effect::SignMask { to } => {
+                let sign = state.tags.as_ref()?.held(to);
+                sign.map(|_| TagTransfer { to, name: SymbolicValue::default(), held: None, sign })
+            }
+            Effect::And { to, by } => {
+                let tags = state.tags.as_ref()?;
+                let (sum, sign) = match (tags.sign(to), tags.sign(by)) {
+                    (Some(sign), _) => (tags.held(by)?, sign),
+                    (None, sign) => (tags.held(to)?, sign?),
+                };
+                let domain = self.tag_domains.get(sum.domain as usize)?;
+                carried(to, SymbolicValue::default(), sum.where_negative(domain, sign))
             }
             Effect::Truncate { to, size, signed: false } => {
                 let held = state.tags.as_ref()?.held(to);
@@ -137,7 +152,7 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// Applies the result of [`tag_transfer`](Self::tag_transfer) after the register was written.
     pub(super) fn apply_tag_transfer(&mut self, state: &mut State, carried: Option<TagTransfer>) {
-        let (Some(TagTransfer { to, name, held }), Some(tags)) = (carried, state.tags.as_mut()) else {
+        let (Some(TagTransfer { to, name, held, sign }), Some(tags)) = (carried, state.tags.as_mut()) else {
             return;
         };
         tags.written(to);
@@ -145,6 +160,7 @@ impl Analysis<'_, '_, '_, '_> {
             *slot = name;
         }
         tags.held.extend(held.map(|held| (to, held)));
+        tags.signs.extend(sign.map(|sign| (to, sign)));
     }
 
     /// Invalidates the facts about tags that a store overwrites.

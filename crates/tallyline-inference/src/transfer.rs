@@ -106,7 +106,8 @@ impl Analysis<'_, '_, '_, '_> {
                 }
                 Effect::Truncate { to, size, signed } => (to, truncated(state.get(to), size, signed)),
                 Effect::UnknownNumber { to } => (to, Value::WORD),
-                Effect::Combine { to, by } => match (state.get(to), state.get(by)) {
+                Effect::SignMask { to } => (to, Value::WORD),
+                Effect::Combine { to, by } | Effect::And { to, by } => match (state.get(to), state.get(by)) {
                     (one, other) if is_object_address(one) || is_object_address(other) => (to, lost),
                     _ => (to, Value::WORD),
                 },

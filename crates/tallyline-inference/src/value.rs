@@ -38,6 +38,9 @@ pub(super) struct Pointer {
     /// `true` if the value is no address but a counter from 0 that is added to one, which debug information declares
     /// as the pointer that it replaces. LLVM 21 does so where it counts a loop over a slice by bytes.
     pub(super) is_counter: bool,
+    /// `true` if elements end where the pointer leads, and lie below it, while above there is something else:
+    /// hashbrown's tables are a pointer to one byte of control for each slot, with the slots below.
+    pub(super) ends_elements: bool,
 }
 
 impl Pointer {
@@ -51,8 +54,14 @@ impl Pointer {
         Pointer {
             stride: u32::try_from(stride).unwrap_or(1 << stride.trailing_zeros().min(30)),
             is_choice: false,
+            ends_elements: false,
             ..self
         }
+    }
+
+    /// Returns the pointer as one below which its elements end.
+    pub(super) fn below_which_elements_end(self) -> Pointer {
+        Pointer { ends_elements: true, ..self }
     }
 
     /// Returns the address that the pointer is, or that a counter becomes when the start of its objects is added.
@@ -67,7 +76,7 @@ impl Pointer {
 
     /// Creates a pointer to an offset in an object.
     pub(super) fn at(to: TypeId, offset: i32) -> Pointer {
-        Pointer { to, offset, stride: 0, is_choice: false, is_counter: false }
+        Pointer { to, offset, stride: 0, is_choice: false, is_counter: false, ends_elements: false }
     }
 
     /// Returns the pointer with a second possible offset.

@@ -705,3 +705,58 @@ fn a_jump_through_a_table_leads_to_its_cases_and_nowhere_else() {
         assert!((6..=8).contains(&cases), "{compiler} {flags:?}: {cases} cases");
     }
 }
+
+#[test]
+fn a_niche_of_many_variants_is_told_by_its_sign_and_what_is_added_to_it() {
+    for level in ["2", "3"] {
+        let level = format!("-Copt-level={level}");
+        let flags = [level.as_str(), "-g", "--edition=2021"];
+        let Some(program) = compile("niches.rs", "rustc", &flags, &format!("niches{level}")) else { return };
+        let found = find(&program, "niches.rs");
+        let fields = |name: &str| {
+            let mut fields = fields_of(&found, name);
+            fields.sort();
+            fields.dedup();
+            fields
+        };
+        let three = ["Number.high", "Number.low", "Pair.__0", "Pair.__1", "Pair.__2", "Text.__1"];
+        assert_eq!(fields("three"), three, "{level}");
+        let halves = |field: &String| !field.starts_with("Half.");
+        let (others, many): (Vec<_>, Vec<_>) = fields("many").into_iter().partition(halves);
+        assert_eq!((others, many.len()), (three.map(String::from).to_vec(), 2), "{level}");
+        assert_eq!(fields("change"), ["Half.__1", "Number.low", "Pair.__1", "Text.__1"], "{level}");
+    }
+}
+
+#[test]
+fn control_bytes_of_a_hash_table_are_no_bytes_of_its_elements_which_lie_below_them() {
+    for level in ["2", "3"] {
+        let level = format!("-Copt-level={level}");
+        let flags = [level.as_str(), "-g", "--edition=2021"];
+        for (source, function, fields) in [
+            ("containers.rs", "all_hash", ["__1.weight", "__1.flags"]),
+            ("control.rs", "sum", ["__1.bytes", "__1.bytes"]),
+        ] {
+            let Some(program) = compile(source, "rustc", &flags, &format!("{function}{level}")) else {
+                return;
+            };
+            let found = find(&program, source);
+            let range = found.table.functions().iter().find(|one| one.name() == function);
+            let range = range.expect("the function").ranges()[0].clone();
+            let types = found.table.types();
+            let (mut elements, mut control) = (Vec::new(), 0);
+            for (address, outcome) in found.table.rows().iter().filter(|(at, _)| range.contains(at)) {
+                let Outcome::Typed(typed) = outcome else { continue };
+                if type_text(types, typed.ty()).starts_with("struct (u64, ") {
+                    // sixteen of them are read at once
+                    assert!(typed.size() <= 8, "{address:#x}: {}", place_text(types, typed));
+                    elements.push(field_path(types, typed));
+                } else if typed.size() == 16 {
+                    control += 1;
+                }
+            }
+            assert!(control > 0, "{function}: {elements:?}");
+            assert!(fields.iter().all(|field| elements.iter().any(|one| one == field)), "{elements:?}");
+        }
+    }
+}

@@ -184,6 +184,18 @@ pub enum Effect {
         /// The source.
         by: Register,
     },
+    /// The bits of a register are cleared that another has not.
+    And {
+        /// The register that is read and written.
+        to: Register,
+        /// The source.
+        by: Register,
+    },
+    /// A register becomes all ones if it is negative, and else 0.
+    SignMask {
+        /// The register that is read and written.
+        to: Register,
+    },
     /// Bits of a register are cleared.
     Mask {
         /// The register that is read and written.
@@ -348,6 +360,8 @@ impl Effect {
             | Effect::Truncate { to, .. }
             | Effect::UnknownNumber { to }
             | Effect::Combine { to, .. }
+            | Effect::And { to, .. }
+            | Effect::SignMask { to }
             | Effect::Mask { to, .. }
             | Effect::ConditionalMove { to, .. }
             | Effect::Load { to, .. }

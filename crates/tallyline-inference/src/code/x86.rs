@@ -120,6 +120,8 @@ impl EffectReader<'_> {
             Mnemonic::Cmp | Mnemonic::Test => operand(0).zip(operand(1)),
             // flags are those of what it takes the register from
             Mnemonic::Neg => Some(ComparisonOperand::Number(0)).zip(operand(0)),
+            // as if the result was tested
+            Mnemonic::And if is_register(native, 0) && is_register(native, 1) => operand(0).zip(operand(0)),
             _ => None,
         };
         let size = match native.op0_kind() {
@@ -129,7 +131,7 @@ impl EffectReader<'_> {
         if let Some((one, other)) = operands
             && size != 0
         {
-            let is_test = native.mnemonic() == Mnemonic::Test;
+            let is_test = matches!(native.mnemonic(), Mnemonic::Test | Mnemonic::And);
             let compare = Effect::Compare { one, other, size, is_test };
             // by what is there before the register is written
             let at = if native.mnemonic() == Mnemonic::Neg { start } else { self.effects.len() };
@@ -156,6 +158,11 @@ impl EffectReader<'_> {
             Mnemonic::Imul => self.multiply(),
             Mnemonic::Neg => self.scaled(-1),
             Mnemonic::Not => self.scaled(-1) && self.step(-1),
+            Mnemonic::Sar
+                if is_register(native, 0) && size_of(native.op0_register()) == 8 && is_sign(native) =>
+            {
+                self.write(0, |to| Effect::SignMask { to })
+            }
             Mnemonic::Shr | Mnemonic::Sar | Mnemonic::Popcnt | Mnemonic::Bsf | Mnemonic::Tzcnt => {
                 self.counted()
             }
@@ -374,6 +381,10 @@ impl EffectReader<'_> {
             native.op1_kind(),
             OpKind::Immediate8to64 | OpKind::Immediate32to64 | OpKind::Immediate8to32 | OpKind::Immediate32
         );
+        if is_register(native, 0) && is_register(native, 1) && size_of(native.op0_register()) == 8 {
+            let Some(by) = register(native.op1_register()) else { return false };
+            return self.write(0, |to| Effect::And { to, by });
+        }
         if !is_register(native, 0) || !by_number {
             return self.mix();
         }
@@ -473,6 +484,11 @@ fn fusion(native: &iced_x86::Instruction, memory: Option<&Memory>) -> FusionRole
 
 pub(super) fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool {
     native.op_count() > operand && native.op_kind(operand) == OpKind::Register
+}
+
+/// Returns whether a shift of 8 bytes leaves copies of the sign alone.
+fn is_sign(native: &iced_x86::Instruction) -> bool {
+    native.op1_kind() == OpKind::Immediate8 && native.immediate8() & 63 == 63
 }
 
 /// Returns the form of operands with memory.
