@@ -175,3 +175,63 @@ fn states_of_async_functions_lie_where_rustc_says_they_do() {
     assert!(counts.iter().sum::<usize>() > 15, "{counts:?}");
     std::fs::remove_dir_all(folder).expect("removable");
 }
+
+/// Generic structs that hold a function: as a pointer, and as the function itself, which takes no bytes.
+const FUNCTIONS: &str = "
+    #[repr(C)] pub struct Between<F> { first: u32, function: F, second: u32, last: u64 }
+    pub struct Behind<F> { kept: u64, function: F, tail: u32 }
+    pub struct Only<F> { function: F }
+    fn even(x: &u8) -> bool { x % 2 == 0 }
+    #[inline(never)] fn run<F: Fn(&u8) -> bool>(a: &Between<F>, b: &Behind<F>, c: &Only<F>) -> bool {
+        (a.function)(&(a.first as u8)) && (b.function)(&(b.tail as u8)) && (c.function)(&3)
+            && u64::from(a.second) + a.last + b.kept > 3
+    }
+    fn sizes<F>() -> [usize; 3] {
+        [size_of::<Between<F>>(), size_of::<Behind<F>>(), size_of::<Only<F>>()]
+    }
+    fn with<F: Fn(&u8) -> bool + Copy>(f: F) {
+        let a = Between { first: 1, function: f, second: 2, last: 3 };
+        println!(\"{:?} {}\", sizes::<F>(), run(&a, &Behind { kept: 1, function: f, tail: 2 }, &Only { function: f }));
+    }
+    fn main() { with(even); with(even as fn(&u8) -> bool); }";
+
+#[test]
+fn a_function_itself_takes_no_bytes_where_it_is_described_as_a_pointer() {
+    let Some(folder) = folder("rust-functions", "rustc") else { return };
+    let (program, _) = rustc(&folder, "functions", FUNCTIONS, &[]);
+    let output = Command::new(&program).output().expect("it runs");
+    let types = read(&std::fs::read(program).expect("made"), &Request::default()).expect("readable");
+    let style = tallyline_layout::print::pahole::Style::default();
+    let mut printer = tallyline_layout::print::pahole::Printer::new(&types, style);
+    let (mut functions, mut pointers) = (0, 0);
+    for (id, record) in lookup::distinct_records(&types) {
+        let (name, record) = (text(&types.qualified_name(id)), types.record(record));
+        if !name.starts_with("functions::") || !name.contains("<fn(") {
+            continue;
+        }
+        let members: Vec<&Member> = types.members(record).iter().collect();
+        let function = members.iter().find(|member| types.name(member.name) == b"function").expect("it");
+        printer.clear();
+        printer.print(id);
+        let shown = text(printer.text());
+        let is_noted = shown.contains("/* a function itself: takes no bytes */");
+        assert_eq!((function.size == 0, function.overlaid), (is_noted, is_noted), "{shown}");
+        if is_noted {
+            functions += 1
+        } else {
+            pointers += 1
+        }
+        // no two members share bytes
+        for (index, one) in members.iter().enumerate() {
+            for other in &members[index + 1..] {
+                let apart = one.offset + one.size <= other.offset || other.offset + other.size <= one.offset;
+                assert!(apart || one.size == 0 || other.size == 0, "{shown}");
+            }
+        }
+        assert!(members.iter().all(|member| member.offset + member.size <= record.size), "{shown}");
+        let sizes: Vec<String> = text(&output.stdout).lines().map(String::from).collect();
+        let place = if is_noted { &sizes[0] } else { &sizes[1] };
+        assert!(place.contains(&record.size.to_string()), "{shown} {sizes:?}");
+    }
+    assert_eq!((functions, pointers), (3, 3));
+}

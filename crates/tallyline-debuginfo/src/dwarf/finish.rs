@@ -2,7 +2,7 @@
 
 use super::classes;
 use crate::abi::{Alignments, is_atomic, size_of};
-use crate::model::{Bitfield, Member, MemberKind, Range, Type, TypeId, Types};
+use crate::model::{Bitfield, Member, MemberKind, Range, Record, Type, TypeId, Types};
 
 /// The value of a bitfield's offset whose position is counted from the start of the record.
 pub(super) const FROM_RECORD: u32 = u32::MAX;
@@ -51,10 +51,14 @@ fn complete_unsized(types: &mut Types, record: usize) {
     if !record.language.notes_alignment() || record.declaration {
         return;
     }
-    for index in record.members.start as usize..record.members.end as usize {
+    let members = record.members.start as usize..record.members.end as usize;
+    for index in members.clone() {
         let Member { ty, offset, size, .. } = types.members[index];
         if matches!(types.get(types.strip(ty)), Type::Function(_)) {
             types.members[index].size = 0;
+        } else if record.language.is_rust() && record.is_struct() && is_function_item(types, &record, index) {
+            types.members[index].size = 0;
+            types.members[index].overlaid = true;
         } else if record.language.is_rust() && record.is_struct() && offset.saturating_add(size) > record.size
         {
             let tail = types.push_array(ty, &[0], false).and_then(|tail| types.push(Type::Array(tail)));
@@ -64,6 +68,25 @@ fn complete_unsized(types: &mut Types, record: usize) {
             }
         }
     }
+}
+
+/// Returns whether a member that rustc describes as a pointer to a function is the function itself, which takes no
+/// bytes: there is no room for a pointer between its place and the next member, or the end of the record.
+fn is_function_item(types: &Types, record: &Record, index: usize) -> bool {
+    let Member { ty, offset, size, .. } = types.members[index];
+    let Type::Pointer { to, .. } = types.get(types.strip(ty)) else { return false };
+    if !matches!(types.get(types.strip(to)), Type::Function(_)) {
+        return false;
+    }
+    let end = offset.saturating_add(size);
+    // it follows those that lie at its own place
+    let others = (record.members.start as usize..record.members.end as usize).filter(|other| *other != index);
+    let overlaps = |other: &Member| other.offset < end && offset < other.offset.saturating_add(other.size);
+    let is_item = |member: &Member| member.overlaid;
+    let mut others = others.filter_map(|other| types.members.get(other)).filter(|other| !is_item(other));
+    // an unsized tail of pointers begins where the record ends
+    let is_tail = offset != 0 && offset == record.size && offset % size.max(1) == 0;
+    end > record.size && !is_tail || others.any(overlaps)
 }
 
 /// Drops alignments that are the natural ones: Zig notes the alignment of every member, and only those that

@@ -301,7 +301,8 @@ pub struct Member {
     pub access: Access,
     /// `true` if the compiler made it, as it does pointers to virtual tables.
     pub artificial: bool,
-    /// `true` if it takes no bytes of its own: an empty class that lies over something else.
+    /// `true` if it takes no bytes of its own: an empty class that lies over something else, or one of Rust's
+    /// functions, which is described as a pointer.
     pub overlaid: bool,
     /// Its position in the declaration, bases first; members are kept in the order they lie in.
     pub declared: u16,

@@ -76,7 +76,15 @@ impl Printer<'_> {
         };
         if inner.offsets {
             self.place(member, offset, width);
+            if member.overlaid && member.kind == MemberKind::Data && self.is_function_pointer(member) {
+                self.put(b" /* a function itself: takes no bytes */");
+            }
         }
+    }
+
+    fn is_function_pointer(&self, member: &Member) -> bool {
+        let Type::Pointer { to, .. } = self.types.get(self.types.strip(member.ty)) else { return false };
+        matches!(self.types.get(self.types.strip(to)), Type::Function(_))
     }
 
     /// Prints the attributes of a member whose declaration is known.
