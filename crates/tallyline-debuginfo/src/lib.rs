@@ -71,8 +71,13 @@ pub enum Wanted {
     #[default]
     Records,
     /// The types of these names, of whatever kind, also inside functions and other types: all that
-    /// there are of each name, those that are made of the same once.
+    /// there are of each name, those that are made of the same once. Where a name has several, they mostly have
+    /// their positions; where it has none, the model mostly has the names that are nearest to it
+    /// ([`Types::nearest`]).
     Named(Vec<Vec<u8>>),
+    /// The records at the top of a unit, in namespaces and in other records whose names, alone or with their
+    /// scopes, match one of these patterns, or that are called so: those that are made of the same once.
+    Matching(Vec<Vec<u8>>),
     /// Of each of these names the first type: no more of the file is read than that takes.
     First(Vec<Vec<u8>>),
     /// The enumerations that have a constant of this name, wherever they are, equal ones once.

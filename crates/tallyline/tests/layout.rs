@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{data, run, stderr, stdout};
+use common::{compiles, data, folder, run, run_in, stderr, stdout};
+use std::fs;
+use std::process::Command;
 
 fn golden(name: &str) -> String {
     std::fs::read_to_string(data(name)).expect("committed")
@@ -121,4 +123,94 @@ fn the_debug_file_of_a_stripped_program_is_found_by_its_link() {
     let output = run(&["layout", "seen", &program]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(stderr(&output).contains("no type information"), "{output:?}");
+}
+
+/// Commands that take a type's name, each with what it says of one.
+const BY_NAME: [&[&str]; 3] = [&["layout"], &["layout", "--sizes"], &["reorganize"]];
+
+#[test]
+fn the_package_of_a_go_type_need_not_be_typed() {
+    let folder = folder("go-names");
+    let source = "package main\nimport \"fmt\"\ntype Server struct { open bool; count int64; done bool }\n
+        type Pair[T any] struct { one, other T }\n
+        func main() { s := &Server{count: 2}; p := &Pair[int32]{1, 2}; fmt.Println(s, p) }\n";
+    fs::write(folder.join("main.go"), source).expect("written");
+    let mut go = Command::new("go");
+    go.args(["build", "-ldflags=-compressdwarf=false", "-o", "served", "main.go"]).current_dir(&folder);
+    if !compiles(go.env("GOFLAGS", "-mod=mod").env("GO111MODULE", "off")) {
+        return;
+    }
+    for command in BY_NAME {
+        let shown = |name: &str| {
+            let output = run_in(&folder, &[command, &[name, "./served"]].concat());
+            let text = stdout(&output) + &stderr(&output);
+            assert!(!text.contains("no type named"), "{command:?} {name}: {text}");
+            text
+        };
+        assert!(shown("Server").contains("main.Server"), "{command:?}");
+        assert_eq!(shown("Server"), shown("main.Server"), "{command:?}");
+        assert_eq!(shown("Pair[int32]"), shown("main.Pair[int32]"), "{command:?}");
+    }
+    let output = run_in(&folder, &["layout", "erver", "./served"]);
+    assert!(!output.status.success(), "a part of a name is not the name");
+}
+
+#[test]
+fn scopes_that_tell_versions_apart_need_not_be_typed() {
+    let folder = folder("versions");
+    let source = "#include <string>\n#include <list>\nnamespace net { inline namespace v2 { struct Peer { char a; long b; char c; }; } }
+        struct Peer { int other; };
+        std::string text; std::list<int> all; net::Peer peer; Peer plain; int main() { return 0; }\n";
+    fs::write(folder.join("versions.cc"), source).expect("written");
+    let mut compiler = Command::new("g++");
+    if !compiles(compiler.args(["-g", "-o", "versions", "versions.cc"]).current_dir(&folder)) {
+        return;
+    }
+    for command in BY_NAME {
+        let shown = |name: &str| {
+            let output = run_in(&folder, &[command, &[name, "./versions"]].concat());
+            let text = stdout(&output) + &stderr(&output);
+            assert!(!text.contains("no type named"), "{command:?} {name}: {text}");
+            text
+        };
+        assert_eq!(shown("net::Peer"), shown("net::v2::Peer"), "{command:?}");
+        assert!(!shown("net::Peer").contains("other"), "{command:?}");
+        let list = "list<int, std::allocator<int> >";
+        let typed = shown(&format!("std::{list}"));
+        assert_eq!(typed, shown(&format!("std::__cxx11::{list}")), "{command:?}");
+        assert!(typed.contains("list<int"), "{typed}");
+    }
+}
+
+#[test]
+fn a_pattern_and_a_misspelt_name_find_what_is_in_the_file() {
+    let folder = folder("patterns");
+    let source = "namespace ring { struct Buffer { char a; long b; }; struct Head { int c; }; struct Outer { struct In { int d; } in; }; }
+        struct Plain { int e; }; typedef Plain Alias;
+        ring::Buffer b; ring::Head h; ring::Outer o; Alias p;
+        int main() { struct Inside { int f; } i{}; return i.f; }\n";
+    fs::write(folder.join("patterns.cc"), source).expect("written");
+    let mut compiler = Command::new("g++");
+    if !compiles(compiler.args(["-g", "-o", "patterns", "patterns.cc"]).current_dir(&folder)) {
+        return;
+    }
+    let names = |pattern: &str| {
+        let output = run_in(&folder, &["layout", "--sizes", pattern, "./patterns"]);
+        assert!(output.status.success(), "{pattern}: {}", stderr(&output));
+        let text = stdout(&output);
+        let first = text.lines().filter_map(|line| line.split('\t').next());
+        first.filter(|name| !name.is_empty()).map(String::from).collect::<Vec<_>>()
+    };
+    assert_eq!(names("ring::*"), ["ring::Buffer", "ring::Head", "ring::Outer", "ring::Outer::In"]);
+    assert_eq!(names("*d"), ["ring::Head"]);
+    assert_eq!(names("In*"), ["ring::Outer::In"]);
+    assert_eq!(names("P*n"), ["Plain"]);
+    let wrong = |name: &str| {
+        let output = run_in(&folder, &["layout", name, "./patterns"]);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        stderr(&output)
+    };
+    assert!(wrong("ring::Bufer").contains("there is Buffer"), "{}", wrong("ring::Bufer"));
+    assert!(wrong("Plainn").contains("there is Plain"), "{}", wrong("Plainn"));
+    assert!(!wrong("no*such*").contains("there is"), "{}", wrong("no*such*"));
 }

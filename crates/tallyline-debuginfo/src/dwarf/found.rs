@@ -12,6 +12,8 @@ pub(super) struct FoundDie {
     /// The scopes that it is declared in, where its language has them.
     pub(super) path: Option<Arc<[u8]>>,
     pub(super) named: bool,
+    /// The index of the wanted name.
+    pub(super) name: u32,
     /// The first typedef of a record without a name.
     pub(super) alias: Option<GlobalDieOffset>,
     /// The number of units that define it.
@@ -28,6 +30,7 @@ impl Default for FoundDie {
             top_level: true,
             path: None,
             named: true,
+            name: 0,
             alias: None,
             definitions: 1,
             key: (0, 0),

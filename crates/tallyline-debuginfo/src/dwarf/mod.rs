@@ -27,6 +27,7 @@ mod hash;
 mod hierarchy;
 mod lists;
 mod load;
+mod near;
 mod offset;
 mod on_demand;
 mod outlines;
@@ -193,8 +194,13 @@ fn with_units<'a, R: ReadRef<'a>, T>(
 }
 
 fn read_units(units: &Units<'_>, request: &Request, start: usize) -> Result<Types> {
-    let before =
-        PriorScan { known: &KnownKeys::default(), outlines: None, definitions: None, presence: None };
+    let before = PriorScan {
+        known: &KnownKeys::default(),
+        outlines: None,
+        definitions: None,
+        presence: None,
+        near: None,
+    };
     let mut found = scan::scan(units, request, before)?.found;
     found.retain(|found| found.place.0 >= start);
     let mut types = Types::new(Origin::Dwarf, units.pointer_size());

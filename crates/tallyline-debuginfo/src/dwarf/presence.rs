@@ -40,6 +40,16 @@ impl Names {
         Some(Names(names.iter().map(name).collect::<Option<_>>()?))
     }
 
+    /// Returns whether no string seen so far is one of the names or ends with it, and none is so short that units
+    /// spell it themselves: gcc stores what takes less than an offset, 4 bytes, in their DIEs.
+    pub(super) fn are_absent(&self) -> bool {
+        let is_absent = |name: &Name| {
+            let tails = name.tails.as_ref().is_some_and(Vec::is_empty);
+            name.alone.is_empty() && tails && name.text.needle().len() > 4
+        };
+        self.0.iter().all(is_absent)
+    }
+
     /// Searches the next strings of the section for the names, also at the end of longer strings: linkers
     /// store a string in another one that ends with it.
     pub(super) fn look(&mut self, strings: &[u8], start: usize) {
@@ -135,6 +145,20 @@ mod tests {
         let many = b"aT\0bT\0cT\0dT\0eT\0fT\0gT\0hT\0iT\0";
         assert_eq!(offsets("T", many, true), None, "too many");
         assert_eq!(offsets("T", &[&many[..], b"T\0"].concat(), true), Some(1));
+    }
+
+    #[test]
+    fn a_name_is_absent_if_no_string_ends_with_it_and_units_do_not_spell_it() {
+        let absent = |name: &str, strings: &[u8]| {
+            let mut names = Names::new(&Wanted::named([name])).expect("plain");
+            names.look(strings, 0);
+            names.are_absent()
+        };
+        assert!(absent("list", b"x\0lists\0"));
+        assert!(!absent("list", b"x\0list\0"));
+        assert!(!absent("list", b"x\0blacklist\0"));
+        assert!(!absent("list", b"x\0struct list\0"));
+        assert!(!absent("fd", b"x\0y\0"));
     }
 
     #[test]

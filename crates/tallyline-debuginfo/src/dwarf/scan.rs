@@ -5,6 +5,7 @@ use super::definitions::Definitions;
 use super::entry::{Entries, Entry, Interest, Step};
 use super::found::FoundDie;
 use super::hash::{Hash, hash_member};
+use super::near::{Collections, Near};
 use super::offset::GlobalDieOffset;
 use super::outlines::{Outlines, UnitClasses};
 use super::presence::Presence;
@@ -12,7 +13,8 @@ use super::scopes::Class;
 use super::tags::{is_named_type, is_record};
 use super::units::{Context, Units};
 use crate::error::Result;
-use crate::lookup::naming::{canonical, endings, is_called, stem};
+use crate::lookup::fits;
+use crate::lookup::naming::{canonical, endings, is_called, packaged, stem};
 use crate::{Request, UnitFilter, Wanted};
 use gimli::constants::{self, DwTag};
 use rayon::prelude::*;
@@ -23,6 +25,8 @@ use std::hash::Hasher;
 /// The names that are sought, by what the names of entries have to be.
 pub(super) struct NameMatcher<'n> {
     names: &'n [Vec<u8>],
+    // if the names are patterns, too: each with what stands before its first wildcard
+    patterns: Vec<(&'n [u8], &'n [u8])>,
     by_ending: FxHashMap<Vec<u8>, Vec<usize>>,
     // of the endings, what stands before the arguments of a template: in that spellings do not differ
     stems: FxHashSet<Vec<u8>>,
@@ -33,9 +37,15 @@ pub(super) struct NameMatcher<'n> {
 impl<'n> NameMatcher<'n> {
     fn new(wanted: &'n Wanted) -> NameMatcher<'n> {
         let (names, first): (&[Vec<u8>], bool) = match wanted {
-            Wanted::Named(names) => (names, false),
+            Wanted::Named(names) | Wanted::Matching(names) => (names, false),
             Wanted::First(names) => (names, true),
             Wanted::Records | Wanted::Enumerator(_) => (&[], false),
+        };
+        let patterns = match wanted {
+            Wanted::Matching(patterns) => {
+                patterns.iter().map(|pattern| (&pattern[..], head(pattern))).collect()
+            }
+            _ => Vec::new(),
         };
         let mut by_ending: FxHashMap<Vec<u8>, Vec<usize>> = FxHashMap::default();
         for (index, name) in names.iter().enumerate() {
@@ -44,22 +54,54 @@ impl<'n> NameMatcher<'n> {
             }
         }
         let stems = by_ending.keys().map(|ending| stem(ending).to_vec()).collect();
-        NameMatcher { names, by_ending, stems, first }
+        NameMatcher { names, patterns, by_ending, stems, first }
     }
 
     /// Returns whether a DIE of this name may be wanted, in whatever scope.
     pub(super) fn may_be(&self, name: &[u8]) -> bool {
         self.stems.contains(&*canonical(stem(name))) && self.by_ending.contains_key(&*canonical(name))
+            || packaged(name).any(|name| self.by_ending.contains_key(&*canonical(name)))
     }
 
     /// Returns the index of the wanted name that is a DIE's.
     pub(super) fn find(&self, path: &[u8], name: &[u8]) -> Option<usize> {
-        if !self.stems.contains(&*canonical(stem(name))) {
-            return None;
-        }
-        let candidates = self.by_ending.get(&*canonical(name))?;
-        candidates.iter().copied().find(|index| is_called(&self.names[*index], path, name))
+        let own = self.stems.contains(&*canonical(stem(name))).then(|| self.by_ending.get(&*canonical(name)));
+        let packaged = packaged(name).map(|name| self.by_ending.get(&*canonical(name)));
+        let mut candidates = own.into_iter().chain(packaged).flatten().flatten().copied();
+        candidates.find(|index| is_called(&self.names[*index], path, name))
     }
+
+    /// Returns whether a pattern matches a name without its scopes.
+    pub(super) fn matches(&self, name: &[u8]) -> bool {
+        self.patterns.iter().any(|(pattern, _)| fits(pattern, name))
+    }
+
+    /// Returns whether a pattern matches a name with its scopes; `buffer` is for the text.
+    pub(super) fn matches_in(
+        &self,
+        path: &[u8],
+        separator: &[u8],
+        name: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> bool {
+        let may_match = |head: &[u8]| match head.len() <= path.len() {
+            true => path.starts_with(head),
+            false => head.starts_with(path),
+        };
+        let mut patterns = self.patterns.iter().filter(|(_, head)| may_match(head)).peekable();
+        if patterns.peek().is_none() {
+            return false;
+        }
+        buffer.clear();
+        [path, separator, name].iter().for_each(|part| buffer.extend_from_slice(part));
+        patterns.any(|(pattern, _)| fits(pattern, buffer))
+    }
+}
+
+/// Returns the part of a pattern that all names have which it matches.
+fn head(pattern: &[u8]) -> &[u8] {
+    let end = pattern.iter().position(|letter| matches!(letter, b'*' | b'?'));
+    &pattern[..end.unwrap_or(pattern.len())]
 }
 
 /// The largest number of units that a worker takes at a time: what they repeat is found once.
@@ -79,6 +121,8 @@ pub(super) struct Scanned {
     pub(super) defined: Vec<Class>,
     /// The offsets at which units have the names of their compilers.
     pub(super) producers: FxHashSet<usize>,
+    /// The names that are near to the one that is sought, if they are collected.
+    pub(super) near: Option<Near>,
 }
 
 /// The types and names that are known from units that were scanned before.
@@ -92,6 +136,8 @@ pub(super) struct PriorScan<'k> {
     pub(super) definitions: Option<&'k Definitions>,
     /// The filter of units by the wanted names.
     pub(super) presence: Option<&'k Presence>,
+    /// The names that are near to the one that is sought, if more are to be collected.
+    pub(super) near: Option<&'k Near>,
 }
 
 /// Finds the wanted types that are not known yet, in the order of the file, equal ones once.
@@ -103,7 +149,7 @@ pub(super) fn scan(units: &Units<'_>, request: &Request, before: PriorScan<'_>) 
     let mut next = 0;
     // names may all be found in the first units, so these are looked at first
     let mut step = match wanted {
-        Wanted::Records | Wanted::Enumerator(_) | Wanted::Named(_) => order.len(),
+        Wanted::Records | Wanted::Matching(_) | Wanted::Enumerator(_) | Wanted::Named(_) => order.len(),
         Wanted::First(_) => BATCH * rayon::current_num_threads(),
     };
     while next < order.len() && !wanted.is_complete(seen.len()) {
@@ -112,6 +158,10 @@ pub(super) fn scan(units: &Units<'_>, request: &Request, before: PriorScan<'_>) 
             all.classes.append(part.classes);
             all.defined.extend(part.defined);
             all.producers.extend(part.producers);
+            match (&mut all.near, part.near) {
+                (Some(near), Some(more)) => near.append(more),
+                (near, more) => *near = near.take().or(more),
+            }
             for more in part.found {
                 match seen.entry(more.key) {
                     hash_map::Entry::Occupied(known) => {
@@ -144,7 +194,8 @@ fn scan_units(
     let batch = (indices.len() / (rayon::current_num_threads() * 4)).clamp(1, BATCH);
     let batches = indices.par_chunks(batch).map(|batch| {
         let contents = Contents::new(units, &budget);
-        let (result, seen) = (Scanned::default(), FxHashMap::default());
+        let near = before.near.map(Near::fork);
+        let (result, seen) = (Scanned { near, ..Scanned::default() }, FxHashMap::default());
         let mut scanner = Scanner { units, before, result, seen, contents, exact: request.exact };
         for unit in batch {
             let context = units.context(*unit)?;
@@ -160,10 +211,12 @@ fn scan_units(
                 Wanted::Records if request.inner || request.anonymous => {
                     scanner.all_records(*unit, &context, request)?;
                 }
-                Wanted::Records => scanner.records(*unit, &context)?,
+                Wanted::Records => scanner.records(*unit, &context, None)?,
+                Wanted::Matching(_) if scoped => scanner.scoped_matches(*unit, &context, &sought)?,
+                Wanted::Matching(_) => scanner.records(*unit, &context, Some(&sought))?,
                 Wanted::Enumerator(name) => scanner.enumerations(*unit, &context, name)?,
                 Wanted::Named(_) | Wanted::First(_) if !scanner.may_have(*unit, &context) => {
-                    scanner.only_classes(*unit, &context)?;
+                    scanner.without_names(*unit, &context)?;
                 }
                 Wanted::Named(_) | Wanted::First(_) if scoped => {
                     scanner.scoped_names(*unit, &context, &sought)?
@@ -203,6 +256,16 @@ impl<'u, 'a> Scanner<'u, 'a> {
         !is_searchable || presence.may_be_in(entries.slice())
     }
 
+    /// Returns the collections that the types of a unit are added to.
+    pub(super) fn collections(&mut self, context: &Context) -> Collections<'_> {
+        Collections {
+            definitions: self.before.definitions.filter(|_| context.is_cpp()),
+            defined: &mut self.result.defined,
+            earlier: self.before.near,
+            near: self.result.near.as_mut(),
+        }
+    }
+
     /// Returns whether a type with this key is known, and counts it if it is.
     pub(super) fn knows(&mut self, key: (u64, u64)) -> bool {
         if let Some(index) = self.seen.get(&key) {
@@ -213,8 +276,8 @@ impl<'u, 'a> Scanner<'u, 'a> {
         self.before.known.contains(&key)
     }
 
-    /// Finds the named records at the top of a unit.
-    fn records(&mut self, unit: usize, context: &Context) -> Result<()> {
+    /// Finds the named records at the top of a unit: all, or those that are sought.
+    fn records(&mut self, unit: usize, context: &Context, sought: Option<&NameMatcher<'_>>) -> Result<()> {
         let mut entry = Entry::default();
         let root = self.units.place(unit, self.units.get(unit).header.root_offset());
         let mut entries = Entries::at(self.units, unit, context, root)?;
@@ -234,6 +297,18 @@ impl<'u, 'a> Scanner<'u, 'a> {
             }
             if !entry.has(constants::DW_AT_name) {
                 entries.skip_children(&mut entry)?;
+                continue;
+            }
+            if let Some(sought) = sought {
+                let name = self.name(unit, context, &entry).unwrap_or_default();
+                let declared =
+                    entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
+                let is_wanted = !declared && (sought.matches(name) || sought.find(b"", name).is_some());
+                entries.skip_children(&mut entry)?;
+                if is_wanted {
+                    let key = self.key_of_named(sought, 0, b"", place)?;
+                    self.add(FoundDie { unit, place, key, ..FoundDie::default() });
+                }
                 continue;
             }
             let found = self.record(unit, context, place, &mut entries, &mut entry)?;
@@ -289,9 +364,15 @@ impl<'u, 'a> Scanner<'u, 'a> {
             }
             let Some(name) = self.name(unit, context, &entry) else { continue };
             let declared = entry.flag(constants::DW_AT_declaration) || entry.has(constants::DW_AT_signature);
+            if let Some(near) = self.result.near.as_mut().filter(|_| !declared && is_record(entry.tag)) {
+                let mut hash = Hash::default();
+                hash.write(name);
+                near.add(self.before.near, hash.key(), || Some(name));
+            }
             if !declared && let Some(index) = sought.find(b"", name) {
                 let key = self.key_of_named(sought, index, b"", place)?;
-                self.add(FoundDie { unit, place, top_level: depth == 1, key, ..FoundDie::default() });
+                let (name, top_level) = (index as u32, depth == 1);
+                self.add(FoundDie { unit, place, top_level, name, key, ..FoundDie::default() });
             }
         }
         Ok(())

@@ -3,14 +3,19 @@
 use super::entry::{Entries, Entry, Interest, Step};
 use super::found::FoundDie;
 use super::hash::{Hash, hash_member};
+use super::near::Near;
 use super::offset::GlobalDieOffset;
 use super::scan::{NameMatcher, Scanner};
-use super::scopes::{Class, FinishedRecord, Name, ScopedKind, Scopes, classes, is_scope, scoped_types};
+use super::scopes::{Class, FinishedRecord, Name, ScopedKind, Scopes, is_scope, scoped_types};
 use super::tags::is_record;
 use super::units::Context;
 use crate::error::Result;
 use gimli::constants::{self, DwTag};
 use std::hash::Hasher;
+use std::sync::Arc;
+
+/// The scopes of a type, as a text.
+type Path = Option<Arc<[u8]>>;
 
 /// Returns the treatment of a DIE in a unit whose records are sought: those in functions only if inner ones
 /// are wanted too.
@@ -75,14 +80,22 @@ impl<'a> Scanner<'_, 'a> {
         Ok(())
     }
 
-    /// Finds only the classes that a unit defines and that others may declare.
-    pub(super) fn only_classes(&mut self, unit: usize, context: &Context) -> Result<()> {
-        if let Some(definitions) = self.before.definitions.filter(|_| context.is_cpp()) {
-            let classes = classes(self.units, unit, context)?;
-            let is_new = |class: &Class| !class.is_declaration && !definitions.has(class.key);
-            self.result.defined.extend(classes.into_iter().filter(is_new));
+    /// Finds in a unit without sought names only what else is collected: the classes that it defines and that
+    /// others may declare, and names that are near.
+    pub(super) fn without_names(&mut self, unit: usize, context: &Context) -> Result<()> {
+        if !context.is_cpp() || self.before.definitions.is_none() {
+            let Some(near) = &mut self.result.near else { return Ok(()) };
+            // beside C++ there are few others
+            let is_mixed = self.before.definitions.is_some_and(|definitions| !definitions.0.is_empty());
+            let is_first = self.before.near.is_some_and(Near::is_empty);
+            if !near.everywhere && !is_mixed && !is_first {
+                near.is_complete = false;
+                return Ok(());
+            }
         }
-        Ok(())
+        let units = self.units;
+        let mut collections = self.collections(context);
+        scoped_types(units, unit, context, ScopedKind::Records, |ty, scopes| collections.add(&ty, scopes))
     }
 
     /// Finds the types of given names, wherever they are.
@@ -93,19 +106,10 @@ impl<'a> Scanner<'_, 'a> {
         sought: &NameMatcher<'_>,
     ) -> Result<()> {
         let mut found = Vec::new();
-        let definitions = self.before.definitions.filter(|_| context.is_cpp());
-        let defined = &mut self.result.defined;
-        scoped_types(self.units, unit, context, ScopedKind::Types, |ty, scopes| {
-            if let Some(definitions) = definitions
-                && !ty.is_declaration
-                && ty.is_shared_record(scopes)
-            {
-                let (hash, named) = scopes.hash(ty.declared.outer, ty.declared.name);
-                let key = hash.key();
-                if named && !definitions.has(key) {
-                    defined.push(Class { place: ty.place, key, is_declaration: false });
-                }
-            }
+        let units = self.units;
+        let mut collections = self.collections(context);
+        scoped_types(units, unit, context, ScopedKind::Types, |ty, scopes| {
+            collections.add(&ty, scopes);
             let name = ty.declared.name.and_then(|name| scopes.string(Name::Stored(name)));
             let Some(name) = name.filter(|name| !ty.is_declaration && sought.may_be(name)) else { return };
             let path = scopes.path_of(ty.declared);
@@ -114,10 +118,54 @@ impl<'a> Scanner<'_, 'a> {
                 found.push((index, FoundDie { unit, place, top_level, path, ..FoundDie::default() }));
             }
         })?;
+        self.add_named(sought, found)
+    }
+
+    /// Finds the records that other units can mean and that patterns match.
+    pub(super) fn scoped_matches(
+        &mut self,
+        unit: usize,
+        context: &Context,
+        sought: &NameMatcher<'_>,
+    ) -> Result<()> {
+        let mut found = Vec::new();
+        let units = self.units;
+        let mut collections = self.collections(context);
+        // the scopes of the type before: most have the same
+        let mut last: Option<(Option<usize>, Path)> = None;
+        let mut buffer = Vec::new();
+        scoped_types(units, unit, context, ScopedKind::Records, |ty, scopes| {
+            if ty.is_declaration || !ty.is_record {
+                return;
+            }
+            collections.add(&ty, scopes);
+            let name = ty.declared.name.and_then(|name| scopes.string(Name::Stored(name)));
+            let Some(name) = name else { return };
+            // of Zig's names it depends on the name if its path is known
+            let shared = last.take().filter(|(outer, _)| {
+                *outer == ty.declared.outer && outer.is_some() && scopes.separator == b"::"
+            });
+            let path = shared.map_or_else(|| scopes.path_of(ty.declared), |(_, path)| path);
+            let scoped = path.as_deref().unwrap_or_default();
+            let is_wanted = sought.matches(name)
+                || !scoped.is_empty() && sought.matches_in(scoped, scopes.separator, name, &mut buffer)
+                || sought.may_be(name) && sought.find(scoped, name).is_some();
+            if is_wanted {
+                let (place, top_level) = (ty.place, ty.depth == 1);
+                let path = path.clone();
+                found.push((0, FoundDie { unit, place, top_level, path, ..FoundDie::default() }));
+            }
+            last = Some((ty.declared.outer, path));
+        })?;
+        self.add_named(sought, found)
+    }
+
+    /// Adds types with what tells them from others of their names.
+    fn add_named(&mut self, sought: &NameMatcher<'_>, found: Vec<(usize, FoundDie)>) -> Result<()> {
         for (index, found) in found {
             let path = found.path.as_deref().unwrap_or_default();
             let key = self.key_of_named(sought, index, path, found.place)?;
-            self.add(FoundDie { key, ..found });
+            self.add(FoundDie { name: index as u32, key, ..found });
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Definitions by name: all of them, in an order that is not that of the file.
 
 use super::contents::{Content, Contents};
-use super::naming::{canonical, endings, is_called};
+use super::naming::{canonical, endings, is_called, packaged};
 use super::{fits, is_pattern};
 use crate::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Types};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,7 +14,7 @@ pub struct Definitions<'t> {
     types: &'t Types,
     contents: Contents,
     sources: FxHashMap<TypeId, Source>,
-    /// By the own name in its canonical spelling; none before it is asked for.
+    /// By the own name in its canonical spelling, of Go also without its package; none before it is asked for.
     by_name: Option<FxHashMap<Vec<u8>, Vec<TypeId>>>,
     /// None before they are asked for.
     records: Option<Vec<(TypeId, RecordId)>>,
@@ -34,7 +34,11 @@ impl<'t> Definitions<'t> {
         let by_name = self.by_name.get_or_insert_with(|| {
             let mut by_name: FxHashMap<Vec<u8>, Vec<TypeId>> = FxHashMap::default();
             for id in types.listed().iter().copied().filter(|id| is_defined(types, *id)) {
-                let own = canonical(types.name(types.type_name(id)));
+                let own = types.name(types.type_name(id));
+                for own in packaged(own) {
+                    by_name.entry(canonical(own).into_owned()).or_default().push(id);
+                }
+                let own = canonical(own);
                 by_name.entry(own.into_owned()).or_default().push(id);
             }
             by_name

@@ -10,6 +10,7 @@ mod sort;
 
 pub use definitions::Definitions;
 pub use naming::is_called;
+pub(crate) use nearest::NearestNames;
 pub use nearest::{did_you_mean, distance, nearest};
 pub use pattern::{fits, is_pattern};
 pub use select::{

@@ -5,27 +5,92 @@ use std::borrow::Cow;
 /// Returns `true` if a type, by its name and the scopes that it is declared in, is one that a requested name
 /// means.
 ///
-/// The request's scopes are the innermost ones; with `::` at the start they are all. A keyword before the name
-/// does not count, nor do the different spellings that compilers have for the arguments of a template, such as
-/// `long` and `long int`.
+/// The request's scopes are the innermost ones; with `::` at the start they are all. Scopes that libraries version
+/// their types by may be left out, as inline namespaces may in C++, and so may the package before a name of Go. A
+/// keyword before the name does not count, nor do the different spellings that compilers have for the arguments of
+/// a template, such as `long` and `long int`.
 pub fn is_called(asked: &[u8], path: &[u8], name: &[u8]) -> bool {
     if asked == name {
         return true;
     }
-    let (asked, name) = (canonical(asked), canonical(name));
+    let (asked, raw, name) = (canonical(asked), name, canonical(name));
+    if packaged(raw).any(|name| asked == canonical(name)) {
+        return true;
+    }
     let Some(scopes) = asked.strip_suffix(&*name) else { return false };
     if scopes.is_empty() {
         return true;
     }
     let Some((scopes, separator)) = without_separator(scopes) else { return false };
     let path = canonical(path);
-    if scopes.is_empty() {
-        return path.is_empty();
+    let (scopes, are_all) = match scopes.strip_prefix(b"::".as_slice()) {
+        Some(all) => (all, true),
+        None => (scopes, scopes.is_empty()),
+    };
+    ends_with_scopes(&path, scopes, separator, are_all)
+}
+
+/// Returns whether a path ends with some scopes, or consists of them, if versions are left out of it.
+fn ends_with_scopes(mut path: &[u8], mut scopes: &[u8], separator: &[u8], are_all: bool) -> bool {
+    loop {
+        if scopes.is_empty() && (!are_all || path.is_empty()) {
+            return true;
+        }
+        if path.is_empty() {
+            return false;
+        }
+        let start = last_scope(path, separator);
+        let outer = path[..start].strip_suffix(separator).unwrap_or_default();
+        let last = &path[start..];
+        match scopes.strip_suffix(last) {
+            Some(rest) if rest.is_empty() => scopes = rest,
+            Some(rest) if !last.is_empty() && rest.ends_with(separator) => {
+                scopes = &rest[..rest.len() - separator.len()];
+            }
+            _ if is_version(last) => {}
+            _ => return false,
+        }
+        path = outer;
     }
-    match scopes.strip_prefix(b"::".as_slice()) {
-        Some(all) => *path == *all,
-        None => path.strip_suffix(scopes).is_some_and(|outer| outer.is_empty() || outer.ends_with(separator)),
+}
+
+/// Returns the start of the innermost scope of a path; separators between the arguments of a template are none of
+/// the path's.
+fn last_scope(path: &[u8], separator: &[u8]) -> usize {
+    let mut depth = 0_usize;
+    for at in (1..=path.len()).rev() {
+        if depth == 0 && path[..at].ends_with(separator) {
+            return at;
+        }
+        match path[at - 1] {
+            b'>' | b')' => depth += 1,
+            b'<' | b'(' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
     }
+    0
+}
+
+/// Returns whether a scope is one by which libraries tell the versions of their types apart: `std::__cxx11`,
+/// `std::__1`, `std::chrono::_V2`, `fmt::v9`, `absl::lts_20220623`. DWARF says of a namespace that it is inline,
+/// but a name in a recording does not.
+fn is_version(scope: &[u8]) -> bool {
+    let number = |prefix: &[u8]| {
+        let rest = scope.strip_prefix(prefix).unwrap_or_default();
+        !rest.is_empty() && rest.iter().all(|letter| letter.is_ascii_digit() || *letter == b'_')
+    };
+    scope.starts_with(b"__") || number(b"_V") || number(b"v") || number(b"lts_")
+}
+
+/// Returns the endings of a name, as it is stored, that Go qualifies by its package, `net/http.Server`: without a folder, and without
+/// the package.
+pub(crate) fn packaged(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let has_package = memchr::memchr(b'.', name).is_some();
+    let is_path =
+        |letter: &u8| letter.is_ascii_alphanumeric() || b"_./-~%".contains(letter) || *letter >= 0x80;
+    let path = name.iter().take_while(|letter| has_package && is_path(letter)).count();
+    let ends = move |at: &usize| matches!(name[*at - 1], b'.' | b'/') && *at < name.len();
+    (2..=path).filter(ends).map(|at| &name[at..])
 }
 
 /// Returns the names that a type may have, without its scopes, if it is the requested one: the whole request,
@@ -153,6 +218,38 @@ mod tests {
         assert!(!is_called(b"::T", b"a", b"T"));
         assert!(is_called(b"::T", b"", b"T"));
         assert!(!is_called(b"xT", b"", b"T"));
+    }
+
+    #[test]
+    fn versions_of_libraries_need_not_be_spelled() {
+        assert!(is_called(b"std::string_view", b"std::__1", b"string_view"));
+        assert!(is_called(b"std::basic_string<char>", b"std::__cxx11", b"basic_string<char>"));
+        assert!(is_called(b"::std::list<int>::I", b"std::__cxx11::list<int>", b"I"));
+        assert!(is_called(b"std::__cxx11::T", b"std::__cxx11", b"T"));
+        assert!(is_called(b"chrono::steady_clock", b"std::chrono::_V2", b"steady_clock"));
+        assert!(is_called(b"fmt::context", b"fmt::v9", b"context"));
+        assert!(is_called(b"absl::Cord", b"absl::lts_20220623", b"Cord"));
+        assert!(is_called(b"a<b::c>::T", b"x::a<b::c>::v1", b"T"));
+        assert!(is_called(b"::T", b"v1", b"T"));
+        for path in [&b"std::pmr"[..], b"std::video", b"std::v", b"std::_Vx", b"other::__1", b"__1"] {
+            assert!(!is_called(b"std::T", path, b"T"), "{}", String::from_utf8_lossy(path));
+        }
+        assert!(!is_called(b"c>::T", b"x::a<b::c>", b"T"));
+    }
+
+    #[test]
+    fn packages_of_go_need_not_be_spelled() {
+        for asked in [&b"Server"[..], b"http.Server", b"net/http.Server", b"struct Server"] {
+            assert!(is_called(asked, b"", b"net/http.Server"), "{}", String::from_utf8_lossy(asked));
+        }
+        assert!(is_called(b"Pair[int,a/b.T]", b"", b"main.Pair[int,a/b.T]"));
+        for other in [&b"*main.Server"[..], b"[]main.Server", b"map[string]main.Server", b"chan main.Server"]
+        {
+            assert!(!is_called(b"Server", b"", other), "{}", String::from_utf8_lossy(other));
+        }
+        assert!(!is_called(b"T]", b"", b"main.Pair[int,a/b.T]"));
+        assert!(!is_called(b"erver", b"", b"main.Server"));
+        assert!(!is_called(b"", b"", b"main."));
     }
 
     #[test]

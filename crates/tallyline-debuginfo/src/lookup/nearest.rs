@@ -1,5 +1,6 @@
 //! Names that are nearest to one that is not there: a misspelling gets a suggestion.
 
+use super::naming::{canonical, endings};
 use std::collections::BTreeSet;
 
 /// The most names that are suggested.
@@ -8,7 +9,7 @@ const NEAREST: usize = 3;
 /// Returns those of some names that differ from a misspelt `name` in at most a third of its letters, the
 /// nearest first, at most three. Upper and lower case count as the same letter.
 pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
-    let limit = (name.len() + 1) / 3;
+    let limit = limit(name.len());
     let mut near = BTreeSet::new();
     for known in names {
         // a longer name is not compared at all: names from a file have any length
@@ -24,6 +25,62 @@ pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<
         }
     }
     near.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Returns the most letters in which a near name differs.
+fn limit(length: usize) -> usize {
+    (length + 1) / 3
+}
+
+/// The names of a file that are nearest to one that it may not have, collected while it is read.
+#[derive(Clone, Debug)]
+pub(crate) struct NearestNames {
+    asked: String,
+    near: BTreeSet<(usize, String)>,
+}
+
+impl NearestNames {
+    /// Returns a collection for a name, whose scopes do not count, as types are called without.
+    pub(crate) fn of(name: &[u8]) -> NearestNames {
+        let name = canonical(name);
+        let own = endings(&name).min_by_key(|ending| ending.len()).unwrap_or_default();
+        NearestNames { asked: String::from_utf8_lossy(own).into_owned(), near: BTreeSet::new() }
+    }
+
+    /// Returns an empty collection for the same name.
+    pub(crate) fn fork(&self) -> NearestNames {
+        NearestNames { asked: self.asked.clone(), near: BTreeSet::new() }
+    }
+
+    /// Adds a name if it is among the nearest.
+    pub(crate) fn add(&mut self, name: &[u8]) {
+        let limit = limit(self.asked.len());
+        if name.is_empty() || name.len().abs_diff(self.asked.len()) > limit {
+            return;
+        }
+        let name = String::from_utf8_lossy(name);
+        let distance = distance(&self.asked, &name);
+        if distance <= limit {
+            self.insert((distance, name.into_owned()));
+        }
+    }
+
+    /// Adds the names of another collection for the same name.
+    pub(crate) fn append(&mut self, other: NearestNames) {
+        other.near.into_iter().for_each(|name| self.insert(name));
+    }
+
+    fn insert(&mut self, name: (usize, String)) {
+        self.near.insert(name);
+        if self.near.len() > NEAREST {
+            self.near.pop_last();
+        }
+    }
+
+    /// Returns the names, the nearest first.
+    pub(crate) fn into_names(self) -> Vec<String> {
+        self.near.into_iter().map(|(_, name)| name).collect()
+    }
 }
 
 /// Returns `; did you mean a or b?` with the names nearest to a misspelt one, for messages; empty where none
@@ -72,5 +129,19 @@ mod tests {
         assert_eq!(nearest("x", ["a", "b"]), [""; 0]);
         assert_eq!(did_you_mean("cel", names), "; did you mean cell?");
         assert_eq!(did_you_mean("nothing", names), "");
+    }
+
+    #[test]
+    fn names_that_are_collected_one_by_one_are_those_of_the_whole() {
+        let names = ["conn", "connection", "cone", "cell", "con", "corn"];
+        for asked in ["conm", "connektion", "zzzzzz", "x", "ns::conm", "struct conm"] {
+            let mut all = NearestNames::of(asked.as_bytes());
+            let mut other = all.clone();
+            names[..3].iter().for_each(|name| all.add(name.as_bytes()));
+            names[3..].iter().for_each(|name| other.add(name.as_bytes()));
+            all.append(other);
+            let own = asked.rsplit([':', ' ']).next().unwrap_or(asked);
+            assert_eq!(all.into_names(), nearest(own, names), "{asked}");
+        }
     }
 }

@@ -103,6 +103,7 @@ impl Types {
         }
         self.alignments.extend(other.alignments.into_iter().map(|(id, align)| (shift.id(id), align)));
         self.warnings.append(&mut other.warnings);
+        self.nearest = self.nearest.take().or(other.nearest);
         Ok(())
     }
 }

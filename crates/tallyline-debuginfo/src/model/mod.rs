@@ -81,6 +81,8 @@ pub struct Types {
     // natural ones, by record, where the reader computed them; none is 0
     pub(crate) natural: Vec<u64>,
     pub(crate) warnings: Vec<String>,
+    // where a name that was asked for has no type
+    pub(crate) nearest: Option<Vec<String>>,
 }
 
 impl Types {
@@ -124,6 +126,12 @@ impl Types {
     /// Returns what the reader left out of the model, and why, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Returns the names of records that are nearest to the one name that was asked for and that no type has;
+    /// `None` where they were not collected.
+    pub fn nearest(&self) -> Option<&[String]> {
+        self.nearest.as_deref()
     }
 
     /// Returns all types of the model with their ids, `void` included.

@@ -116,7 +116,12 @@ impl Job {
     pub(crate) fn read_and_locate(&mut self) -> Result<Types> {
         let types = self.read()?;
         match &self.ask {
-            Ask::Types(names) if !self.request().positions && names.are_ambiguous(&types) => {
+            // of names that are read alone they mostly come with the types
+            Ask::Types(names)
+                if types.sources().next().is_none()
+                    && !self.request().positions
+                    && names.are_ambiguous(&types) =>
+            {
                 drop(types);
                 self.with_places = true;
                 self.read()
@@ -170,7 +175,13 @@ impl Job {
     /// Returns the choice of types and details that the layout command needs from its files.
     pub(crate) fn request(&self) -> Request {
         let wanted = match &self.ask {
-            Ask::Types(names) => names.wanted(),
+            Ask::Types(names) => match names.wanted() {
+                // what patterns match may then be inside of functions, or have no name
+                Wanted::Matching(_) if self.inner || self.anonymous || self.nested_anonymous => {
+                    Wanted::Records
+                }
+                wanted => wanted,
+            },
             Ask::Containers { .. } | Ask::PointersTo(_) => Wanted::Records,
             Ask::Enumerator(name) => Wanted::Enumerator(name.clone().into()),
         };

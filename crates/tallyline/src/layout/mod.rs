@@ -81,7 +81,7 @@ pub(crate) fn run(args: &LayoutArgs, color: Color) -> Result<()> {
         Ok(())
     })?;
     if !missing.is_empty() && !job.skip_missing {
-        bail!("{}", suggest::not_found(&job, &missing));
+        bail!("{}", suggest::not_found(&job, &types, &missing));
     }
     Ok(())
 }

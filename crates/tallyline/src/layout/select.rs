@@ -93,10 +93,13 @@ impl Names {
 
     /// Returns the choice of types that a reader of debug information has to look for.
     pub(crate) fn wanted(&self) -> Wanted {
-        if self.is_empty() || self.names.iter().any(|name| name.is_pattern) {
+        if self.is_empty() {
             return Wanted::Records;
         }
         let names = self.names.iter().map(|name| name.text().into());
+        if self.names.iter().any(|name| name.is_pattern) {
+            return Wanted::Matching(names.collect());
+        }
         match self.names.iter().all(|name| name.first) {
             true => Wanted::First(names.collect()),
             false => Wanted::Named(names.collect()),

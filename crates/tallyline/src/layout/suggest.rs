@@ -11,9 +11,9 @@ use tallyline_debuginfo::Request;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 
-/// Returns one line about the names without a type. Reads the file again, now for all of its names: only this
-/// message needs them.
-pub(super) fn not_found(job: &Job, missing: &[&str]) -> String {
+/// Returns one line about the names without a type. Where near names were not collected with the types, it reads
+/// the file again for all of its names.
+pub(super) fn not_found(job: &Job, types: &Types, missing: &[&str]) -> String {
     let file = job.files.first().map_or_else(String::new, |file| file.display().to_string());
     let what = match job.ask {
         Ask::Enumerator(_) => "enumeration with a constant",
@@ -25,8 +25,15 @@ pub(super) fn not_found(job: &Job, missing: &[&str]) -> String {
         && !matches!(job.ask, Ask::Enumerator(_))
         && !name.contains(['*', '?'])
     {
-        let job = Job { files: job.files.clone(), formats: job.formats.clone(), ..Job::default() };
-        let near = nearest_in(job, &[*name]).unwrap_or_default().pop().unwrap_or_default();
+        let near = match types.nearest().filter(|_| job.files.len() == 1) {
+            Some(near) => near.to_vec(),
+            None => {
+                let job = Job { files: job.files.clone(), formats: job.formats.clone(), ..Job::default() };
+                // types are called without their scopes
+                let own = if name.contains('<') { name } else { name.rsplit("::").next().unwrap_or(name) };
+                nearest_in(job, &[own]).unwrap_or_default().pop().unwrap_or_default()
+            }
+        };
         if !near.is_empty() {
             line.push_str(&format!("; there is {}", near.join(", ")));
         }

@@ -1,6 +1,7 @@
 //! The first pass over windows: which types are in them that were in none before.
 
 use super::super::found::FoundDie;
+use super::super::near::Near;
 use super::super::outlines::{Outlines, UnitClasses};
 use super::super::scan::{self, KnownKeys, PriorScan, Scanned};
 use super::super::split;
@@ -41,6 +42,8 @@ pub(super) struct Finder<'r> {
     program: Option<Program>,
     // what was found so far
     seen: KnownKeys,
+    // the nearest names so far, if they are collected
+    near: Option<Near>,
 }
 
 /// The results of the first pass over all windows.
@@ -50,6 +53,8 @@ pub(super) struct FirstPass {
     pub(super) outlines: Outlines,
     /// The definitions of classes, and the units.
     pub(super) program: Program,
+    /// The nearest names, if they were collected.
+    pub(super) near: Option<Near>,
 }
 
 impl<'r> Finder<'r> {
@@ -68,6 +73,7 @@ impl<'r> Finder<'r> {
             outlines,
             program,
             seen: KnownKeys::default(),
+            near: inputs.near.cloned(),
         }
     }
 
@@ -92,8 +98,8 @@ impl<'r> Finder<'r> {
                 break;
             }
         }
-        let Finder { outlines, program, .. } = self;
-        FirstPass { outlines: outlines.unwrap_or_default(), program: program.unwrap_or_default() }
+        let Finder { outlines, program, near, .. } = self;
+        FirstPass { outlines: outlines.unwrap_or_default(), program: program.unwrap_or_default(), near }
     }
 
     fn window(&mut self, bytes: Vec<u8>, start: usize) -> Result<NextWindow> {
@@ -115,8 +121,10 @@ impl<'r> Finder<'r> {
     fn find(&mut self, units: &Units<'_>) -> Result<Option<(Vec<FoundDie>, UnitClasses)>> {
         let definitions = self.program.as_ref().map(|program| &program.definitions);
         let presence = self.inputs.presence;
-        let before = PriorScan { known: &self.seen, outlines: self.outlines.as_ref(), definitions, presence };
-        let Scanned { mut found, classes, defined, producers } = scan::scan(units, self.request, before)?;
+        let (outlines, near) = (self.outlines.as_ref(), self.near.as_ref());
+        let before = PriorScan { known: &self.seen, outlines, definitions, presence, near };
+        let Scanned { mut found, classes, defined, producers, near } =
+            scan::scan(units, self.request, before)?;
         if self.inputs.merged && !self.are_merged(units, producers) {
             return Ok(None);
         }
@@ -125,6 +133,9 @@ impl<'r> Finder<'r> {
         if let Some(program) = &mut self.program {
             program.units.extend(units.spans());
             program.definitions.add(defined);
+        }
+        if let (Some(all), Some(near)) = (&mut self.near, near) {
+            all.append(near);
         }
         Ok(Some((found, classes)))
     }

@@ -12,6 +12,7 @@ use self::find::{Finder, FirstPass, NextWindow, Window};
 use self::reload::{Section, UnitReloader};
 use super::found::FoundDie;
 use super::load::{Classes, Loaded};
+use super::near::Near;
 use super::outlines::{DeferredTypes, UnitClasses};
 use super::presence::{Names, Presence};
 use super::sections::{Reading, Sections};
@@ -21,11 +22,12 @@ use super::units::Units;
 use super::{Parts, load_found};
 use crate::elf::{File, Naming};
 use crate::error::Result;
-use crate::model::Types;
+use crate::model::{Origin, Types};
 use crate::{Request, Wanted};
 use gimli::SectionId;
 use object::ReadRef;
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -106,11 +108,23 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
         let Some(strings) = strings else { return as_a_whole };
         let sections = Sections::load(file, naming, &reading)?;
         let mut merged = is_merged && strings.end();
+        let near = match &request.wanted {
+            Wanted::Named(wanted) if section.is_some() && wanted.len() == 1 => {
+                Some(Near::new(&wanted[0], names.as_ref().is_some_and(Names::are_absent)))
+            }
+            _ => None,
+        };
         while let Some(windows) = cut {
             let presence = names.as_ref().and_then(|names| names.presence(little_endian, merged));
             let presence = presence.as_ref();
-            let inputs = Inputs { sections: &sections, strings: &strings, presence, little_endian, merged };
-            let read = read_windows(windows, section, request, inputs, &mut |mut part| {
+            let near = near.as_ref();
+            let inputs =
+                Inputs { sections: &sections, strings: &strings, presence, near, little_endian, merged };
+            let with_lines = || {
+                let reading = Reading { in_windows: true, positions: true, ..Reading::default() };
+                Sections::load(file, naming, &reading)
+            };
+            let read = read_windows(windows, section, request, inputs, &with_lines, &mut |mut part| {
                 part.target = file.target();
                 each(part)
             })?;
@@ -129,7 +143,7 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
 /// Returns whether units that need classes of others are read again, instead of the whole: few types must
 /// be wanted, and the pass must see every unit.
 fn can_read_again(request: &Request) -> bool {
-    matches!(request.wanted, Wanted::Named(_)) && request.units.is_everything()
+    matches!(request.wanted, Wanted::Named(_) | Wanted::Matching(_)) && request.units.is_everything()
 }
 
 /// The end of a reader's work.
@@ -149,6 +163,8 @@ struct Inputs<'r> {
     strings: &'r Strings<'r>,
     // what is in units that may have the wanted types, if that is known
     presence: Option<&'r Presence>,
+    // what names near to the sought one are collected in
+    near: Option<&'r Near>,
     little_endian: bool,
     // whether equal strings are one string
     merged: bool,
@@ -170,11 +186,12 @@ impl<'r> Inputs<'r> {
 }
 
 /// Reads windows, one after the other: while the types of one are loaded, those of the next are found.
-fn read_windows(
+fn read_windows<'f>(
     mut cut: WindowStream<'_>,
     section: Option<&Section<'_>>,
     request: &Request,
     inputs: Inputs<'_>,
+    with_lines: &dyn Fn() -> Result<Sections<'f>>,
     each: &mut dyn FnMut(Types) -> ControlFlow<()>,
 ) -> Result<End> {
     let Some(windows) = cut.windows.take() else { return Ok(End::From(0)) };
@@ -186,12 +203,17 @@ fn read_windows(
         let started = thread::Builder::new().spawn_scoped(scope, move || finder.run(windows, &send));
         let Ok(finding) = started else { return Ok(End::From(0)) };
         let how = if outlined { Classes::Later } else { Classes::OfTheirUnits };
-        let mut reader = Reader { request, inputs, section, how, held: Vec::new() };
+        let keeps = section.is_some() && matches!(request.wanted, Wanted::Named(_));
+        let (held, found_all) = (Vec::new(), Vec::new());
+        let mut reader = Reader { request, inputs, section, how, keeps, held, found: found_all };
         let end = reader.read(found, &cut, each);
         let all = finding.join().unwrap_or_else(|panic| resume_unwind(panic));
         match end? {
             Some(end) => Ok(end),
-            None => reader.complete(&all, each),
+            None if reader.is_ambiguous() && reader.complete_with_positions(&all, with_lines, each)? => {
+                Ok(End::Done)
+            }
+            None => reader.complete(all, each),
         }
     })
 }
@@ -203,6 +225,10 @@ struct Reader<'r> {
     // if units can be read again
     section: Option<&'r Section<'r>>,
     how: Classes<'r>,
+    // whether all is withheld until it is known if a name has several types
+    keeps: bool,
+    // what was found, if so
+    found: Vec<FoundDie>,
     // what waits for classes of other units and what comes behind it, with where their windows start
     held: Vec<(usize, Deferred)>,
 }
@@ -251,6 +277,9 @@ impl Reader<'_> {
     /// Reads the types of a window, as far as they are complete; `None` if the window cannot be read by
     /// itself.
     fn types(&mut self, window: &mut Window) -> Result<Option<Vec<Types>>> {
+        if self.keeps {
+            self.found.extend(window.found.iter().cloned());
+        }
         let units = self.inputs.units(&window.bytes, window.start)?;
         // what is packed is inferred from the other types of the unit, if more than sizes is shown
         let parts = if self.request.shallow { Parts::Even } else { Parts::OfUnits };
@@ -269,7 +298,7 @@ impl Reader<'_> {
 
     /// Keeps what cannot be completed yet, and what comes behind that; the rest can be handed on.
     fn hold(&mut self, parts: Vec<Loaded>, classes: &UnitClasses, start: usize) -> Vec<Types> {
-        if self.held.is_empty() && parts.iter().all(|part| part.wanted.is_empty()) {
+        if !self.keeps && self.held.is_empty() && parts.iter().all(|part| part.wanted.is_empty()) {
             return parts.into_iter().map(|part| part.types).collect();
         }
         let held = parts.into_iter().map(|part| DeferredTypes::new(part, classes, self.inputs.little_endian));
@@ -277,8 +306,40 @@ impl Reader<'_> {
         Vec::new()
     }
 
+    /// Returns whether a name has several types.
+    fn is_ambiguous(&self) -> bool {
+        let mut names = FxHashSet::default();
+        !self.found.iter().all(|found| names.insert(found.name))
+    }
+
+    /// Hands on all types that were found, read again with their positions; false where that takes too much.
+    fn complete_with_positions<'f>(
+        &self,
+        all: &FirstPass,
+        with_lines: &dyn Fn() -> Result<Sections<'f>>,
+        each: &mut dyn FnMut(Types) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        let Some(section) = self.section else { return Ok(false) };
+        let sections = with_lines()?;
+        let inputs = Inputs { sections: &sections, ..self.inputs };
+        let request = Request { positions: true, ..self.request.clone() };
+        let mut again = UnitReloader::new(section, inputs, &all.program);
+        let Some(parts) = again.load(&request, self.found.clone())? else { return Ok(false) };
+        let _ = parts.into_iter().try_for_each(|part| each(part.types));
+        Ok(true)
+    }
+
     /// Completes what had to wait for the end of the file.
-    fn complete(self, all: &FirstPass, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
+    fn complete(self, all: FirstPass, each: &mut dyn FnMut(Types) -> ControlFlow<()>) -> Result<End> {
+        if self.keeps
+            && self.found.is_empty()
+            && let Some(nearest) = all.near.and_then(Near::into_names)
+        {
+            let mut none = Types::new(Origin::Dwarf, 8);
+            none.nearest = Some(nearest);
+            let _ = each(none);
+            return Ok(End::Done);
+        }
         let mut again = self.section.map(|section| UnitReloader::new(section, self.inputs, &all.program));
         for (start, held) in self.held {
             let parts: Option<Vec<Types>> = match (held, &mut again) {
@@ -305,7 +366,7 @@ impl Wanted {
     /// Returns whether so many types are all that there can be.
     pub(super) fn is_complete(&self, found: usize) -> bool {
         match self {
-            Wanted::Records | Wanted::Enumerator(_) | Wanted::Named(_) => false,
+            Wanted::Records | Wanted::Matching(_) | Wanted::Enumerator(_) | Wanted::Named(_) => false,
             Wanted::First(names) => found >= names.len(),
         }
     }

@@ -326,3 +326,101 @@ fn damaged_units_are_read_again_without_panics() {
 fn places(types: &Types, record: &Record) -> Vec<(u64, u64)> {
     types.members(record).iter().map(|member| (member.bit_offset, member.size)).collect()
 }
+
+/// Reads in small windows what is wanted; panics where the whole file is needed.
+fn in_windows(bytes: &[u8], wanted: Wanted) -> Types {
+    let file = File::parse(bytes, Input::Bytes(bytes)).expect("ELF");
+    let request = Request { wanted, exact: true, ..Request::default() };
+    let mut parts = Vec::new();
+    let outcome = read(&file, Naming::Plain, &request, Windows { first: 64, most: 256 }, &mut |part| {
+        parts.push(part);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(outcome.expect("readable"), WindowsResult::Done, "{request:?}");
+    Types::merged(parts).expect("of one file")
+}
+
+fn names_of(types: &Types) -> Vec<String> {
+    let name = |id: &crate::model::TypeId| String::from_utf8_lossy(&types.qualified_name(*id)).into_owned();
+    let mut names: Vec<String> = types.listed().iter().map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_name_without_a_type_gets_the_nearest_names_of_the_same_pass() {
+    let Some(bytes) = linked("nearest", &chain(6), &["-gz"]) else { return };
+    for (asked, near) in [
+        // in no string at all
+        ("Pading2", &["Padding2", "Padding0", "Padding1"][..]),
+        ("chain::Pading2", &["Padding2", "Padding0", "Padding1"]),
+        // that of a function
+        ("link3", &["Link3", "Link0", "Link1"]),
+        ("Nowhere_near", &[]),
+    ] {
+        let types = in_windows(&bytes, Wanted::named([asked]));
+        assert!(types.listed().is_empty(), "{asked}");
+        assert_eq!(types.nearest(), Some(&near.iter().map(|name| name.to_string()).collect::<Vec<_>>()[..]));
+    }
+    assert_eq!(in_windows(&bytes, Wanted::named(["Link3"])).nearest(), None);
+    let units = ["struct ring_buffer { int a; } r;", "struct ring_head { char b; } h;"].map(String::from);
+    let Some(bytes) = linked("nearest-c", &units, &["-xc"]) else { return };
+    let types = in_windows(&bytes, Wanted::named(["ring_bufer"]));
+    assert_eq!(types.nearest(), Some(&["ring_buffer".to_string()][..]));
+}
+
+#[test]
+fn types_of_one_name_have_their_positions_without_the_whole_file() {
+    let unit = |members: &str| {
+        format!(
+            "struct Shared {{ long s; }} shared;\nnamespace {{\nstruct Own {{ {members} }} own;\n}}\n
+            void *use(void) asm(\"use{}\"); void *use(void) {{ return &own; }}",
+            members.len()
+        )
+    };
+    let units = [unit("int a;"), unit("char b[3];"), unit("int a;")];
+    for flags in [&["-gz=none", "-fno-lto", "-Wl,-z,muldefs"][..], &["-gz", "-Wl,-z,muldefs"]] {
+        let Some(bytes) = linked("positions", &units, flags) else { return };
+        let types = in_windows(&bytes, Wanted::named(["Own"]));
+        let places: Vec<(String, u32)> = types
+            .sources()
+            .map(|(_, source)| {
+                (String::from_utf8_lossy(types.name(source.unit)).into_owned(), source.declared_at.line)
+            })
+            .collect();
+        assert_eq!(places, [("unit0.cpp".into(), 3), ("unit1.cpp".into(), 3)], "{flags:?}");
+        // one definition needs none
+        let types = in_windows(&bytes, Wanted::named(["Shared"]));
+        assert_eq!((types.listed().len(), types.sources().count()), (1, 0), "{flags:?}");
+    }
+}
+
+#[test]
+fn patterns_match_what_is_among_all_records() {
+    let Some(bytes) = linked("patterns", &chain(6), &["-gz"]) else { return };
+    let file = File::parse(&bytes[..], Input::Bytes(&bytes)).expect("ELF");
+    let request = Request { exact: true, ..Request::default() };
+    let whole = read_whole(&file, Naming::Plain, &request, &crate::NoCompanions, 0).expect("readable");
+    let all = names_of(&whole);
+    for pattern in
+        ["Link*", "chain::*", "chain::Link?", "*k3", "L?nk[", "Pad*5", "*", "c*::P*", "Link", "no*"]
+    {
+        let expected: Vec<String> = all
+            .iter()
+            .filter(|name| {
+                let own = name.rsplit(':').next().unwrap_or(name);
+                crate::lookup::fits(pattern.as_bytes(), name.as_bytes())
+                    || crate::lookup::fits(pattern.as_bytes(), own.as_bytes())
+            })
+            .cloned()
+            .collect();
+        let types = in_windows(&bytes, Wanted::Matching(vec![pattern.into()]));
+        assert_eq!(names_of(&types), expected, "{pattern}");
+        // with the contents of what other units define
+        for id in types.listed() {
+            let name = types.qualified_name(*id);
+            let known = whole.listed().iter().find(|id| whole.qualified_name(**id) == name).expect("known");
+            assert_eq!(size_of(&types, *id), size_of(&whole, *known), "{pattern}");
+        }
+    }
+}
