@@ -50,6 +50,24 @@ int main(int count, char **words)
 }
 ";
 
+/// A function that a call through memory enters, and that jumps on through memory to another one.
+const PASSED_ON: &str = "\
+#define ALONE __attribute__((noinline, noclone))
+#define KEPT(p) __asm__ volatile(\"\" : \"+r\"(p) : : \"memory\")
+struct object { long value; struct type *type; };
+struct type { long size; long (*destroy)(struct object *); long (*release)(struct object *); };
+ALONE long give_back(struct object *o) { KEPT(o); return o->value; }
+ALONE long drop(struct object *o) { KEPT(o); return o->type->release(o); }
+ALONE long keep(struct object *o) { KEPT(o); return o->value + 1; }
+struct type plain = { 16, drop, give_back }, kept = { 16, keep, keep };
+ALONE long unref(struct object *o) { KEPT(o); long r = o->type->destroy(o); KEPT(o); return r + 1; }
+int main(int count, char **words)
+{
+	struct object one = { count, &plain }, other = { count, &kept };
+	return words && unref(&one) + unref(&other) == 9;
+}
+";
+
 /// Classes whose second function is called by its table.
 const CLASSES: &str = "\
 struct Shape { long value; virtual long first(long n) { return n; } virtual long area(long n) = 0; };
@@ -232,6 +250,25 @@ fn a_return_address_tells_the_call_that_entered_a_function() {
     assert!(explain("#70").contains("a jump through memory that leaves the function"), "{}", explain("#70"));
     let document = report(Path::new(data), &["--skid", "none"]);
     assert_eq!(document["indirect_calls"]["by_return_address"], 0);
+}
+
+#[test]
+fn of_a_call_and_a_jump_behind_it_that_one_is_charged_whose_slot_holds_the_function() {
+    let Some(program) = Program::compile("calls-passed-on", "passed.c", "cc", PASSED_ON) else { return };
+    let behind = program.loaded(program.behind_call("unref"));
+    let mut samples = Vec::new();
+    for (function, count) in [("drop", 20), ("give_back", 12), ("keep", 5)] {
+        samples.extend(std::iter::repeat_n((program.loaded(program.address(function)), behind), count));
+    }
+    let rows = rows(&report(&program.record("passed.data", true, &samples), &[]));
+    let of = |function: &str, field: &str| {
+        rows.get(&(function.to_owned(), field.to_owned())).copied().unwrap_or_default()
+    };
+    const RELEASE: &str = "struct type +0x10 (release)";
+    const DESTROY: &str = "struct type +0x8 (destroy)";
+    // `keep` is in both slots, and divided
+    assert_eq!((of("unref", DESTROY), of("drop", RELEASE)), (20 + 3, 12 + 2), "{rows:?}");
+    std::fs::remove_dir_all(&program.folder).expect("removed");
 }
 
 #[test]

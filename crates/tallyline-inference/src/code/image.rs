@@ -346,12 +346,19 @@ impl Image {
     /// Returns the code range of the function that covers an address, by its symbol; empty if the file does not state
     /// the size.
     pub fn function_range_at(&self, address: u64) -> Option<Range<u64>> {
-        let ranges = self.symbols.function_ranges();
-        let index = ranges.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
-        let (start, size) = ranges[index];
-        let range = start..start.saturating_add(size);
-        let next = ranges.get(index + 1).map_or(u64::MAX, |(next, _)| *next);
-        (address < if size == 0 { next } else { range.end }).then_some(range)
+        covering_range(self.symbols.function_ranges(), address)
+    }
+
+    /// Returns the range of the variable that covers an address, by its symbol; empty if the file does not state the
+    /// size.
+    pub fn variable_range_at(&self, address: u64) -> Option<Range<u64>> {
+        covering_range(self.symbols.variable_ranges(), address)
+    }
+
+    /// Returns the addresses in linked data at which the dynamic linker writes another address of the program, in
+    /// order. Linear in the number of such slots.
+    pub fn slots_with(&self, address: u64) -> impl Iterator<Item = u64> {
+        self.slots.iter().filter(move |(_, value)| *value == address).map(|(place, _)| *place)
     }
 
     /// Returns the symbol of the variable whose bytes contain an address.
@@ -431,6 +438,14 @@ impl Image {
 fn in_memory(data: &[Symbol]) -> &[Symbol] {
     // kinds are sorted: data, then what threads have
     &data[..data.partition_point(|symbol| symbol.kind == SymbolKind::Data)]
+}
+
+fn covering_range(ranges: &[(u64, u64)], address: u64) -> Option<Range<u64>> {
+    let index = ranges.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
+    let (start, size) = ranges[index];
+    let range = start..start.saturating_add(size);
+    let next = ranges.get(index + 1).map_or(u64::MAX, |(next, _)| *next);
+    (address < if size == 0 { next } else { range.end }).then_some(range)
 }
 
 fn covering(symbols: &[Symbol], address: u64) -> Option<&Symbol> {

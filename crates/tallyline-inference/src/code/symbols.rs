@@ -52,6 +52,7 @@ pub(super) struct Symbols {
     endian: Endianness,
     sorted_symbols: OnceLock<SortedSymbols>,
     function_ranges: OnceLock<Vec<(u64, u64)>>,
+    variable_ranges: OnceLock<Vec<(u64, u64)>>,
     statics: OnceLock<StaticVariables>,
 }
 
@@ -146,6 +147,7 @@ impl Symbols {
             endian: file.endian(),
             sorted_symbols: OnceLock::new(),
             function_ranges: OnceLock::new(),
+            variable_ranges: OnceLock::new(),
             statics: OnceLock::new(),
         }
     }
@@ -158,19 +160,26 @@ impl Symbols {
     /// Returns the address and size of each function, sorted by address: what can be told without names, for a tenth
     /// of the time that [`Symbols::sorted_symbols`] takes. The largest of an address stands for all.
     pub(super) fn function_ranges(&self) -> &[(u64, u64)] {
-        self.function_ranges.get_or_init(|| {
-            let all = self.tables.iter().flat_map(|table| &table.entries);
-            let functions = all.filter(|entry| {
-                category_of(entry) == Some(SymbolCategory::Functions) && self.is_defined(entry)
-            });
-            let range = |entry: &elf::Sym64<Endianness>| {
-                (entry.st_value.get(self.endian), entry.st_size.get(self.endian))
-            };
-            let mut ranges: Vec<(u64, u64)> = functions.map(range).collect();
-            ranges.sort_unstable_by_key(|(address, size)| (*address, std::cmp::Reverse(*size)));
-            ranges.dedup_by_key(|(address, _)| *address);
-            ranges
-        })
+        self.function_ranges.get_or_init(|| self.ranges(SymbolCategory::Functions))
+    }
+
+    /// Returns the address and size of each variable, as of functions; thread-local ones are left out.
+    pub(super) fn variable_ranges(&self) -> &[(u64, u64)] {
+        self.variable_ranges.get_or_init(|| self.ranges(SymbolCategory::Data))
+    }
+
+    fn ranges(&self, wanted: SymbolCategory) -> Vec<(u64, u64)> {
+        let all = self.tables.iter().flat_map(|table| &table.entries);
+        let all = all.filter(|entry| {
+            category_of(entry) == Some(wanted) && entry.st_type() != elf::STT_TLS && self.is_defined(entry)
+        });
+        let range = |entry: &elf::Sym64<Endianness>| {
+            (entry.st_value.get(self.endian), entry.st_size.get(self.endian))
+        };
+        let mut ranges: Vec<(u64, u64)> = all.map(range).collect();
+        ranges.sort_unstable_by_key(|(address, size)| (*address, std::cmp::Reverse(*size)));
+        ranges.dedup_by_key(|(address, _)| *address);
+        ranges
     }
 
     /// Returns the address of a named symbol of any type.

@@ -2,7 +2,9 @@
 //!
 //! A call or a jump through memory that waits for its operand leaves its samples at the first instruction of the
 //! function that it enters. There the return address is on top of the stack: the call in front of it is the one that
-//! was run last, or it entered the function that jumped here. Where a recording does not have that word, a function
+//! was run last, or it entered the function that jumped here. Behind a call through memory that one is taken whose slot
+//! holds the function in linked data, the call's or that of a jump in another function that the call entered; the call
+//! where nothing holds it. Where a recording does not have that word, a function
 //! whose first instruction has far more samples than the others was likely entered by an indirect call: the only one
 //! with samples that can have been is assumed, and of several none.
 
@@ -15,7 +17,7 @@ use crate::places::{Place, PlaceKind};
 use crate::samples::{Charges, Samples};
 use crate::skid::Rule;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use tallyline_inference::code::{Body, Flow, Predecessors, addresses_taken};
@@ -73,17 +75,23 @@ impl Calls {
         let mut calls = Calls::default();
         let mut functions = Functions { binaries, bodies: FxHashMap::default() };
         let mut entries: FxHashMap<PlaceId, bool> = FxHashMap::default();
+        // the functions that return to each place
+        let mut entered: FxHashMap<PlaceId, BTreeSet<PlaceId>> = FxHashMap::default();
+        let mut at_entries: Vec<(u32, PlaceId, PlaceId)> = Vec::new();
         for (index, to) in returns {
             let Some(group) = samples.groups.get(*index as usize) else { continue };
             let is_entry = *entries.entry(group.place).or_insert_with(|| {
                 let (dso, address) = samples.linked(group.place);
                 dso.is_some_and(|dso| functions.is_entry(dso, address))
             });
-            if !is_entry || samples.is_precise(group) {
-                continue;
+            if is_entry && !samples.is_precise(group) {
+                entered.entry(*to).or_default().insert(group.place);
+                at_entries.push((*index, group.place, *to));
             }
-            let key = (group.place, *to);
-            let sites = calls.sites.entry(key).or_insert_with(|| functions.sites(samples, group.place, *to));
+        }
+        for (index, place, to) in &at_entries {
+            let find = || functions.sites(samples, *place, *to, &entered[to]);
+            let sites = calls.sites.entry((*place, *to)).or_insert_with(find);
             if sites.is_none() {
                 continue;
             }
@@ -140,8 +148,14 @@ impl Functions<'_> {
     }
 
     /// Finds the instructions by which control came to a function that returns to a place; none if there is no call
-    /// in front of the place.
-    fn sites(&mut self, samples: &Samples, entry: PlaceId, to: PlaceId) -> Option<Sites> {
+    /// in front of the place. `entered` are all functions with samples that return there.
+    fn sites(
+        &mut self,
+        samples: &Samples,
+        entry: PlaceId,
+        to: PlaceId,
+        entered: &BTreeSet<PlaceId>,
+    ) -> Option<Sites> {
         let (dso, back) = samples.linked(to);
         let dso = dso?;
         let body = self.body(dso, back.checked_sub(1)?)?;
@@ -158,7 +172,19 @@ impl Functions<'_> {
         let Flow::Call(target) = call.flow() else { return None };
         Some(match target {
             None if reads_target(&body, position) => {
-                Sites { rule: Rule::Call, list: vec![site(call.address())] }
+                let mut list = vec![site(call.address())];
+                let jumps = self.passed_on(samples, entry, entered);
+                let slots = if jumps.is_empty() { Vec::new() } else { self.slots(samples, entry) };
+                let is_held = |slot: &Option<i64>| slot.is_some_and(|slot| slots.contains(&slot));
+                let mut jumps: Vec<Site> =
+                    jumps.into_iter().filter(|(_, slot)| is_held(slot)).map(|(jump, _)| jump).collect();
+                if jumps.is_empty() {
+                    Sites { rule: Rule::Call, list }
+                } else {
+                    list.retain(|_| is_held(&slot_of(&body, position)));
+                    list.append(&mut jumps);
+                    Sites { rule: Rule::TailCall, list }
+                }
             }
             Some(target) if (Some(dso), target) != samples.linked(entry) => {
                 let list = self.jumps(dso, target).into_iter().map(site).collect();
@@ -166,6 +192,42 @@ impl Functions<'_> {
             }
             _ => Sites { rule: Rule::CallOrReturn, list: Vec::new() },
         })
+    }
+
+    /// Finds the jumps through memory by which one of the functions that a call entered may have passed on control to
+    /// another one, each with the slot that it reads.
+    fn passed_on(
+        &mut self,
+        samples: &Samples,
+        entry: PlaceId,
+        entered: &BTreeSet<PlaceId>,
+    ) -> Vec<(Site, Option<i64>)> {
+        let mut found = Vec::new();
+        for from in entered.iter().filter(|from| **from != entry) {
+            let (Some(dso), start) = samples.linked(*from) else { continue };
+            let place = *samples.places.get(*from);
+            for address in self.jumps(dso, start) {
+                let Some(body) = self.body(dso, address) else { continue };
+                let slot = body.position(address).and_then(|position| slot_of(&body, position));
+                let offset = place.offset.wrapping_sub(start.wrapping_sub(address));
+                found.push((Site { dso, place: Place { offset, ..place }, address }, slot));
+            }
+            if found.len() > SITES_LIMIT {
+                return Vec::new();
+            }
+        }
+        found
+    }
+
+    /// Returns the offsets in variables at which a program's linked data holds the address of a function.
+    fn slots(&self, samples: &Samples, entry: PlaceId) -> Vec<i64> {
+        let (Some(dso), address) = samples.linked(entry) else { return Vec::new() };
+        let Some(program) = self.binaries.get(dso) else { return Vec::new() };
+        let offset = |place: u64| {
+            let variable = program.symbols().variable_range_at(place)?;
+            i64::try_from(place - variable.start).ok()
+        };
+        program.image.slots_with(address).filter_map(offset).collect()
     }
 
     /// Finds the jumps through memory that leave a function, or one that it jumps to.
@@ -201,6 +263,13 @@ impl Functions<'_> {
 /// Returns whether an indirect call or jump reads its target from memory.
 fn reads_target(body: &Body, position: usize) -> bool {
     body.instructions()[position].memory().is_some_and(|memory| !memory.implicit() && memory.access().reads())
+}
+
+/// Returns the offset in an object at which an indirect call or jump reads its target; none where that is not behind a
+/// register alone.
+fn slot_of(body: &Body, position: usize) -> Option<i64> {
+    let memory = body.instructions()[position].memory()?;
+    (memory.base().is_some() && memory.index().is_none()).then(|| memory.displacement())
 }
 
 /// Charges the samples of groups that have return addresses.
