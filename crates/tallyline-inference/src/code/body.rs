@@ -64,6 +64,8 @@ pub struct Body {
     // sorted by position; few instructions have two operands in memory
     second_operands: Vec<(u32, Memory)>,
     blocks: Vec<Block>,
+    // the block of each instruction
+    block_index: Vec<u32>,
     // targets of indirect jumps through known jump tables, by position
     tables: FxHashMap<usize, Vec<u64>>,
     entry: u32,
@@ -159,7 +161,7 @@ impl Body {
 
     /// Returns the basic block that contains the instruction at a position.
     pub fn block_of(&self, position: usize) -> Option<usize> {
-        self.blocks.partition_point(|block| block.instructions.start as usize <= position).checked_sub(1)
+        self.block_index.get(position).map(|block| *block as usize)
     }
 
     /// Returns the instructions that can execute right before the one at an address; `None` if no instruction starts
@@ -215,9 +217,11 @@ impl Body {
 
     fn find_blocks(&mut self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, edges: &[CfgEdge]) {
         let leaders = self.leaders(entry, tables, edges);
+        self.block_index = Vec::with_capacity(self.instructions.len());
         for (index, start) in leaders.iter().enumerate() {
             let end = leaders.get(index + 1).copied().unwrap_or(self.instructions.len() as u32);
             self.blocks.push(Block { instructions: *start..end, ..Block::default() });
+            self.block_index.resize(end as usize, index as u32);
         }
         let first = self.position(entry).unwrap_or(0);
         self.entry = self.block_of(first).unwrap_or(0) as u32;
@@ -292,8 +296,12 @@ impl Body {
 
     /// Returns the leaders: positions at which blocks start.
     fn leaders(&self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, edges: &[CfgEdge]) -> Vec<u32> {
-        let mut leaders = Vec::new();
-        let mut lead = |position: Option<usize>| leaders.extend(position.map(|position| position as u32));
+        let mut is_leader = vec![false; self.instructions.len()];
+        let mut lead = |position: Option<usize>| {
+            if let Some(is_leader) = position.and_then(|position| is_leader.get_mut(position)) {
+                *is_leader = true;
+            }
+        };
         lead((!self.instructions.is_empty()).then_some(0));
         lead(self.position(entry));
         tables.values().flatten().for_each(|target| lead(self.position(*target)));
@@ -315,9 +323,7 @@ impl Body {
                 lead(next.map(|_| position + 1));
             }
         }
-        leaders.sort_unstable();
-        leaders.dedup();
-        leaders
+        (0..).zip(is_leader).filter(|(_, is_leader)| *is_leader).map(|(position, _)| position).collect()
     }
 }
 

@@ -8,8 +8,7 @@ use crate::error::{Error, Result};
 use object::elf;
 use object::read::elf::ElfFile64;
 use object::{
-    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadRef, RelocationFlags,
-    RelocationTarget, SectionFlags, SectionKind,
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadRef, SectionFlags, SectionKind,
 };
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -178,33 +177,34 @@ impl Image {
     /// Reads the slots that dynamic relocations fill: addresses in the program itself, and the names of imported
     /// variables.
     fn read_slots<'a, R: ReadRef<'a>>(&mut self, file: &ElfFile64<'a, object::Endianness, R>) {
+        use object::read::elf::{Rela, SectionHeader};
+        let (endian, data, sections) = (file.endian(), file.data(), file.elf_section_table());
+        let Ok(table) = sections.symbols(endian, data, elf::SHT_DYNSYM) else { return };
         let symbols = file.dynamic_symbol_table();
         let symbol = |index| symbols.as_ref().and_then(|table| table.symbol_by_index(index).ok());
-        for (place, relocation) in file.dynamic_relocations().into_iter().flatten() {
-            let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
-            let relative = match self.machine {
-                Machine::X86_64 => elf::R_X86_64_RELATIVE,
-                Machine::Aarch64 => elf::R_AARCH64_RELATIVE,
-            };
-            let value = match relocation.target() {
-                _ if r_type == relative => Some(relocation.addend() as u64),
-                RelocationTarget::Symbol(index) => symbol(index)
-                    .filter(|symbol| !symbol.is_undefined())
-                    .map(|symbol| symbol.address().wrapping_add(relocation.addend() as u64)),
-                _ => None,
-            };
-            match (value, relocation.target()) {
-                (Some(value), _) => self.slots.push((place, value)),
-                (None, RelocationTarget::Symbol(index)) if relocation.addend() == 0 => {
-                    let variable = symbol(index).filter(|symbol| {
-                        // without the other file at link time the symbol has no type
-                        matches!(symbol.kind(), object::SymbolKind::Data | object::SymbolKind::Unknown)
-                    });
-                    if let Some(name) = variable.and_then(|symbol| symbol.name().ok()) {
-                        self.imports.insert(place, name.to_owned());
-                    }
-                }
-                (None, _) => {}
+        let relative = match self.machine {
+            Machine::X86_64 => elf::R_X86_64_RELATIVE,
+            Machine::Aarch64 => elf::R_AARCH64_RELATIVE,
+        };
+        let of_dynamic = |section: &elf::SectionHeader64<object::Endianness>| {
+            let (relocations, link) = section.rela(endian, data).ok()??;
+            (link == table.section()).then_some(relocations)
+        };
+        for relocation in sections.iter().filter_map(of_dynamic).flatten() {
+            let (place, addend) = (relocation.r_offset(endian), relocation.r_addend(endian));
+            if relocation.r_type(endian, false) == relative {
+                self.slots.push((place, addend as u64));
+                continue;
+            }
+            let Some(symbol) = relocation.symbol(endian, false).and_then(symbol) else { continue };
+            if !symbol.is_undefined() {
+                self.slots.push((place, symbol.address().wrapping_add(addend as u64)));
+            } else if addend == 0
+                // without the other file at link time the symbol has no type
+                && matches!(symbol.kind(), object::SymbolKind::Data | object::SymbolKind::Unknown)
+                && let Ok(name) = symbol.name()
+            {
+                self.imports.insert(place, name.to_owned());
             }
         }
         // of several at a place the last one is what is there in the end

@@ -15,6 +15,7 @@ mod instruction;
 mod kernel_tables;
 mod operation;
 mod region;
+mod scan;
 mod symbols;
 mod tables;
 mod text;
@@ -34,6 +35,7 @@ pub use instruction::{
     Access, ComparisonOperand, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
 };
 pub use operation::{Operation, RegisterSet, operation_at};
+pub use scan::{instruction_before, is_branched_to};
 pub use symbols::Symbol;
 pub use update::{MemoryUpdate, memory_update_at};
 pub(crate) use vector::{LaneQuery, Lanes, lanes_written, vector_index};

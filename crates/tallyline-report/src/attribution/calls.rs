@@ -20,7 +20,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
-use tallyline_inference::code::{Body, Flow, Predecessors, addresses_taken};
+use tallyline_inference::code::{
+    Body, Flow, Predecessors, addresses_taken, instruction_before, is_branched_to,
+};
 use tallyline_perf_data::spaces::DsoId;
 
 /// The most functions that jump on to each other that are looked through for a jump through memory.
@@ -73,7 +75,7 @@ impl Calls {
     /// on the samples' stacks.
     pub(crate) fn find(samples: &Samples, returns: &[(u32, PlaceId)], binaries: &Binaries) -> Calls {
         let mut calls = Calls::default();
-        let mut functions = Functions { binaries, bodies: FxHashMap::default() };
+        let mut functions = Functions { binaries, bodies: FxHashMap::default(), jumps: FxHashMap::default() };
         let mut entries: FxHashMap<PlaceId, bool> = FxHashMap::default();
         // the functions that return to each place
         let mut entered: FxHashMap<PlaceId, BTreeSet<PlaceId>> = FxHashMap::default();
@@ -121,6 +123,8 @@ impl Calls {
 struct Functions<'b> {
     binaries: &'b Binaries,
     bodies: DecodedFunctions,
+    // the jumps through memory that leave a function
+    jumps: FxHashMap<(DsoId, u64), Vec<u64>>,
 }
 
 impl Functions<'_> {
@@ -141,10 +145,31 @@ impl Functions<'_> {
 
     /// Returns whether an instruction is a function's first, and nothing in the function leads to it.
     fn is_entry(&mut self, dso: DsoId, address: u64) -> bool {
-        self.range(dso, address).is_some_and(|range| range.start == address)
-            && self
+        let Some(range) = self.range(dso, address).filter(|range| range.start == address) else {
+            return false;
+        };
+        match self.binaries.get(dso) {
+            // its samples are followed later on, which takes the whole function
+            Some(program) if program.has_types() => self
                 .body(dso, address)
-                .is_some_and(|body| body.predecessors(address) == Some(Predecessors::Entry))
+                .is_some_and(|body| body.predecessors(address) == Some(Predecessors::Entry)),
+            Some(program) => !is_branched_to(&program.image, &range, address),
+            None => false,
+        }
+    }
+
+    /// Returns the instruction that ends at an address, alone.
+    fn instruction_before(&self, dso: DsoId, end: u64) -> Option<Body> {
+        let range = self.range(dso, end.checked_sub(1)?)?;
+        let image = &self.binaries.get(dso)?.image;
+        let start = match self.bodies.get(&(dso, range.start)) {
+            Some((_, body)) => {
+                let position = body.instructions().partition_point(|instruction| instruction.end() < end);
+                body.instructions().get(position).filter(|found| found.end() == end)?.address()
+            }
+            None => instruction_before(image, &range, end)?,
+        };
+        Some(Body::decode(image, std::slice::from_ref(&(start..end)), start))
     }
 
     /// Finds the instructions by which control came to a function that returns to a place; none if there is no call
@@ -158,9 +183,8 @@ impl Functions<'_> {
     ) -> Option<Sites> {
         let (dso, back) = samples.linked(to);
         let dso = dso?;
-        let body = self.body(dso, back.checked_sub(1)?)?;
-        let position = body.instructions().partition_point(|instruction| instruction.end() < back);
-        let call = body.instructions().get(position).filter(|call| call.end() == back)?;
+        let body = self.instruction_before(dso, back)?;
+        let call = body.instructions().first()?;
         let site = |address: u64| {
             let place = *samples.places.get(to);
             Site {
@@ -170,53 +194,62 @@ impl Functions<'_> {
             }
         };
         let Flow::Call(target) = call.flow() else { return None };
-        Some(match target {
-            None if reads_target(&body, position) => {
-                let mut list = vec![site(call.address())];
-                let jumps = self.passed_on(samples, entry, entered);
-                let slots = if jumps.is_empty() { Vec::new() } else { self.slots(samples, entry) };
-                let is_held = |slot: &Option<i64>| slot.is_some_and(|slot| slots.contains(&slot));
-                let mut jumps: Vec<Site> =
-                    jumps.into_iter().filter(|(_, slot)| is_held(slot)).map(|(jump, _)| jump).collect();
-                if jumps.is_empty() {
-                    Sites { rule: Rule::Call, list }
-                } else {
-                    list.retain(|_| is_held(&slot_of(&body, position)));
-                    list.append(&mut jumps);
-                    Sites { rule: Rule::TailCall, list }
-                }
-            }
+        let (rule, list) = match target {
+            None if reads_target(&body, 0) => (Rule::Call, vec![site(call.address())]),
             Some(target) if (Some(dso), target) != samples.linked(entry) => {
-                let list = self.jumps(dso, target).into_iter().map(site).collect();
-                Sites { rule: Rule::TailCall, list }
+                (Rule::TailCall, self.jumps(dso, target).into_iter().map(site).collect())
             }
-            _ => Sites { rule: Rule::CallOrReturn, list: Vec::new() },
-        })
+            _ => return Some(Sites { rule: Rule::CallOrReturn, list: Vec::new() }),
+        };
+        Some(self.by_slots(samples, entry, entered, Sites { rule, list }))
     }
 
-    /// Finds the jumps through memory by which one of the functions that a call entered may have passed on control to
-    /// another one, each with the slot that it reads.
-    fn passed_on(
+    /// Adds jumps of other functions that the same call entered, if they read a slot that holds the function; of the
+    /// others only those that do stay then.
+    fn by_slots(
         &mut self,
         samples: &Samples,
         entry: PlaceId,
         entered: &BTreeSet<PlaceId>,
-    ) -> Vec<(Site, Option<i64>)> {
+        sites: Sites,
+    ) -> Sites {
+        let mut jumps = self.passed_on(samples, entry, entered);
+        jumps.retain(|jump| !sites.list.contains(jump));
+        if jumps.is_empty() {
+            return sites;
+        }
+        let slots = self.slots(samples, entry);
+        let mut is_held = |site: &Site| {
+            let slot = self.body(site.dso, site.address).and_then(|body| {
+                let position = body.position(site.address)?;
+                slot_of(&body, position)
+            });
+            slot.is_some_and(|slot| slots.contains(&slot))
+        };
+        jumps.retain(&mut is_held);
+        if jumps.is_empty() {
+            return sites;
+        }
+        let mut list = sites.list;
+        list.retain(is_held);
+        list.append(&mut jumps);
+        Sites { rule: Rule::TailCall, list }
+    }
+
+    /// Finds the jumps through memory by which one of the functions that a call entered may have passed on control to
+    /// another one.
+    fn passed_on(&mut self, samples: &Samples, entry: PlaceId, entered: &BTreeSet<PlaceId>) -> Vec<Site> {
         let mut found = Vec::new();
         for from in entered.iter().filter(|from| **from != entry) {
             let (Some(dso), start) = samples.linked(*from) else { continue };
             let place = *samples.places.get(*from);
-            for address in self.jumps(dso, start) {
-                let Some(body) = self.body(dso, address) else { continue };
-                let slot = body.position(address).and_then(|position| slot_of(&body, position));
+            found.extend(self.jumps(dso, start).into_iter().map(|address| {
                 let offset = place.offset.wrapping_sub(start.wrapping_sub(address));
-                found.push((Site { dso, place: Place { offset, ..place }, address }, slot));
-            }
-            if found.len() > SITES_LIMIT {
-                return Vec::new();
-            }
+                Site { dso, place: Place { offset, ..place }, address }
+            }));
         }
-        found
+        // of so many nothing is known
+        if found.len() > SITES_LIMIT { Vec::new() } else { found }
     }
 
     /// Returns the offsets in variables at which a program's linked data holds the address of a function.
@@ -232,6 +265,15 @@ impl Functions<'_> {
 
     /// Finds the jumps through memory that leave a function, or one that it jumps to.
     fn jumps(&mut self, dso: DsoId, function: u64) -> Vec<u64> {
+        if let Some(known) = self.jumps.get(&(dso, function)) {
+            return known.clone();
+        }
+        let found = self.find_jumps(dso, function);
+        self.jumps.insert((dso, function), found.clone());
+        found
+    }
+
+    fn find_jumps(&mut self, dso: DsoId, function: u64) -> Vec<u64> {
         let (mut asked, mut next, mut found) = (vec![function], 0, Vec::new());
         while let Some(function) = asked.get(next).copied() {
             next += 1;

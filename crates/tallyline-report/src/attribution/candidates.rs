@@ -5,6 +5,7 @@ use crate::last_branches::LastBranch;
 use crate::skid::Rule;
 use crate::skid::fusion::PairCounts;
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 use tallyline_inference::Outcome;
 use tallyline_inference::code::{
     Body, Flow, FusiblePair, Instruction, Machine, Memory, Predecessors, Register, SegmentBase,
@@ -74,6 +75,10 @@ pub(super) struct FunctionSamples<'b> {
     counts: &'b FxHashMap<u64, u64>,
     // the newest branches of samples, by address
     branches: Option<&'b FxHashMap<u64, Vec<(LastBranch, u64)>>>,
+    // the most samples at an address
+    most: u64,
+    // by block, once they are asked for
+    evenly: Vec<OnceCell<f64>>,
 }
 
 /// The store of a loop that can miss.
@@ -92,7 +97,9 @@ impl<'b> FunctionSamples<'b> {
         machine: Machine,
         counts: &'b FxHashMap<u64, u64>,
     ) -> FunctionSamples<'b> {
-        FunctionSamples { lines: Lines { body, machine }, body, counts, branches: None }
+        let most = counts.values().copied().max().unwrap_or(0);
+        let evenly = vec![OnceCell::new(); body.blocks().len()];
+        FunctionSamples { lines: Lines { body, machine }, body, counts, branches: None, most, evenly }
     }
 
     /// Adds the newest branches of samples, by address.
@@ -301,7 +308,11 @@ impl<'b> FunctionSamples<'b> {
     /// one of the turn before, that can miss, and most samples here are behind it.
     fn store_waited_for(&self, position: usize) -> Option<Candidate> {
         let own = self.count(self.body.instructions()[position].end());
-        let MissingStore { position, behind, seen } = self.missing_store(position).filter(|_| own > 0)?;
+        // none has as many behind it as are asked for
+        if own == 0 || self.most < 2 * own {
+            return None;
+        }
+        let MissingStore { position, behind, seen } = self.missing_store(position)?;
         // what retires evenly has its samples in many places
         (behind >= 2 * own && behind * 2 >= seen).then(|| self.waited_for(position))
     }
@@ -378,16 +389,18 @@ impl<'b> FunctionSamples<'b> {
     /// Estimates the samples of an instruction that retires evenly, in the block of an instruction: all have as many,
     /// so that the highest one, which a stall makes, is left out.
     pub(super) fn evenly(&self, position: usize) -> f64 {
-        let Some(block) = self.body.block_of(position).map(|block| &self.body.blocks()[block]) else {
-            return 0.0;
-        };
-        let range = block.instructions().start as usize..block.instructions().end as usize;
-        let counts = self.body.instructions()[range.clone()].iter().map(|one| self.count(one.address()));
-        let (sum, highest) = counts.fold((0, 0), |(sum, highest), count| (sum + count, count.max(highest)));
-        match range.len() {
-            0 | 1 => sum as f64,
-            many => (sum - highest) as f64 / (many - 1) as f64,
-        }
+        let Some(block) = self.body.block_of(position) else { return 0.0 };
+        *self.evenly[block].get_or_init(|| {
+            let block = &self.body.blocks()[block];
+            let range = block.instructions().start as usize..block.instructions().end as usize;
+            let counts = self.body.instructions()[range.clone()].iter().map(|one| self.count(one.address()));
+            let (sum, highest) =
+                counts.fold((0, 0), |(sum, highest), count| (sum + count, count.max(highest)));
+            match range.len() {
+                0 | 1 => sum as f64,
+                many => (sum - highest) as f64 / (many - 1) as f64,
+            }
+        })
     }
 
     /// Returns the samples in the block of an instruction.
