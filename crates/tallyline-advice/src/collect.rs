@@ -99,7 +99,7 @@ pub fn collect<S: ReadAt + ?Sized>(
     costs: &TraceCosts,
     limits: CollectLimits,
     resolver: &mut dyn Resolver,
-) -> tallyline_trace::Result<Evidence> {
+) -> Result<Evidence, tallyline_trace::Error> {
     let lines = shared_lines(costs, line_size, limits);
     let mut uses: BTreeMap<UseKey, (u64, u64)> = BTreeMap::new();
     let mut threads = Vec::new();
@@ -149,7 +149,7 @@ fn each_access<S: ReadAt + ?Sized>(
     trace: &Trace<'_, S>,
     process: u32,
     mut with: impl FnMut(u32, &Access),
-) -> tallyline_trace::Result<()> {
+) -> Result<(), tallyline_trace::Error> {
     for thread in trace.threads().iter().filter(|thread| thread.process() == process) {
         for block in thread.blocks() {
             for event in trace.events(block, Vec::new())? {
@@ -191,7 +191,7 @@ fn find_objects<S: ReadAt + ?Sized>(
     line_size: u64,
     lines: &FxHashSet<u64>,
     resolved: &Resolved,
-) -> tallyline_trace::Result<Found> {
+) -> Result<Found, tallyline_trace::Error> {
     let mut votes: FxHashMap<usize, FxHashMap<u64, FxHashSet<u32>>> = FxHashMap::default();
     each_access(trace, process, |_, access| {
         let Some(operand) = resolved.operands.get(&access.instruction()) else { return };

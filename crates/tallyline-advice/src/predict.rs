@@ -4,7 +4,7 @@ use super::address_map::AddressMap;
 use tallyline_timing::{Code, Processor, SharingCosts, TimedCores, TraceCosts};
 use tallyline_trace::coherence::{CoreModel, TimedModel, TimedOptions, replay_by_time};
 use tallyline_trace::format::Access;
-use tallyline_trace::{ReadAt, Result, Trace};
+use tallyline_trace::{Error, ReadAt, Trace};
 
 /// The modelled machine, and the schedules of threads, on which the effect of a change is predicted.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Model {
         code: &dyn Code,
         map: Option<&AddressMap>,
         seed: u64,
-    ) -> std::result::Result<TraceCosts, String> {
+    ) -> Result<TraceCosts, String> {
         let costs = if seed.is_multiple_of(2) { self.costs.0 } else { self.costs.1 };
         let mut cores = TimedCores::new(&self.processor, self.cores, trace.instructions(), code)?
             .with_sharing(costs.with_seed(seed));
@@ -69,7 +69,7 @@ impl CoreModel for Moved<'_> {
         self.cores.cores()
     }
 
-    fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<()> {
+    fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<(), Error> {
         match self.map {
             None => self.cores.access(core, place, access),
             Some(map) => {
@@ -138,7 +138,7 @@ pub fn predict<S: ReadAt + ?Sized>(
     code: &dyn Code,
     map: &AddressMap,
     before: &[(u64, u64)],
-) -> std::result::Result<Outlook, String> {
+) -> Result<Outlook, String> {
     let (mut run, mut cores) = (Vec::new(), Vec::new());
     for (seed, (end, time)) in before.iter().enumerate() {
         let after = model.run(trace, process, code, Some(map), seed as u64)?;

@@ -72,7 +72,7 @@ pub enum Error {
 }
 
 /// Result of reading debug information, with the crate's [`enum@Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 impl From<object::Error> for Error {
     fn from(error: object::Error) -> Error {

@@ -87,7 +87,7 @@ impl Debug<'_> {
     fn with_debug_info<T>(
         self,
         companions: &dyn Companions,
-        each: impl FnOnce(&DebugInfo<'_, '_>) -> tallyline_debuginfo::Result<T>,
+        each: impl FnOnce(&DebugInfo<'_, '_>) -> Result<T, tallyline_debuginfo::Error>,
     ) -> Result<(T, Vec<String>)> {
         Ok(match self {
             Debug::File(file) => tallyline_debuginfo::with_debug_info_without_lines(file, companions, each)?,

@@ -72,9 +72,7 @@ fn sums(types: &Types, record: &Record) -> Option<String> {
     let layout = query::layout(types, record);
     let mut bits: i64 = 8 * i64::try_from(layout.summary().padding()).ok()?;
     bits += i64::from(layout.summary().bit_padding());
-    let first = layout.first();
-    let gaps = layout.gaps().iter().chain([&first]);
-    bits += gaps.map(|gap| 8 * gap.bytes() + i64::from(gap.bits())).sum::<i64>();
+    bits += layout.unused_bits();
     for member in types.members(record).iter().filter(|one| one.takes_bytes()) {
         bits += match member.bitfield {
             Some(field) => i64::from(field.size),

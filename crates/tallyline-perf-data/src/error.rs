@@ -46,4 +46,4 @@ impl Error {
 }
 
 /// Result of reading or writing a recording, with the crate's [`enum@Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+pub(crate) type Result<T> = std::result::Result<T, Error>;

@@ -32,7 +32,8 @@ pub mod writer;
 
 pub use attr::Attr;
 pub use bytes::{ByteOrder, Cursor, Words};
-pub use error::{Error, Result};
+pub use error::Error;
+pub(crate) use error::Result;
 pub use file::Recording;
 pub use sample::Sample;
 pub use spaces::AddressSpaces;

@@ -16,7 +16,7 @@ use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{Type, TypeId};
 use tallyline_inference::code::{Body, Effect, Image, Instruction, Memory};
 use tallyline_inference::{TypeTable, Typed, effective_address};
-use tallyline_perf_data::Result;
+use tallyline_perf_data::Error;
 use tallyline_perf_data::file::{RecordBody, RecordSource};
 use tallyline_perf_data::sample::{CpuMode, Registers, Sample};
 use tallyline_perf_data::spaces::{DsoId, DsoKind};
@@ -170,7 +170,7 @@ fn asking(typed: &TypedSamples, objects: &Objects) -> Vec<bool> {
 }
 
 /// Reads what registers held of samples whose instructions ask for it; each becomes a group of its own.
-fn read_registers(samples: &mut Samples, records: &dyn RecordSource, asks: &[bool]) -> Result<()> {
+fn read_registers(samples: &mut Samples, records: &dyn RecordSource, asks: &[bool]) -> Result<(), Error> {
     let Samples { groups, registers: recorded, info, .. } = samples;
     let Some(numbers) = numbers(&info.arch).filter(|_| asks.contains(&true)) else { return Ok(()) };
     // groups, records, and where those are

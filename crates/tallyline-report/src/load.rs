@@ -24,7 +24,7 @@ use tallyline_perf_data::file::{
 use tallyline_perf_data::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, Weight};
 use tallyline_perf_data::spaces::{AddressSpaces, DsoId};
-use tallyline_perf_data::{Attr, Error, Result};
+use tallyline_perf_data::{Attr, Error};
 
 /// The name of the event of accesses in hardware traces, as in perf.
 const MEMORY: &str = "memory";
@@ -43,7 +43,7 @@ impl LoadedSamples {
     ///
     /// # Errors
     /// Damaged records.
-    pub fn load(recording: &Recording<'_>, apart: MergeGranularity) -> Result<LoadedSamples> {
+    pub fn load(recording: &Recording<'_>, apart: MergeGranularity) -> Result<LoadedSamples, Error> {
         Ok(read(recording, apart, None, None)?.unwrap_or_default())
     }
 
@@ -54,7 +54,7 @@ impl LoadedSamples {
     pub fn load_pieces(
         pieces: &ChunkedRecording<'_>,
         apart: MergeGranularity,
-    ) -> Result<Option<LoadedSamples>> {
+    ) -> Result<Option<LoadedSamples>, Error> {
         read(pieces, apart, None, None)
     }
 
@@ -96,7 +96,7 @@ impl Profile {
         programs: &dyn Programs,
         needs: Needs,
         correct_skid: bool,
-    ) -> Result<Option<Profile>> {
+    ) -> Result<Option<Profile>, Error> {
         let has_stacks = records.recording().events().iter().any(|event| has_stacks(event.attr()));
         let (unwind, needs) = match needs.callers && has_stacks {
             // those of one instruction have different callers
@@ -124,7 +124,7 @@ fn read(
     apart: MergeGranularity,
     mut ahead: Option<&mut EagerAnalysis<'_, '_>>,
     unwind: Option<&dyn Programs>,
-) -> Result<Option<LoadedSamples>> {
+) -> Result<Option<LoadedSamples>, Error> {
     let about = records.recording();
     // room that is not used takes no memory; growing would
     let list = Vec::with_capacity(SAMPLES_EXPECTED);
@@ -367,7 +367,13 @@ impl SampleReader {
         index
     }
 
-    fn add(&mut self, position: u64, event: usize, sample: &Sample<'_>, events: &[Event]) -> Result<()> {
+    fn add(
+        &mut self,
+        position: u64,
+        event: usize,
+        sample: &Sample<'_>,
+        events: &[Event],
+    ) -> Result<(), Error> {
         let period = sample.period.unwrap_or_else(|| match events.get(event).map(|event| event.attr()) {
             Some(attr) if !attr.is_frequency() => attr.sample_period,
             _ => 1,
@@ -498,7 +504,11 @@ impl SampleReader {
     }
 
     /// Finds the places of all samples in the order of time.
-    fn place(mut self, records: &dyn RecordSource, unwind: Option<&dyn Programs>) -> Result<LoadedSamples> {
+    fn place(
+        mut self,
+        records: &dyn RecordSource,
+        unwind: Option<&dyn Programs>,
+    ) -> Result<LoadedSamples, Error> {
         self.changes.sort_by_key(|(time, ..)| *time);
         let order = self.order();
         let SampleReader { info, apart, list, returns, branches, same, extras, changes, callers, .. } = self;

@@ -8,9 +8,10 @@ use super::operand::{Joined, Outcome};
 use super::places::{Place, Resolved};
 use super::programs::Program;
 use super::samples::{Charges, Operands, SampleGroup, Samples};
-use super::skid::{CallCounts, EventShift, FusionRules, Rule, Skid};
+use super::skid::{CallCounts, EventShift, PairRule, Rule, Skid};
 use std::sync::Arc;
 use tallyline_inference::TypeTable;
+use tallyline_inference::code::FusiblePair;
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_perf_data::spaces::{Dso, DsoId};
 
@@ -151,9 +152,15 @@ impl Profile {
         self.charges.skid
     }
 
-    /// Returns the kinds of compare-and-jump pairs that the recorded machine executes as one instruction.
-    pub fn fusion(&self) -> &FusionRules {
-        &self.charges.fusion
+    /// Returns the kinds of compare-and-jump pairs that samples lie around, each with the decision if the recorded
+    /// machine executes it as one instruction.
+    pub fn fusion(&self) -> impl Iterator<Item = (&FusiblePair, &PairRule)> {
+        self.charges.fusion.iter()
+    }
+
+    /// Returns a summary of the decisions which compare-and-jump pairs are executed as one instruction.
+    pub fn fusion_summary(&self) -> String {
+        self.charges.fusion.to_string()
     }
 
     /// Returns, for imprecise counters, by how many instructions samples are behind those that they count.

@@ -39,7 +39,7 @@ pub use change::{Change, Edit, Refusal};
 pub use diff::unified_diff;
 pub use edit::edit;
 pub use probe::probe;
-pub use scan::{Use, UseKind, typedefs, uses};
+pub use scan::{UseKind, typedefs, uses};
 
 /// The programming languages whose struct declarations can be edited: C, C++, Rust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,31 +21,13 @@ pub enum UseKind {
     Positional,
 }
 
-/// A use of a struct, in a source, that relies on the order of its members.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Use {
-    kind: UseKind,
-    line: u32,
-}
-
-impl Use {
-    /// Returns the kind of use that relies on the order of members.
-    pub fn kind(&self) -> UseKind {
-        self.kind
-    }
-
-    /// Returns the line of the use in the source, counted from 1.
-    pub fn line(&self) -> u32 {
-        self.line
-    }
-}
-
-/// Finds the uses of each of some types in one text. A type is given by its names: the tag and its typedefs. Uses
-/// that only a compiler sees, through macros and casts, are not found.
-pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<Use>> {
+/// Finds the uses of each of some structs, in one source's text, that rely on the order of its members: kind and
+/// line, counted from 1. A struct is given by its names: the tag and its typedefs. Uses that only a compiler sees,
+/// through macros and casts, are not found.
+pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<(UseKind, u32)>> {
     let all: Vec<Token> = tokens(text, language).into_iter().filter(|token| !token.is_trivia()).collect();
     let mut lines = Lines { text, at: 0, line: 1 };
-    let mut found: Vec<Vec<Use>> = Vec::with_capacity(types.len());
+    let mut found = Vec::with_capacity(types.len());
     for names in types {
         lines.rewind();
         let scan = Scan { text, tokens: &all, names, variables: Vec::new() };
@@ -151,16 +133,16 @@ impl<'t> Scan<'t> {
         self
     }
 
-    fn uses(&self, lines: &mut Lines<'_>) -> Vec<Use> {
-        let mut uses: Vec<Use> = Vec::new();
+    fn uses(&self, lines: &mut Lines<'_>) -> Vec<(UseKind, u32)> {
+        let mut uses = Vec::new();
         if !(0..self.tokens.len()).any(|at| self.is_type(at)) {
             return uses;
         }
         for at in 0..self.tokens.len() {
             if let Some(kind) = self.call(at).or_else(|| self.initialiser(at)) {
-                let line = lines.of(self.tokens[at].span.start);
-                if !uses.iter().any(|known| known.kind == kind && known.line == line) {
-                    uses.push(Use { kind, line });
+                let found = (kind, lines.of(self.tokens[at].span.start));
+                if !uses.contains(&found) {
+                    uses.push(found);
                 }
             }
         }
@@ -289,8 +271,7 @@ mod tests {
 
     fn kinds(text: &str) -> Vec<(UseKind, u32)> {
         let names = vec![vec![b"rec".to_vec(), b"rec_t".to_vec()]];
-        let found = uses(text.as_bytes(), Language::C, &names);
-        found[0].iter().map(|one| (one.kind, one.line)).collect()
+        uses(text.as_bytes(), Language::C, &names).remove(0)
     }
 
     #[test]

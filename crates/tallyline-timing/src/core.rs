@@ -10,8 +10,8 @@ use super::processor::{LEVELS_LIMIT, Processor};
 use super::store_buffer::{LeftStore, PendingStore, StoreBuffer};
 use rustc_hash::FxHashMap;
 use tallyline_inference::code::Flow;
+use tallyline_trace::Error;
 use tallyline_trace::Instructions;
-use tallyline_trace::Result;
 use tallyline_trace::coherence::{CoreModel, TimedModel};
 use tallyline_trace::format::Access;
 
@@ -278,7 +278,7 @@ impl TimedCores {
         cores: u16,
         instructions: &Instructions,
         code: &dyn Code,
-    ) -> std::result::Result<Self, String> {
+    ) -> Result<Self, String> {
         Ok(Self {
             caches: Caches::new(processor, cores)?,
             processor: processor.clone(),
@@ -385,7 +385,7 @@ impl CoreModel for TimedCores {
         self.cores.len() as u16
     }
 
-    fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<()> {
+    fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<(), Error> {
         while self.threads.len() <= place {
             self.threads.push(Thread::new(&self.processor));
         }

@@ -56,4 +56,4 @@ impl From<tallyline_perf_data::Error> for Error {
 }
 
 /// Result of making or reading a trace, with the crate's [`enum@Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+pub(crate) type Result<T> = std::result::Result<T, Error>;

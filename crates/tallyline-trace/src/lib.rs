@@ -22,6 +22,7 @@ pub mod plugin;
 mod reader;
 pub mod samples;
 
-pub use error::{Error, Result};
+pub use error::Error;
+pub(crate) use error::Result;
 pub use instructions::{Instruction, Instructions};
 pub use reader::{EventBlock, Events, ReadAt, Thread, Trace};

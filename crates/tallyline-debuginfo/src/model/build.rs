@@ -54,6 +54,12 @@ impl Types {
         Ok(id)
     }
 
+    /// Adds a struct, class or union with these members to the model.
+    pub fn push_record_of(&mut self, record: Record, members: &[Member]) -> Result<RecordId> {
+        let members = self.push_members(members)?;
+        self.push_record(record.with_members(members))
+    }
+
     /// Adds an enumeration to the model.
     pub(crate) fn push_enum(&mut self, item: Enum) -> Result<EnumId> {
         let id = EnumId(index(self.enums.len())?);
@@ -93,7 +99,7 @@ impl Types {
     }
 
     /// Adds members to the model's table; returns their range, which goes into a record or a variant.
-    pub fn push_members(&mut self, members: &[Member]) -> Result<Range> {
+    pub(crate) fn push_members(&mut self, members: &[Member]) -> Result<Range> {
         append(&mut self.members, members.iter().copied())
     }
 

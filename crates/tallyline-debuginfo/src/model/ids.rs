@@ -57,19 +57,19 @@ impl NameId {
 
 /// A range of consecutive entries in one of a model's tables, such as a record's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Range {
+pub(crate) struct Range {
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
 
 impl Range {
     /// Returns the number of the table's entries in the range.
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.end.saturating_sub(self.start) as usize
     }
 
     /// Returns `true` if the range has no entries.
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.end <= self.start
     }
 }

@@ -16,16 +16,18 @@ mod pack;
 mod replace;
 mod types;
 
-pub use ids::{ArrayId, EnumId, FunctionId, NameId, Range, RecordId, TypeId};
+pub(crate) use ids::Range;
+pub use ids::{ArrayId, EnumId, FunctionId, NameId, RecordId, TypeId};
 pub use language::Language;
 pub use names::Names;
 pub(crate) use names::are_distinct;
 pub use pack::{Packer, Unpacker};
 pub use replace::Original;
+pub(crate) use types::DeclarationScope;
 pub(crate) use types::UNPLACED;
 pub use types::{
     Access, Array, Bitfield, Enum, Enumerator, Function, Member, MemberKind, Parameter, Pointer, Position,
-    Qualifier, Record, RecordKind, Scope, Source, Type, Variant,
+    Qualifier, Record, RecordKind, Source, Type, Variant,
 };
 
 use rustc_hash::FxHashMap;

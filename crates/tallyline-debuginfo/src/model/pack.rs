@@ -3,9 +3,9 @@
 //! Numbers are of variable length, tables follow each other. The form may change with every version: who keeps such bytes says in front which it is.
 
 use super::{
-    Access, Array, ArrayId, Bitfield, Enum, EnumId, Enumerator, Function, FunctionId, Language, Member,
-    MemberKind, NameId, Origin, Parameter, Pointer, Position, Qualifier, Range, Record, RecordId, RecordKind,
-    Scope, Source, Target, Type, TypeId, Types, Variant,
+    Access, Array, ArrayId, Bitfield, DeclarationScope, Enum, EnumId, Enumerator, Function, FunctionId,
+    Language, Member, MemberKind, NameId, Origin, Parameter, Pointer, Position, Qualifier, Range, Record,
+    RecordId, RecordKind, Source, Target, Type, TypeId, Types, Variant,
 };
 use rustc_hash::FxHashMap;
 
@@ -140,7 +140,7 @@ const QUALIFIERS: [Qualifier; 4] =
     [Qualifier::Const, Qualifier::Volatile, Qualifier::Restrict, Qualifier::Atomic];
 const RECORDS: [RecordKind; 4] =
     [RecordKind::Struct, RecordKind::Class, RecordKind::Interface, RecordKind::Union];
-const SCOPES: [Scope; 2] = [Scope::File, Scope::Inner];
+const SCOPES: [DeclarationScope; 2] = [DeclarationScope::File, DeclarationScope::Inner];
 const MEMBERS: [MemberKind; 4] =
     [MemberKind::Data, MemberKind::Base, MemberKind::VirtualBase, MemberKind::Static];
 const ACCESSES: [Access; 3] = [Access::Public, Access::Protected, Access::Private];

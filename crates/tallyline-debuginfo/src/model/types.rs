@@ -147,7 +147,7 @@ pub enum RecordKind {
 
 /// The scope that a type is declared in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum DeclarationScope {
     /// At the top of a unit.
     File,
     /// In a namespace, a function or another type.
@@ -189,7 +189,7 @@ pub struct Record {
     /// The kind of record.
     pub kind: RecordKind,
     /// The scope of its declaration.
-    pub scope: Scope,
+    pub(crate) scope: DeclarationScope,
     /// `true` if the members are not known here: a declaration, or read for its name only.
     pub declaration: bool,
     /// Its size in bytes; of one whose size depends on its contents, the least.
@@ -209,7 +209,7 @@ pub struct Record {
 
 impl Record {
     /// Returns the record with these members, as [`Types::push_members`](super::Types::push_members) returned them.
-    pub fn with_members(self, members: Range) -> Record {
+    pub(crate) fn with_members(self, members: Range) -> Record {
         Record { members, ..self }
     }
 
@@ -220,7 +220,7 @@ impl Record {
             path: NameId::NONE,
             language: Language::default(),
             kind,
-            scope: Scope::File,
+            scope: DeclarationScope::File,
             declaration: false,
             size,
             is_dynamic: false,

@@ -34,7 +34,7 @@ pub(crate) use instruction::Condition;
 pub use instruction::{
     Access, ComparisonOperand, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
 };
-pub use operation::{Operation, RegisterSet, operation_at};
+pub use operation::{Operation, operation_at};
 pub use scan::{instruction_before, is_branched_to};
 pub use symbols::Symbol;
 pub use update::{MemoryUpdate, memory_update_at};

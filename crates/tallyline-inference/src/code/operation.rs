@@ -10,7 +10,7 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAcce
 const LONGEST: usize = 15;
 
 /// A set of registers, one bit each; numbers are private to this description.
-pub type RegisterSet = u64;
+pub(crate) type RegisterSet = u64;
 
 /// A machine instruction as models of a core's time see it: registers read and written, memory access,
 /// latency class.

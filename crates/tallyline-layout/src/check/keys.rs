@@ -127,8 +127,8 @@ pub fn reference() -> String {
         }
     }
     text.push_str("\n## Rules that findings name\n| rule | finding |\n|---|---|\n");
-    for rule in RULES {
-        let _ = writeln!(text, "| `{}` | {} |", rule.id, rule.about);
+    for (rule, about) in RULES {
+        let _ = writeln!(text, "| `{rule}` | {about} |");
     }
     text
 }

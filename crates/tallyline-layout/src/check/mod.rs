@@ -69,7 +69,7 @@ mod subjects;
 mod suggest;
 mod type_rules;
 
-pub use catalogue::{RULES, RuleInfo};
+pub use catalogue::RULES;
 pub use keys::reference;
 pub use net_cachelines::{Table, check_table};
 pub use parse::PolicyError;

@@ -302,8 +302,8 @@ impl<'i> Table<'i> {
 
     fn allow(&self) -> Result<Allow> {
         let rule = match self.text("rule")? {
-            Some((rule, line)) if !RULES.iter().any(|known| known.id == rule) => {
-                let known: Vec<&str> = RULES.iter().map(|rule| rule.id).collect();
+            Some((rule, line)) if !RULES.iter().any(|(known, _)| *known == rule) => {
+                let known: Vec<&str> = RULES.iter().map(|(rule, _)| *rule).collect();
                 return self.error(line, unknown_word("rule", rule, &known, ""));
             }
             rule => rule.map(|(rule, _)| rule.to_string()),

@@ -45,12 +45,11 @@ mod tests {
         let function = types.push_function(TypeId::VOID, &[], false).expect("room");
         let function = types.push(Type::Function(function)).expect("room");
         let member = Member { size: 8, ..Member::new(NameId::NONE, function, 0) };
-        let members = types.push_members(&[member]).expect("room");
         // as Go has it
         let language = Language(0x16);
-        let mut record = Record::new(RecordKind::Struct, NameId::NONE, 8).with_members(members);
+        let mut record = Record::new(RecordKind::Struct, NameId::NONE, 8);
         record.language = language;
-        let record = types.push_record(record).expect("room");
+        let record = types.push_record_of(record, &[member]).expect("room");
         let id = types.push(Type::Record(record)).expect("room");
         assert_eq!(Effective::new(&types).of(&types, id), 8);
     }

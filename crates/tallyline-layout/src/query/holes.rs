@@ -5,22 +5,11 @@ use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
 
 /// The unused bytes and bits behind one member of a struct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gap {
+pub(crate) struct Gap {
+    /// The number of unused bytes; negative where the next member starts before this one ends.
     pub(crate) bytes: i64,
+    /// The number of unused bits in the storage unit of a bitfield.
     pub(crate) bits: u8,
-}
-
-impl Gap {
-    /// Returns the number of unused bytes behind the member; negative where the next member starts before
-    /// this one ends.
-    pub fn bytes(&self) -> i64 {
-        self.bytes
-    }
-
-    /// Returns the number of unused bits behind the member in the storage unit of a bitfield.
-    pub fn bits(&self) -> u8 {
-        self.bits
-    }
 }
 
 /// The holes of a struct, member by member.
@@ -32,15 +21,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the unused bytes and bits before the struct's first member.
-    pub fn first(&self) -> Gap {
-        self.first
-    }
-
-    /// Returns the unused bytes and bits behind each member of the struct, in the order of
-    /// [`Types::members`].
-    pub fn gaps(&self) -> &[Gap] {
-        &self.gaps
+    /// Returns the number of unused bits before, between and behind the struct's members, without the padding at its
+    /// end; bytes that members share count as negative.
+    pub fn unused_bits(&self) -> i64 {
+        self.gaps.iter().chain([&self.first]).map(|gap| 8 * gap.bytes + i64::from(gap.bits)).sum()
     }
 
     /// Returns the numbers of the struct's holes and of the bytes of padding at its end.
@@ -190,9 +174,9 @@ mod tests {
             ..Member::new(NameId::NONE, TypeId::VOID, offset)
         };
         let members: Vec<Member> = members.iter().map(member).collect();
-        let members = types.push_members(&members).expect("room");
-        let record = Record::new(RecordKind::Struct, NameId::NONE, size).with_members(members);
-        layout(&types, &record)
+        let record = Record::new(RecordKind::Struct, NameId::NONE, size);
+        let record = types.push_record_of(record, &members).expect("room");
+        layout(&types, types.record(record))
     }
 
     #[test]

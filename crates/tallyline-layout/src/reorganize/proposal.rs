@@ -293,12 +293,16 @@ impl Proposal {
     }
 
     /// Replaces the struct's layout in the model of types by the proposed one, for printers and queries.
-    pub fn apply(&self, types: &mut Types) -> tallyline_debuginfo::Result<Original> {
+    pub fn apply(&self, types: &mut Types) -> Result<Original, tallyline_debuginfo::Error> {
         types.replace(self.record, &self.members, self.new.size)
     }
 
     /// Replaces the struct's layout in the model of types by the one after some of the moves.
-    pub(crate) fn apply_step(&self, types: &mut Types, step: &Move) -> tallyline_debuginfo::Result<Original> {
+    pub(crate) fn apply_step(
+        &self,
+        types: &mut Types,
+        step: &Move,
+    ) -> Result<Original, tallyline_debuginfo::Error> {
         let record = types.record(self.record);
         let placed = place(types.members(record), &self.items, &step.order, self.align);
         let (_, members, size) = placed.unwrap_or((Vec::new(), self.members.clone(), self.new.size));
@@ -316,7 +320,7 @@ pub fn print(
     style: &Style,
     steps: bool,
     out: &mut Vec<u8>,
-) -> tallyline_debuginfo::Result<()> {
+) -> Result<(), tallyline_debuginfo::Error> {
     let declared = Declarations::new(types).with_inner(proposal.record);
     if steps {
         let start = out.len();
@@ -387,7 +391,7 @@ pub fn checkable(
     types: &mut Types,
     type_id: TypeId,
     proposal: &Proposal,
-) -> tallyline_debuginfo::Result<Option<CompilableProposal>> {
+) -> Result<Option<CompilableProposal>, tallyline_debuginfo::Error> {
     let record = types.record(proposal.record);
     let name = match types.get(type_id) {
         _ if record.name.is_some() => types.name(record.name),

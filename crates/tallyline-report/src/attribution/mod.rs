@@ -11,7 +11,8 @@ mod candidates;
 mod itself;
 mod lines;
 
-pub use super::skid::{CallCounts, EventShift, FusionRules, PairRule, Rule, RuleSource};
+use super::skid::FusionRules;
+pub use super::skid::{CallCounts, EventShift, PairRule, Rule, RuleSource};
 pub(super) use calls::Calls;
 
 use super::answers::{All, Answers};

@@ -96,15 +96,15 @@ impl RecordSource for Unrecorded {
         unreachable!("nothing is loaded")
     }
 
-    fn visit(&self, _: &mut RecordVisitor<'_>) -> Result<bool> {
+    fn visit(&self, _: &mut RecordVisitor<'_>) -> Result<bool, Error> {
         Ok(true)
     }
 
     fn visit_at(
         &self,
         _: &mut dyn Iterator<Item = u64>,
-        _: &mut dyn FnMut(&Record<'_>) -> Result<()>,
-    ) -> Result<()> {
+        _: &mut dyn FnMut(&Record<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -76,7 +76,7 @@ pub struct PairRule {
 
 /// The kinds of compare-and-jump pairs in a recording, and which of them its CPU executes as one instruction.
 #[derive(Clone, Debug, Default)]
-pub struct FusionRules {
+pub(crate) struct FusionRules {
     rules: BTreeMap<FusiblePair, PairRule>,
     // what is assumed; none of a CPU of which nothing is known
     assumed: Option<&'static Generation>,
@@ -110,7 +110,7 @@ impl FusionRules {
     }
 
     /// Returns the kinds of compare-and-jump pairs that samples lie around, with the decision for each.
-    pub fn iter(&self) -> impl Iterator<Item = (&FusiblePair, &PairRule)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&FusiblePair, &PairRule)> {
         self.rules.iter()
     }
 }

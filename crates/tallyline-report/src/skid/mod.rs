@@ -4,7 +4,8 @@ pub(crate) mod fusion;
 pub(crate) mod shift;
 mod vendors;
 
-pub use fusion::{FusionRules, PairRule, RuleSource};
+pub(crate) use fusion::FusionRules;
+pub use fusion::{PairRule, RuleSource};
 pub use shift::EventShift;
 
 use std::fmt;

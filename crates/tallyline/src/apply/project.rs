@@ -158,11 +158,11 @@ pub(crate) fn search(
             let is_same = (targets[*at].language == Language::Rust) == (of_path == Language::Rust);
             let by_compiler =
                 |kind: UseKind| is_compiled && matches!(kind, UseKind::Positional | UseKind::Assertion);
-            for one in uses.iter().filter(|one| is_same && !by_compiler(one.kind())) {
+            for (kind, line) in uses.into_iter().filter(|(kind, _)| is_same && !by_compiler(*kind)) {
                 let known = &mut found[*at];
-                if known.as_ref().is_none_or(|(kind, _)| one.kind() < *kind) {
+                if known.as_ref().is_none_or(|(known, _)| kind < *known) {
                     let shown = path.strip_prefix(root).unwrap_or(&path);
-                    *known = Some((one.kind(), format!("{}:{}", shown.display(), one.line())));
+                    *known = Some((kind, format!("{}:{line}", shown.display())));
                 }
             }
         }

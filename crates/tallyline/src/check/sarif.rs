@@ -22,10 +22,10 @@ const HELP: &str = "man:tallyline-check(1)";
 pub(super) fn write(shown: &[Shown<'_>], paths: &Paths<'_>, out: &mut dyn Write) -> Result<()> {
     let rules: Vec<Value> = RULES
         .iter()
-        .map(|rule| {
+        .map(|(rule, about)| {
             json!({
-                "id": rule.id(),
-                "shortDescription": {"text": rule.about()},
+                "id": rule,
+                "shortDescription": {"text": about},
                 "helpUri": HELP,
             })
         })
@@ -65,7 +65,7 @@ fn result(one: &Shown<'_>, has_root: bool) -> Value {
     let kind = if finding.member().is_some() { "member" } else { "type" };
     let mut result = json!({
         "ruleId": finding.rule(),
-        "ruleIndex": RULES.iter().position(|rule| rule.id() == finding.rule()),
+        "ruleIndex": RULES.iter().position(|(rule, _)| *rule == finding.rule()),
         "level": if one.is_warning() { "warning" } else { "error" },
         "message": {"text": text},
         "locations": [{

@@ -51,7 +51,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     if views.has_types() {
         document["skid"] = profile.skid().to_string().into();
         document["shifts"] = profile.shifts().iter().map(|shift| self::shift(profile, shift)).collect();
-        document["fused_pairs"] = profile.fusion().iter().map(fused_pair).collect();
+        document["fused_pairs"] = profile.fusion().map(fused_pair).collect();
         let calls = profile.calls();
         document["indirect_calls"] = json!({
             "by_return_address": calls.by_return_address,

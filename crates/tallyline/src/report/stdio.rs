@@ -170,8 +170,8 @@ fn head(views: &Views<'_>, view: &View, out: &mut dyn Write) -> Result<()> {
         if views.profile.info().arch == "aarch64" && views.profile.skid() != Skid::None {
             writeln!(out, "# Skid on aarch64: by the architecture's documents, not measured")?;
         }
-        if views.profile.fusion().iter().next().is_some() {
-            writeln!(out, "# Compare and jump: {}", views.profile.fusion())?;
+        if views.profile.fusion().next().is_some() {
+            writeln!(out, "# Compare and jump: {}", views.profile.fusion_summary())?;
         }
         if views.profile.calls() != CallCounts::default() {
             writeln!(out, "# Indirect calls: {}", views.profile.calls())?;

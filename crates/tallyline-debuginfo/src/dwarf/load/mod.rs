@@ -17,8 +17,8 @@ use crate::dwarf::variant as variants;
 use crate::dwarf::{damaged, finish};
 use crate::error::{Error, Result};
 use crate::model::{
-    Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier, Record, RecordKind,
-    Scope, Type, TypeId, Types,
+    DeclarationScope, Enum, Enumerator, Language, Member, NameId, Origin, Parameter, Pointer, Qualifier,
+    Record, RecordKind, Type, TypeId, Types,
 };
 use crate::{PointerTargets, Request};
 use gimli::constants::{self, DwAt, DwTag};
@@ -163,7 +163,7 @@ impl<'u, 'a> Loader<'u, 'a> {
             if !found.top_level
                 && let Type::Record(record) = self.types.get(id)
             {
-                self.types.records[record.index()].scope = Scope::Inner;
+                self.types.records[record.index()].scope = DeclarationScope::Inner;
             }
         }
         if self.wanted.is_empty() {
