@@ -83,6 +83,8 @@ pub struct Subject {
     pub line: u64,
     /// The language of its declaration: `C`, `C++`, `Rust`; empty where it is not known.
     pub language: String,
+    /// The program or library whose debug information describes it; empty where it is not known.
+    pub program: String,
 }
 
 /// The reads and writes by which one instruction of one thread accesses a part of a shared cache line.

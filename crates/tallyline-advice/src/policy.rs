@@ -8,6 +8,8 @@ use super::proposal::{LayoutProposal, Proposal};
 pub(crate) fn rules(proposal: &Proposal, subject: Option<&Subject>, reason: &str) -> Option<String> {
     match proposal {
         Proposal::Layout(layout) => of_layout(layout, reason),
+        // an alignment that is not declared holds nothing
+        Proposal::Apart { pad, .. } if *pad > 0 => None,
         Proposal::Apart { names, align, .. } => {
             let subject = subject.filter(|subject| !subject.members.is_empty())?;
             debug_assert!(names.contains(&subject.name));
@@ -22,7 +24,7 @@ pub(crate) fn rules(proposal: &Proposal, subject: Option<&Subject>, reason: &str
 }
 
 fn of_layout(layout: &LayoutProposal, reason: &str) -> Option<String> {
-    let is_apart = layout.members.iter().any(|member| member.align.is_some());
+    let is_apart = layout.members.iter().any(|member| member.align.is_some() || member.pad > 0);
     if !is_apart {
         let lines = layout.lines.1;
         return Some(format!(

@@ -11,6 +11,8 @@ pub struct PlacedMember {
     pub size: u64,
     /// The alignment to declare; none where the member's own does.
     pub align: Option<u64>,
+    /// Bytes of padding to declare in front of it.
+    pub pad: u64,
     /// The group that it is in, counted from 0.
     pub group: usize,
 }
@@ -28,6 +30,8 @@ pub struct LayoutProposal {
     pub members: Vec<PlacedMember>,
     /// The alignment to declare for the type; none where it stays.
     pub align: Option<u64>,
+    /// Bytes of padding to declare behind the last member.
+    pub pad: u64,
     /// The size in bytes before and after.
     pub sizes: (u64, u64),
     /// Cache lines that an object takes, before and after.
@@ -51,6 +55,9 @@ pub enum Proposal {
         line: u64,
         /// The alignment in bytes.
         align: u64,
+        /// Bytes of padding to declare behind the members in the place of the alignment, which allocators of objects
+        /// would not keep; 0 where the alignment is declared.
+        pad: u64,
         /// The size of an element before and after.
         sizes: (u64, u64),
     },
@@ -72,32 +79,61 @@ pub enum Proposal {
     },
 }
 
-/// Computes the offsets of members in a new layout, group after group: each member at its alignment, each
-/// group but the first on a cache line of its own where `separate` says so. The members are (name, size,
-/// alignment).
-pub(crate) fn place(
-    groups: &[Vec<(String, u64, u64)>],
-    separate: bool,
-    line_size: u64,
-) -> (Vec<PlacedMember>, u64, u64) {
+/// The means by which groups of members come to lines of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Separation {
+    /// None: members follow each other.
+    None,
+    /// An alignment of each group, which needs objects that are aligned.
+    Aligned(u64),
+    /// So many bytes between groups, and behind the last: enough wherever an object begins.
+    Padded(u64),
+}
+
+/// The members of a type at their places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placement {
+    /// The members in their order.
+    pub(crate) members: Vec<PlacedMember>,
+    /// Bytes of padding behind the last.
+    pub(crate) pad: u64,
+    /// The size in bytes.
+    pub(crate) size: u64,
+    /// The alignment in bytes.
+    pub(crate) align: u64,
+}
+
+/// Computes the offsets of members in a new layout, group after group: each member at its alignment, groups apart
+/// by a separation. The members are (name, size, alignment).
+pub(crate) fn place(groups: &[Vec<(String, u64, u64)>], separation: Separation) -> Placement {
     let (mut members, mut end, mut align) = (Vec::new(), 0_u64, 1_u64);
     for (group, of_group) in groups.iter().enumerate() {
         for (at, (name, size, natural)) in of_group.iter().enumerate() {
             let natural = (*natural).max(1);
-            let declared = (separate && group > 0 && at == 0).then_some(line_size);
-            let start = end.next_multiple_of(declared.unwrap_or(1).max(natural));
+            let is_border = group > 0 && at == 0;
+            let (declared, pad) = match separation {
+                Separation::Aligned(line) if is_border => (Some(line), 0),
+                Separation::Padded(line) if is_border => (None, line),
+                _ => (None, 0),
+            };
+            let start = end.saturating_add(pad).next_multiple_of(declared.unwrap_or(1).max(natural));
             align = align.max(natural).max(declared.unwrap_or(1));
             members.push(PlacedMember {
                 name: name.clone(),
                 offset: start,
                 size: *size,
                 align: declared,
+                pad,
                 group,
             });
             end = start.saturating_add(*size);
         }
     }
-    (members, end.next_multiple_of(align), align)
+    let pad = match separation {
+        Separation::Padded(line) if groups.len() > 1 => line,
+        _ => 0,
+    };
+    Placement { members, pad, size: end.saturating_add(pad).next_multiple_of(align), align }
 }
 
 #[cfg(test)]
@@ -111,17 +147,30 @@ mod tests {
     #[test]
     fn groups_start_on_lines_of_their_own() {
         let groups = [vec![member("limit", 4), member("next", 8)], vec![member("lock", 4)]];
-        let (members, size, align) = place(&groups, true, 64);
-        let offsets: Vec<_> = members.iter().map(|member| (member.offset, member.align)).collect();
+        let placed = place(&groups, Separation::Aligned(64));
+        let offsets: Vec<_> = placed.members.iter().map(|member| (member.offset, member.align)).collect();
         assert_eq!(offsets, [(0, None), (8, None), (64, Some(64))]);
-        assert_eq!((size, align), (128, 64));
+        assert_eq!((placed.size, placed.align, placed.pad), (128, 64, 0));
+    }
+
+    #[test]
+    fn padding_separates_groups_wherever_an_object_begins() {
+        let groups = [vec![member("limit", 4), member("next", 8)], vec![member("lock", 4)]];
+        let placed = place(&groups, Separation::Padded(64));
+        let members: Vec<_> = placed.members.iter().map(|member| (member.offset, member.pad)).collect();
+        assert_eq!(members, [(0, 0), (8, 0), (80, 64)]);
+        assert_eq!((placed.size, placed.align, placed.pad), (152, 8, 64));
+        for start in (0..64).step_by(8) {
+            let line = |offset: u64| (start + offset) / 64;
+            assert!(line(15) != line(80) && line(83) != line(placed.size), "from {start}");
+        }
     }
 
     #[test]
     fn without_separation_members_follow_by_their_alignment() {
         let groups = [vec![member("a", 1)], vec![member("b", 8)]];
-        let (members, size, align) = place(&groups, false, 64);
-        assert_eq!(members[1].offset, 8);
-        assert_eq!((size, align), (16, 8));
+        let placed = place(&groups, Separation::None);
+        assert_eq!(placed.members[1].offset, 8);
+        assert_eq!((placed.size, placed.align), (16, 8));
     }
 }

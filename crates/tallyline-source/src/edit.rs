@@ -21,6 +21,11 @@ pub fn edit(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
         return Err(Refusal::Order);
     }
     let position = positions(&change.order)?;
+    let is_attribute_alone = change.order.is_sorted() && change.aligned.is_empty() && change.pads.is_empty();
+    // what else Rust's compiler would lay out by itself
+    if change.language == Language::Rust && change.align.is_some() && !is_attribute_alone {
+        return Err(Refusal::Order);
+    }
     let tokens = tokens(text, change.language);
     let found = find(text, &tokens, change.language, change.line, &change.name)?;
     let elements = elements(text, &tokens, found.body.clone(), change.language)?;
@@ -29,6 +34,10 @@ pub fn edit(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
     let all = items(text, &tokens, &found.body, &elements, &extents, change)?;
     if change.is_nothing() {
         return Ok(Edit { range: 0..0, text: Vec::new() });
+    }
+    if let Some(bytes) = change.align.filter(|_| change.language == Language::Rust) {
+        return attribute(text, &tokens, &found, bytes)
+            .ok_or_else(|| Refusal::Inseparable(shown(&change.name)));
     }
     let all = join_conditionals(all, change)?;
     let (start, at_line_start) = head_end(&tokens, &found.body);
@@ -40,7 +49,7 @@ pub fn edit(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
     let close = tokens.get(found.body.end).ok_or(Refusal::Unbalanced)?;
     let mut new = writer.finish();
     let mut end = close.span.start;
-    if let Some(bytes) = change.align.filter(|_| change.language != Language::Rust) {
+    if let Some(bytes) = change.align {
         end = close.span.end;
         new.extend_from_slice(format!("}} __attribute__((aligned({bytes})))").as_bytes());
     }
@@ -112,6 +121,22 @@ fn declarator_end(tokens: &[Token], declarator: &crate::declarator::Declarator) 
     declarator.span.end
 }
 
+/// Returns the attribute of an alignment above a struct of Rust; none where more than its visibility is in front of it on
+/// its line.
+fn attribute(text: &[u8], tokens: &[Token], found: &Found, bytes: u64) -> Option<Edit> {
+    let keyword = tokens.get(found.keyword)?.span.start;
+    let before = text.get(..keyword)?;
+    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let visibility = before.get(start..)?.trim_ascii();
+    let is_plain = visibility.is_empty()
+        || visibility == b"pub"
+        || visibility.starts_with(b"pub(") && visibility.ends_with(b")");
+    let indentation = String::from_utf8_lossy(&indentation(text, tokens, found)).into_owned();
+    let end = if text.get(keyword..)?.contains(&b'\r') { "\r\n" } else { "\n" };
+    let line = format!("{indentation}#[repr(align({bytes}))]{end}");
+    is_plain.then(|| Edit { range: start..start, text: line.into_bytes() })
+}
+
 /// Returns the blanks in front of the line that the declaration begins on.
 fn indentation(text: &[u8], tokens: &[Token], found: &Found) -> Vec<u8> {
     let at = tokens.get(found.keyword).map_or(0, |token| token.span.start);
@@ -142,7 +167,7 @@ fn parts(
                 open.pop();
             }
             ItemKind::Unit { members, declaration } => {
-                let runs = runs(members, position);
+                let runs = runs(members, position, &change.pads);
                 if runs.len() > 1 {
                     let name = members.first().and_then(|at| change.members.get(*at));
                     let name = name.map_or("a member".into(), |(name, _)| shown(name));
@@ -165,14 +190,17 @@ fn parts(
     Ok(parts)
 }
 
-/// Cuts members into those that follow each other in the new order.
-fn runs(members: &[usize], position: &[usize]) -> Vec<Vec<usize>> {
+/// Cuts members into those that follow each other in the new order without padding between.
+fn runs(members: &[usize], position: &[usize], pads: &[(usize, String)]) -> Vec<Vec<usize>> {
     let mut runs: Vec<Vec<usize>> = Vec::new();
     for member in members {
         let at = position.get(*member).copied().unwrap_or_default();
         match runs.last_mut() {
             Some(run)
-                if run.last().and_then(|last| position.get(*last)).is_some_and(|last| last + 1 == at) =>
+                if run.last().is_some_and(|last| {
+                    position.get(*last).is_some_and(|place| place + 1 == at)
+                        && pads.iter().all(|(before, _)| before != last)
+                }) =>
             {
                 run.push(*member);
             }

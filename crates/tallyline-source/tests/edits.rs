@@ -337,6 +337,33 @@ fn alignment_and_padding_are_added_where_they_are_wanted() {
 }
 
 #[test]
+fn padding_comes_between_members_that_were_declared_together() {
+    let text = "struct s {\n\tlong a, b;\t/* both */\n};\n";
+    let edited = change(Language::C, text, &["a", "b"], &["a", "b"], |change| {
+        change.with_pad_after(0, "char pad[64];").with_pad_after(1, "char end[64];")
+    });
+    let edited = edited.expect("edited");
+    let at = |part: &str| edited.find(part).unwrap_or_else(|| panic!("{part} in {edited}"));
+    assert!(at("long a;") < at("char pad[64];") && at("char pad[64];") < at("long b;"), "{edited}");
+    assert!(at("long b;") < at("char end[64];"), "{edited}");
+}
+
+#[test]
+fn a_struct_of_rust_gets_its_alignment_as_an_attribute() {
+    let aligned = |text: &str, order: &[&str]| {
+        change(Language::Rust, text, &["a", "b"], order, |change| change.with_alignment(64))
+    };
+    let body = "{\n        a: u64,\n        b: u8,\n    }\n";
+    let text = format!("mod m {{\n    #[derive(Clone)]\n    pub(crate) struct s {body}}}\n");
+    let expected =
+        format!("mod m {{\n    #[derive(Clone)]\n    #[repr(align(64))]\n    pub(crate) struct s {body}}}\n");
+    assert_eq!(aligned(&text, &["a", "b"]), Ok(expected));
+    assert_eq!(aligned(&text, &["b", "a"]), Err(Refusal::Order));
+    let crowded = format!("mod m {{ struct s {body}}}\n");
+    assert_eq!(aligned(&crowded, &["a", "b"]), Err(Refusal::Inseparable("s".into())));
+}
+
+#[test]
 fn functions_and_labels_of_a_class_stay() {
     let text = "\
 class struct_user;

@@ -49,7 +49,7 @@ fn of_type(
     if groups.len() < 2 {
         return None;
     }
-    let layout = layout(evidence, subject, &groups)?;
+    let layout = layout(evidence, index, &groups)?;
     let map = map(evidence, index, &lines, subject, &groups);
     Some(Finding {
         kind: FindingKind::FalseSharing,
@@ -197,7 +197,8 @@ fn groups(subject: &Subject, roles: &[Role]) -> Vec<Group> {
     groups
 }
 
-fn layout(evidence: &Evidence, subject: &Subject, groups: &[Group]) -> Option<LayoutProposal> {
+fn layout(evidence: &Evidence, index: usize, groups: &[Group]) -> Option<LayoutProposal> {
+    let subject = evidence.subjects.get(index)?;
     // what may not move stays in front
     let fixed = subject.members.iter().take_while(|member| member.is_fixed).count();
     if subject.members.iter().skip(fixed).any(|member| member.is_fixed) {
@@ -214,13 +215,15 @@ fn layout(evidence: &Evidence, subject: &Subject, groups: &[Group]) -> Option<La
         members.map(|member| (member.name.clone(), member.size, member.align)).collect()
     };
     let spelled: Vec<Vec<(String, u64, u64)>> = ordered.iter().map(described).collect();
-    let (members, size, align) = place(&spelled, true, evidence.line_size);
+    let placed = place(&spelled, super::separation(evidence, index));
+    let (size, align) = (placed.size, placed.align);
     let lines = |size: u64| size.div_ceil(evidence.line_size);
     Some(LayoutProposal {
         ty: subject.name.clone(),
         file: subject.file.clone(),
         line: subject.line,
-        members,
+        members: placed.members,
+        pad: placed.pad,
         align: (align > subject.align).then_some(align),
         sizes: (subject.size, size),
         lines: (lines(subject.size), lines(size)),

@@ -4,7 +4,7 @@ use super::{Confidence, FieldEvidence, Finding, FindingKind};
 use crate::address_map::{AddressMap, ObjectMove};
 use crate::evidence::{Evidence, FieldUse, Subject, TypeUse};
 use crate::predict::Outlook;
-use crate::proposal::{LayoutProposal, PlacedMember, Proposal, place};
+use crate::proposal::{LayoutProposal, PlacedMember, Placement, Proposal, Separation, place};
 use std::collections::BTreeMap;
 
 /// Objects below which a type's layout does not matter: they stay in the cache.
@@ -32,7 +32,7 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
     }
     let hot = hot_members(subject, used);
     let order = order(subject, &hot);
-    let (members, size, _) = place(&[order], false, evidence.line_size);
+    let Placement { members, size, .. } = place(&[order], Separation::None);
     if size > subject.size {
         return None;
     }
@@ -64,6 +64,7 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
             file: subject.file.clone(),
             line: subject.line,
             align: None,
+            pad: 0,
             sizes: (subject.size, size),
             lines: (lines(subject.size), lines(size)),
             groups: vec!["by use, the hottest first".to_owned()],

@@ -10,7 +10,7 @@ use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts};
 use super::evidence::{Evidence, Slot, Subject, SubjectKind};
 use super::policy;
 use super::predict::Outlook;
-use super::proposal::Proposal;
+use super::proposal::{Proposal, Separation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind of problem that a finding of `tallyline advise` reports, such as false sharing.
@@ -155,6 +155,19 @@ pub const LEAST_EFFECT: f64 = 1.02;
 const LEAST_SHARE: f64 = 1.0 / 500.0;
 
 impl Finding {
+    /// Returns whether an edit of a struct's declaration carries it out.
+    pub fn is_edit(&self, evidence: &Evidence) -> bool {
+        match &self.proposal {
+            Proposal::Layout(_) => true,
+            Proposal::Apart { .. } => {
+                let subject = evidence.subjects.get(self.subject);
+                self.kind == FindingKind::SharedNeighbours
+                    && subject.is_some_and(|subject| !subject.members.is_empty())
+            }
+            _ => false,
+        }
+    }
+
     /// Adds the model's predicted speed-up to the finding and sets its confidence; `false` if the model does
     /// not confirm the finding.
     pub fn judge(&mut self, outlook: Outlook, evident: Confidence) -> bool {
@@ -181,12 +194,42 @@ pub fn findings(evidence: &Evidence) -> Vec<Finding> {
     all.extend(fields::findings(evidence, &sums, &counters));
     all.extend(neighbours::findings(evidence, &sums, &counters));
     all.extend(hot_path::findings(evidence));
-    for finding in &mut all {
+    finish(evidence, &mut all);
+    all
+}
+
+/// Returns the findings that an edit of a struct's declaration can carry out, with the costs that counters share in: as
+/// [`findings`], for when no counter is moved.
+pub fn edits(evidence: &Evidence) -> Vec<Finding> {
+    let sums = conflicts(evidence);
+    let none = BTreeSet::new();
+    let mut all = fields::findings(evidence, &sums, &none);
+    all.extend(neighbours::findings(evidence, &sums, &none));
+    all.extend(hot_path::findings(evidence));
+    all.retain(|finding| finding.is_edit(evidence));
+    finish(evidence, &mut all);
+    all
+}
+
+/// Adds the checks, and sorts by cost.
+fn finish(evidence: &Evidence, all: &mut [Finding]) {
+    for finding in &mut *all {
         let reason = format!("tallyline advise: {}", finding.kind.about());
         finding.check = policy::rules(&finding.proposal, evidence.subjects.get(finding.subject), &reason);
     }
     all.sort_by_key(|finding| (std::cmp::Reverse(finding.lost), finding.kind, finding.subject));
-    all
+}
+
+/// Returns the means to separate parts of a type's objects: alignments hold for variables, and for Rust's allocator; not
+/// every allocator of C and C++ keeps them, and compilers rely on them.
+fn separation(evidence: &Evidence, subject: usize) -> Separation {
+    let line = evidence.line_size;
+    let is_rust = evidence.subjects.get(subject).is_some_and(|subject| subject.language == "Rust");
+    let mut slots = evidence.lines.iter().flat_map(|line| &line.slots).filter(|slot| slot.subject == subject);
+    match is_rust || slots.all(|slot| !slot.variable.is_empty()) {
+        true => Separation::Aligned(line),
+        false => Separation::Padded(line),
+    }
 }
 
 type Conflicts = BTreeMap<ConflictKey, ConflictSum>;

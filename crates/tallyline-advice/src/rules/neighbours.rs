@@ -4,7 +4,7 @@ use super::{Confidence, Conflicts, FieldEvidence, Finding, FindingKind, Relation
 use crate::address_map::AddressMap;
 use crate::evidence::{Evidence, Slot, Subject};
 use crate::predict::Outlook;
-use crate::proposal::Proposal;
+use crate::proposal::{Proposal, Separation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns a finding for each type, array or set of variables whose neighbours share lines.
@@ -34,6 +34,14 @@ fn of_neighbours(evidence: &Evidence, sums: &Conflicts, index: usize) -> Option<
     let map = map(evidence, &lines, |slot| (slot.subject == index).then_some(slot.base));
     let line = evidence.line_size;
     let size = subject.size.max(1);
+    let pad = match super::separation(evidence, index) {
+        Separation::Padded(pad) if !subject.members.is_empty() => pad,
+        _ => 0,
+    };
+    let new = match pad {
+        0 => size.next_multiple_of(line),
+        pad => size.saturating_add(pad).next_multiple_of(subject.align.max(1)),
+    };
     // who reads all elements touches as many lines as there are elements, and before as many as they filled
     let elements: BTreeSet<u64> = lines
         .iter()
@@ -55,7 +63,8 @@ fn of_neighbours(evidence: &Evidence, sums: &Conflicts, index: usize) -> Option<
             file: subject.file.clone(),
             line: subject.line,
             align: line,
-            sizes: (size, size.next_multiple_of(line)),
+            pad,
+            sizes: (size, new),
         },
         outlook: Outlook::default(),
         check: None,
@@ -119,6 +128,7 @@ fn of_strangers(evidence: &Evidence, sums: &Conflicts, counters: &BTreeSet<(usiz
                 file: place.file.clone(),
                 line: place.line,
                 align: line_size,
+                pad: 0,
                 sizes: (first.size, first.size.max(1).next_multiple_of(line_size)),
             },
             outlook: Outlook::default(),

@@ -24,7 +24,9 @@ fn slot(base: u64, offset: u64, uses: &[(u32, u64, u64)], site: usize) -> Slot {
         reads: *reads,
         writes: *writes,
     });
-    Slot { base, offset, size: 8, uses: uses.collect(), lost: 10_000, transfers: 500, ..Slot::default() }
+    let variable = "table".to_owned();
+    let uses = uses.collect();
+    Slot { base, offset, size: 8, uses, variable, lost: 10_000, transfers: 500, ..Slot::default() }
 }
 
 fn evidence(subjects: Vec<Subject>, slots: Vec<Slot>) -> Evidence {
@@ -132,6 +134,37 @@ fn elements_of_different_threads_are_neighbours() {
 }
 
 #[test]
+fn objects_of_an_allocator_are_padded_where_it_may_not_keep_alignments() {
+    let stats = |language: &str| Subject {
+        language: language.into(),
+        ..record("stats", 16, vec![member("received", 0, 8), member("dropped", 8, 8)])
+    };
+    let sizes = |language| {
+        let elements: Vec<Slot> =
+            (0..4).map(|at| slot(0x1000 + 16 * at, 0, &[(at as u32, 900, 900)], 0)).collect();
+        let unnamed = elements.into_iter().map(|slot| Slot { variable: String::new(), ..slot }).collect();
+        let found = edits(&evidence(vec![stats(language)], unnamed));
+        let Proposal::Apart { pad, sizes, .. } = found[0].proposal else { panic!("{:?}", found[0]) };
+        (pad, sizes.1, found[0].check.is_some())
+    };
+    assert_eq!(sizes("C"), (64, 80, false));
+    assert_eq!(sizes("Rust"), (0, 64, true));
+}
+
+#[test]
+fn edits_take_counters_as_the_fields_that_they_are() {
+    let slots = vec![
+        slot(0x1000, 0, &[(1, 500, 0), (2, 500, 0)], 0),
+        slot(0x1000, 16, &[(1, 900, 900), (2, 900, 900)], 1),
+    ];
+    let evidence = evidence(vec![flow()], slots);
+    assert_eq!(kinds(&evidence), [FindingKind::ContendedCounter]);
+    let found = edits(&evidence);
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::FalseSharing]);
+    assert!(found[0].is_edit(&evidence));
+}
+
+#[test]
 fn variables_of_different_threads_are_strangers() {
     let variable = |name: &str| Subject {
         kind: SubjectKind::Variable,
@@ -141,6 +174,7 @@ fn variables_of_different_threads_are_strangers() {
     };
     let mut slots = vec![slot(0x1000, 0, &[(1, 900, 900)], 0), slot(0x1008, 0, &[(2, 900, 900)], 0)];
     slots[1].subject = 1;
+    slots.iter_mut().for_each(|slot| slot.variable.clear());
     let found = findings(&evidence(vec![variable("head"), variable("tail")], slots));
     assert_eq!(found.len(), 1);
     let Proposal::Apart { names, .. } = &found[0].proposal else { panic!("{:?}", found[0].proposal) };

@@ -1,5 +1,6 @@
 //! The command line of `tallyline advise`.
 
+use crate::apply::ApplyArgs;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,8 +44,8 @@ pub(crate) struct ModelArgs {
 ///
 /// The program is traced under QEMU, and the trace is replayed on a model of cores that take cache lines from each
 /// other. Each finding has its evidence, a proposal, the proposal's effect by the model on several schedules, and the
-/// check that holds it. Nothing to advise is the usual answer. A model, not a measurement: apply a proposal and
-/// measure before you keep it.
+/// check that holds it. Nothing to advise is the usual answer. A model, not a measurement: --apply edits the sources
+/// as proposed, once a compiler confirms the layouts, and --measure says what it brings.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -63,6 +64,9 @@ pub(crate) struct AdviseArgs {
     /// Keep the trace in this file
     #[arg(long, value_name = "FILE", requires = "command")]
     pub(super) keep_trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) apply: ApplyArgs,
 
     #[command(flatten)]
     pub(super) model: ModelArgs,
@@ -84,7 +88,7 @@ pub(crate) struct AdviseArgs {
     pub(super) output: Option<PathBuf>,
 
     /// The command to run
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present = "trace")]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["trace", "undo"])]
     pub(super) command: Vec<OsString>,
 }
 
@@ -92,6 +96,7 @@ const EXAMPLES: &str = "\
 Examples:
   tallyline advise -- ./server --threads 4
   tallyline advise --trace perf.trace -n 16     on sixteen cores, if it has as many threads
+  tallyline advise --apply --build make --measure './server --bench' --keep-if 1.05 -- ./server --bench
   tallyline advise --json -o advice.json -- ./server
 
 Exit status: 0 for success, also with findings; 2 for an error.";

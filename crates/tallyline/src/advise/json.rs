@@ -11,14 +11,16 @@
 //!      "threads":[{"thread":7,"name":"rx","reads":9,"writes":9}],
 //!      "sites":[{"function":"receive","file":"/src/flow.c","line":12,"atomic":true,"reads":9,"writes":9}]}],
 //!    "proposal":{"kind":"layout","type":"flow","file":"/src/flow.c","line":3,"align":64,"size":[64,128],"lines":[1,2],
-//!      "members":[{"name":"packets","offset":64,"size":8,"align":64,"group":1}],"groups":["…"]},
+//!      "members":[{"name":"packets","offset":64,"size":8,"align":64,"pad":0,"group":1}],"groups":["…"]},
 //!    "check":"[[apart]]…"}]}
 //! ```
 //! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm. Other proposals are `{"kind":"counter","names":[…],"code":[…],"bytes_per_cpu":8,"bytes_of_handle":16}`,
-//! `{"kind":"apart","names":[…],"file","line","align","size":[16,64]}` and `{"kind":"embed","pointer","target"}`.
-//! Numbers in pairs are before and after; cycles are the model's.
+//! `{"kind":"apart","names":[…],"file","line","align","pad","size":[16,64]}` and `{"kind":"embed","pointer","target"}`.
+//! With `--apply` or `--patch` there is `edits`, the document of `tallyline reorganize --patch --json` with the proposals
+//! that are no edits in `left`. Numbers in pairs are before and after; cycles are the model's.
 
 use super::Advice;
+use super::edits::Done;
 use super::text::subject_name;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -26,13 +28,13 @@ use std::io::Write;
 use tallyline_advice::evidence::Evidence;
 use tallyline_advice::{Effect, FieldEvidence, Finding, Proposal};
 
-pub(super) fn write(advice: &Advice, out: &mut dyn Write) -> Result<()> {
+pub(super) fn write(advice: &Advice, done: Option<&Done>, out: &mut dyn Write) -> Result<()> {
     let (low, high) = advice.model.costs;
     let findings: Vec<Value> =
         advice.findings.iter().map(|finding| self::finding(&advice.evidence, finding)).collect();
     let dropped: Vec<Value> =
         advice.dropped.iter().map(|finding| self::finding(&advice.evidence, finding)).collect();
-    let document = json!({
+    let mut document = json!({
         "schema": 1,
         "process": advice.process,
         "machine": advice.machine,
@@ -49,6 +51,9 @@ pub(super) fn write(advice: &Advice, out: &mut dyn Write) -> Result<()> {
         "notes": advice.notes,
         "findings": findings,
     });
+    if let Some(done) = done {
+        document["edits"] = done.json();
+    }
     serde_json::to_writer_pretty(&mut *out, &document)?;
     Ok(writeln!(out)?)
 }
@@ -126,6 +131,7 @@ fn proposal(proposal: &Proposal) -> Value {
                         "offset": member.offset,
                         "size": member.size,
                         "align": member.align,
+                        "pad": member.pad,
                         "group": member.group,
                     })
                 })
@@ -136,18 +142,20 @@ fn proposal(proposal: &Proposal) -> Value {
                 "file": layout.file,
                 "line": layout.line,
                 "align": layout.align,
+                "pad": layout.pad,
                 "size": [layout.sizes.0, layout.sizes.1],
                 "lines": [layout.lines.0, layout.lines.1],
                 "members": members,
                 "groups": layout.groups,
             })
         }
-        Proposal::Apart { names, file, line, align, sizes } => json!({
+        Proposal::Apart { names, file, line, align, pad, sizes } => json!({
             "kind": "apart",
             "names": names,
             "file": file,
             "line": line,
             "align": align,
+            "pad": pad,
             "size": [sizes.0, sizes.1],
         }),
         Proposal::Counter { names, code, bytes } => json!({

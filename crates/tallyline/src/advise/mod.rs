@@ -1,6 +1,7 @@
 //! `tallyline advise`: what to change in a program's data, with evidence and the effect by a model.
 
 mod args;
+mod edits;
 mod json;
 mod model;
 mod names;
@@ -10,8 +11,10 @@ mod window;
 pub(crate) use args::{AdviseArgs, ModelArgs};
 pub(crate) use model::{ModelledTrace, evidence_of};
 
+use crate::apply;
 use crate::record::{TracedCommand, trace_command};
 use anyhow::{Context, Result, anyhow};
+use edits::Edits;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -42,6 +45,12 @@ pub(crate) struct Advice {
 /// Runs `tallyline advise`.
 pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
+    if args.apply.undo {
+        let restored = apply::undo(&args.apply)?;
+        return output.write(|out| {
+            restored.iter().try_for_each(|path| Ok(writeln!(out, "restored {}", path.display())?))
+        });
+    }
     let folder = TemporaryFolder::new()?;
     let path = match (&args.trace, &args.keep_trace) {
         (Some(path), _) => path.clone(),
@@ -80,9 +89,20 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
     for warning in &advice.warnings {
         eprintln!("tallyline: {warning}");
     }
-    output.write(
-        |out| if args.json { json::write(&advice, out) } else { text::write(&advice, args.limit, out) },
-    )
+    let edits = match args.apply.edits() {
+        true => Edits::plan(&advice, args)?,
+        false => None,
+    };
+    let done = edits.map(|edits| edits.carry_out(args)).transpose()?;
+    output.write(|out| match &done {
+        _ if args.json => json::write(&advice, done.as_ref(), out),
+        Some(done) if args.apply.patch => Ok(out.write_all(&done.patch())?),
+        done => {
+            text::write(&advice, args.limit, out)?;
+            done.as_ref().map_or(Ok(()), |done| done.write(out))
+        }
+    })?;
+    done.map_or(Ok(()), |done| done.complain())
 }
 
 /// Samples the command, and returns its hot functions with the seconds that it ran; none where it cannot be sampled.
@@ -128,18 +148,32 @@ fn advise(args: &AdviseArgs, path: &Path) -> Result<Advice> {
     let ModelledTrace { model, process, code, evidence, first, mut warnings } =
         model::evidence_of(&args.model, &trace).with_context(|| name.to_string())?;
     let mut candidates = rules::findings(&evidence);
+    // of what is applied the effect is on top of nothing else
+    let mut first_candidates = match args.apply.edits() {
+        true => rules::edits(&evidence),
+        false => Vec::new(),
+    };
+    if args.apply.edits() {
+        candidates.retain(|candidate| !candidate.is_edit(&evidence));
+    }
+    first_candidates.truncate(PREDICTED);
     candidates.truncate(PREDICTED);
     let mut findings = Vec::new();
     let mut dropped = Vec::new();
-    if !candidates.is_empty() {
+    if !candidates.is_empty() || !first_candidates.is_empty() {
         let mut before = vec![(first.end(), first.time())];
         for seed in 1..model.seeds {
             let run =
                 model.run(&trace, process, &code, None, seed).map_err(|why| anyhow!("{name}: {why}"))?;
             before.push((run.end(), run.time()));
         }
-        (findings, dropped) = confirm(&trace, process, &model, &code, candidates, before)
-            .map_err(|why| anyhow!("{name}: {why}"))?;
+        let mut confirmed = Confirmed { before, ..Confirmed::default() };
+        for candidates in [first_candidates, candidates] {
+            confirmed
+                .add(&trace, process, &model, &code, candidates)
+                .map_err(|why| anyhow!("{name}: {why}"))?;
+        }
+        (findings, dropped) = (confirmed.findings, confirmed.dropped);
     }
     warnings.sort();
     warnings.dedup();
@@ -157,46 +191,58 @@ fn advise(args: &AdviseArgs, path: &Path) -> Result<Advice> {
     })
 }
 
-/// Tells the candidates that the model confirms from the others. Each is predicted alone; the best is taken, and the
-/// rest is predicted again on top of those that were taken: what one cures, another does not have to.
-fn confirm(
-    trace: &Trace<'_, File>,
-    process: u32,
-    model: &Model,
-    code: &dyn Code,
-    mut candidates: Vec<Finding>,
-    mut before: Vec<(u64, u64)>,
-) -> Result<(Vec<Finding>, Vec<Finding>), String> {
-    let (mut findings, mut taken): (Vec<Finding>, Option<AddressMap>) = (Vec::new(), None);
-    let mut evident: Vec<_> = candidates.iter().map(|candidate| candidate.confidence).collect();
-    loop {
-        let mut best: Option<(usize, f64)> = None;
-        let mut confirmed = vec![false; candidates.len()];
-        for (at, candidate) in candidates.iter_mut().enumerate() {
-            let mut map = candidate.map.clone();
+/// Findings that the model confirms, and others.
+#[derive(Default)]
+struct Confirmed {
+    findings: Vec<Finding>,
+    dropped: Vec<Finding>,
+    /// The changes of the findings together.
+    taken: Option<AddressMap>,
+    /// The end and the cores' time of each schedule with these changes.
+    before: Vec<(u64, u64)>,
+}
+
+impl Confirmed {
+    /// Tells the candidates that the model confirms from the others. Each is predicted alone; the best is taken, and the
+    /// rest is predicted again on top of those that were taken: what one cures, another does not have to.
+    fn add(
+        &mut self,
+        trace: &Trace<'_, File>,
+        process: u32,
+        model: &Model,
+        code: &dyn Code,
+        mut candidates: Vec<Finding>,
+    ) -> Result<(), String> {
+        let mut evident: Vec<_> = candidates.iter().map(|candidate| candidate.confidence).collect();
+        let with_taken = |map: &AddressMap, taken: &Option<AddressMap>| {
+            let mut map = map.clone();
             taken.iter().for_each(|taken| map.merge(taken));
-            let outlook = predict(model, trace, process, code, &map, &before)?;
-            confirmed[at] = candidate.judge(outlook, evident[at]);
-            let gain = outlook.run.median.max(outlook.cores.median);
-            if confirmed[at] && best.is_none_or(|(_, most)| gain > most) {
-                best = Some((at, gain));
+            map
+        };
+        while !candidates.is_empty() {
+            let mut best: Option<(usize, f64)> = None;
+            for (at, candidate) in candidates.iter_mut().enumerate() {
+                let map = with_taken(&candidate.map, &self.taken);
+                let outlook = predict(model, trace, process, code, &map, &self.before)?;
+                let gain = outlook.run.median.max(outlook.cores.median);
+                if candidate.judge(outlook, evident[at]) && best.is_none_or(|(_, most)| gain > most) {
+                    best = Some((at, gain));
+                }
             }
+            let Some((at, _)) = best else { break };
+            let finding = candidates.remove(at);
+            evident.remove(at);
+            let map = with_taken(&finding.map, &self.taken);
+            self.findings.push(finding);
+            self.before.clear();
+            for seed in 0..model.seeds {
+                let run = model.run(trace, process, code, Some(&map), seed)?;
+                self.before.push((run.end(), run.time()));
+            }
+            self.taken = Some(map);
         }
-        let Some((at, _)) = best else { return Ok((findings, candidates)) };
-        let finding = candidates.remove(at);
-        evident.remove(at);
-        let mut map = finding.map.clone();
-        taken.iter().for_each(|taken| map.merge(taken));
-        findings.push(finding);
-        if candidates.is_empty() {
-            return Ok((findings, candidates));
-        }
-        before.clear();
-        for seed in 0..model.seeds {
-            let run = model.run(trace, process, code, Some(&map), seed)?;
-            before.push((run.end(), run.time()));
-        }
-        taken = Some(map);
+        self.dropped.append(&mut candidates);
+        Ok(())
     }
 }
 

@@ -172,6 +172,7 @@ impl Object {
         }
         let subject =
             types.as_record(id).and_then(|(_, record)| describe(types, id, record)).map(|subject| {
+                let subject = Subject { program: self.path.to_string_lossy().into_owned(), ..subject };
                 let same = |known: &Subject| {
                     known.kind == SubjectKind::Record
                         && known.name == subject.name
@@ -343,7 +344,9 @@ fn describe(types: &Types, id: TypeId, record: &Record) -> Option<Subject> {
     let mut alignments = Alignments::new(types);
     let members = members(types, record, &mut alignments);
     let name = String::from_utf8_lossy(&types.qualified_name(id)).into_owned();
-    if record.size <= WRAPPER && members.len() <= 1 || name.is_empty() {
+    // of C it is the program's own, and its declaration can be edited
+    let is_wrapper = record.size <= WRAPPER && members.len() <= 1 && !record.language.is_c();
+    if is_wrapper || name.is_empty() {
         return None;
     }
     Some(Subject {

@@ -189,15 +189,20 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
             )?;
             code.iter().try_for_each(|line| writeln!(out, "             {line}"))?;
         }
-        Proposal::Apart { names, file, line, align, sizes } => {
+        Proposal::Apart { names, file, line, align, pad, sizes } => {
             let place = if file.is_empty() { String::new() } else { format!(" at {file}:{line}") };
-            writeln!(
-                out,
-                "   proposal  align {}{place} to {align} bytes: {} instead of {} bytes each",
-                names.join(", "),
-                sizes.1,
-                sizes.0
-            )?;
+            let change = match pad {
+                0 => format!("align {}{place} to {align} bytes", names.join(", ")),
+                pad => format!("end {}{place} with {pad} bytes of padding", names.join(", ")),
+            };
+            writeln!(out, "   proposal  {change}: {} instead of {} bytes each", sizes.1, sizes.0)?;
+            if *pad > 0 {
+                writeln!(
+                    out,
+                    "             (no alignment: its objects are an allocator's, which may not keep it)"
+                )?;
+                return Ok(());
+            }
             let language = evidence.subjects.get(finding.subject).map_or("", |subject| &subject.language);
             writeln!(out, "             {}", alignment(language, *align))?;
         }
@@ -240,7 +245,11 @@ fn layout(layout: &LayoutProposal, out: &mut dyn Write) -> Result<()> {
             let purpose = layout.groups.get(group).map_or("", String::as_str);
             writeln!(out, "             /* {} */", printable(purpose.as_bytes()))?;
         }
-        let align = member.align.map_or_else(String::new, |align| format!("  aligned to {align}"));
+        let align = match (member.align, member.pad) {
+            (Some(align), _) => format!("  aligned to {align}"),
+            (None, 0) => String::new(),
+            (None, pad) => format!("  behind {pad} bytes of padding"),
+        };
         writeln!(
             out,
             "             {:>6} {:>5}  {}{align}",

@@ -4,8 +4,8 @@ use super::place::parse_map;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Command-line options of `reorganize` for edits of the program's sources.
-#[derive(Clone, Debug, Args)]
+/// Command-line options of `reorganize` and `advise` for edits of the program's sources.
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ApplyArgs {
     /// Print a patch of the sources instead: whole lines with their comments, as `git apply` takes it
     #[arg(long)]
@@ -23,8 +23,8 @@ pub(crate) struct ApplyArgs {
     #[arg(long, value_name = "COMMAND", requires = "apply")]
     pub(crate) measure: Option<String>,
 
-    /// The command that builds the project, run in each copy before the measurement
-    #[arg(long, value_name = "COMMAND", requires = "measure")]
+    /// The command that builds the project, run in a copy of it: the program that it makes must have the new layouts
+    #[arg(long, value_name = "COMMAND", requires = "apply")]
     pub(crate) build: Option<String>,
 
     /// Pairs of runs to measure

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod measure;
+mod outcome;
 mod place;
 mod project;
 mod rebuild;
@@ -14,16 +15,16 @@ mod units;
 mod verify;
 
 pub(crate) use args::ApplyArgs;
+pub(crate) use outcome::{Outcome, write_text};
 pub(crate) use rebuild::{Applied, carry_out};
-pub(crate) use refused::Refused;
-pub(crate) use target::{Target, layout};
+pub(crate) use target::{Layout, NewLayout, NewPlace, Target, layout};
 pub(crate) use verify::Promises;
 
 use anyhow::{Context, Result, bail};
 use commands::CompileCommand;
 use place::Places;
 use project::{FileEdit, Texts};
-use refused::Kind;
+use refused::{Kind, Refused};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tallyline_debuginfo::locate::CompanionFinder;
@@ -77,7 +78,14 @@ pub(crate) fn plan(
     let mut texts = Texts::default();
     let mut all: Vec<(Target, Option<Refused>)> = Vec::with_capacity(targets.len());
     for mut target in targets {
-        let refused = locate(&mut target, &places, &mut texts);
+        let mut refused = match target.line {
+            0 => locate_by_name(&mut target, args, &mut texts),
+            _ => locate(&mut target, &places, &mut texts),
+        };
+        if refused.is_none() && target.moves_base() && !args.trust {
+            let evidence = "its first member is a struct, to which objects may be cast";
+            refused = Some(Refused::new(Kind::Cast, evidence));
+        }
         all.push((target, refused));
     }
     let root = root(&all, args)?;
@@ -206,6 +214,45 @@ fn locate(target: &mut Target, places: &Places, texts: &mut Texts) -> Option<Ref
         [first, second, ..] => Some(Refused::new(
             Kind::NoSource,
             format!("{} and {} both fit: --source-map OLD=NEW says which", first.display(), second.display()),
+        )),
+    }
+}
+
+/// Finds the one declaration of a name whose text declares the members, in the project.
+fn locate_by_name(target: &mut Target, args: &ApplyArgs, texts: &mut Texts) -> Option<Refused> {
+    let root = args.root.clone().unwrap_or_else(|| PathBuf::from("."));
+    let root = root.canonicalize().unwrap_or(root);
+    let mut found: Vec<(PathBuf, u32)> = Vec::new();
+    for path in project::sources(&root) {
+        if project::language_of(&path) != Some(target.language) {
+            continue;
+        }
+        let Ok(text) = texts.read(&path) else { continue };
+        for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let words = line.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'));
+            if !words.clone().any(|word| word == b"struct") || !words.clone().any(|word| word == target.tag) {
+                continue;
+            }
+            target.line = u32::try_from(index + 1).unwrap_or(u32::MAX);
+            if tallyline_source::edit(&text, &target.change()).is_ok() {
+                found.push((path.clone(), target.line));
+            }
+        }
+    }
+    let name = String::from_utf8_lossy(&target.tag).into_owned();
+    match found.as_slice() {
+        [(path, line)] => {
+            (target.path, target.line) = (path.clone(), *line);
+            target.declared_in = path.to_string_lossy().into_owned();
+            None
+        }
+        [] => Some(Refused::new(
+            Kind::NoSource,
+            format!("no source below {} declares {name} with these members (--root)", root.display()),
+        )),
+        [(first, _), (second, line), ..] => Some(Refused::new(
+            Kind::NoSource,
+            format!("{} and {}:{line} both declare {name}", first.display(), second.display()),
         )),
     }
 }

@@ -16,12 +16,18 @@ use std::process::Stdio;
 pub(crate) struct Applied {
     kept: bool,
     speed_up: Option<SpeedUp>,
+    built: bool,
 }
 
 impl Applied {
     /// Returns `true` if the edits were left in the sources.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept
+    }
+
+    /// Returns whether the project's own build was found to have the new layouts.
+    pub(crate) fn is_built(&self) -> bool {
+        self.built
     }
 
     /// Returns the measured speed-up by the edits, if it was measured.
@@ -38,13 +44,29 @@ pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result
     }
     if let Err(why) = &plan.verified
         && !args.no_rebuild
+        && args.build.is_none()
     {
-        bail!("nothing is edited, as it cannot be verified: {why}; --no-rebuild edits without");
+        bail!(
+            "nothing is edited, as it cannot be verified: {why}; --build verifies by the project's own build, \
+             --no-rebuild edits without"
+        );
     }
-    let speed_up = match &args.measure {
-        Some(command) => Some(measure(plan, program, command, args)?),
-        None => None,
-    };
+    let mut built = false;
+    let mut speed_up = None;
+    if args.build.is_some() || args.measure.is_some() {
+        let copies = Copies::new(plan)?;
+        if let Some(build) = &args.build {
+            shell(build, &copies.after, Stdio::null())?;
+            is_of_copy(plan, program, &copies.after)?;
+            built = true;
+        }
+        if let Some(command) = &args.measure {
+            if let Some(build) = &args.build {
+                shell(build, &copies.before, Stdio::null())?;
+            }
+            speed_up = Some(compare(command, &copies.before, &copies.after, args.pairs.into())?);
+        }
+    }
     let pays = match (&speed_up, args.keep_if) {
         (Some(speed_up), Some(least)) => speed_up.median >= least,
         _ => true,
@@ -52,30 +74,37 @@ pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result
     if pays {
         undo::apply(&plan.root, &plan.edits)?;
     }
-    Ok(Some(Applied { kept: pays, speed_up }))
+    Ok(Some(Applied { kept: pays, speed_up, built }))
 }
 
-fn measure(plan: &Plan, program: &Path, command: &str, args: &ApplyArgs) -> Result<SpeedUp> {
-    let folder = Folder::new()?;
-    let copies = ["before", "after"].map(|name| folder.0.join(name));
-    for copy in &copies {
-        copy_tree(&plan.root, copy)?;
+/// Copies of a project, one as it is and one with the edits.
+struct Copies {
+    before: PathBuf,
+    after: PathBuf,
+    _folder: Folder,
+}
+
+impl Copies {
+    fn new(plan: &Plan) -> Result<Copies> {
+        let folder = Folder::new()?;
+        let [before, after] = ["before", "after"].map(|name| folder.0.join(name));
+        copy_tree(&plan.root, &before)?;
+        copy_tree(&plan.root, &after)?;
+        write(&plan.root, &after, &plan.edits)?;
+        Ok(Copies { before, after, _folder: folder })
     }
-    let [before, after] = &copies;
-    write(&plan.root, after, &plan.edits)?;
-    if let Some(build) = &args.build {
-        for copy in &copies {
-            shell(build, copy, Stdio::null())?;
-        }
-        is_of_copy(plan, program, after)?;
-    }
-    compare(command, before, after, args.pairs.into())
 }
 
 /// Fails if the program that was built in a copy does not have the new layouts: its build reads other sources.
 fn is_of_copy(plan: &Plan, program: &Path, copy: &Path) -> Result<()> {
     let program = program.canonicalize().with_context(|| format!("cannot read {}", program.display()))?;
-    let Ok(inside) = program.strip_prefix(&plan.root) else { return Ok(()) };
+    let Ok(inside) = program.strip_prefix(&plan.root) else {
+        bail!(
+            "{} is outside of {}: it cannot be compared with what --build makes there (--root)",
+            program.display(),
+            plan.root.display()
+        );
+    };
     let built = copy.join(inside);
     let bytes = std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
     for (target, _) in plan.targets.iter().filter(|(_, refused)| refused.is_none()) {

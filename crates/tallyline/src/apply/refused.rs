@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     Positional,
     /// An assertion at compile time is about the type.
     Assertion,
+    /// A struct would move from its start, to which objects may be cast.
+    Cast,
     /// Units that use the type cannot be compiled again.
     NotRebuilt,
     /// Units do not compile with the new order.
@@ -54,6 +56,7 @@ impl Kind {
             Kind::Range => "range",
             Kind::Positional => "positional",
             Kind::Assertion => "assertion",
+            Kind::Cast => "cast",
             Kind::NotRebuilt => "not-rebuilt",
             Kind::Broken => "broken",
             Kind::OtherLayout => "other-layout",

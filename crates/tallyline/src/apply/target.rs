@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use tallyline_debuginfo::lookup;
-use tallyline_debuginfo::model::{Language, Member, MemberKind, Types};
+use tallyline_debuginfo::model::{Language, Member, MemberKind, RecordId, Types};
 use tallyline_layout::reorganize::Proposal;
 use tallyline_source::{self as source, Change};
 
@@ -31,7 +31,7 @@ pub(crate) struct Target {
     pub(crate) language: source::Language,
     /// The file as the debug information has it.
     pub(crate) declared_in: String,
-    /// The line of the declaration.
+    /// The line of the declaration; 0 where only the name is known.
     pub(crate) line: u32,
     /// Today's layout.
     pub(crate) current: Layout,
@@ -41,13 +41,140 @@ pub(crate) struct Target {
     pub(crate) path: PathBuf,
     lines: Vec<u32>,
     order: Vec<usize>,
+    aligned: Vec<(usize, u64)>,
+    pads: Vec<Pad>,
+    align: Option<u64>,
+    extends_first: bool,
+}
+
+/// Padding to declare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pad {
+    /// The member in front of it, by its index in today's order.
+    after: usize,
+    /// The name.
+    name: String,
+    /// The size in bytes.
+    bytes: u64,
+}
+
+/// A member's place in a new layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewPlace {
+    /// The name.
+    pub(crate) name: String,
+    /// The first byte.
+    pub(crate) offset: u64,
+    /// The alignment to declare.
+    pub(crate) align: Option<u64>,
+    /// Bytes of padding to declare in front of it.
+    pub(crate) pad: u64,
+}
+
+/// A new layout of a struct: other than an order of members, it has alignments and padding.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NewLayout {
+    /// The members in their new order; empty where they stay as they are.
+    pub(crate) members: Vec<NewPlace>,
+    /// The alignment to declare for the type.
+    pub(crate) align: Option<u64>,
+    /// Bytes of padding to declare behind the last member.
+    pub(crate) pad: u64,
+    /// The size in bytes.
+    pub(crate) size: u64,
+}
+
+impl NewLayout {
+    /// Returns whether objects are on lines of their own.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.pad > 0 || self.align.is_some() || self.members.iter().any(|member| member.align.is_some())
+    }
 }
 
 impl Target {
     /// Creates the struct to edit from a proposal for its type; none where the place of the declaration or
     /// the language is not known.
     pub(crate) fn of_proposal(types: &Types, name: &str, proposal: &Proposal) -> Option<Target> {
-        let record = types.record(proposal.record());
+        let target = Target::of_record(types, name, proposal.record())?;
+        let members = types.members(types.record(proposal.record()));
+        let declared = declared(members);
+        let index = |all: usize| declared.iter().position(|known| *known == all);
+        Some(Target {
+            promised: layout(types, proposal.members(), proposal.proposed().size()),
+            order: proposal.order().iter().filter_map(|all| index(*all)).collect(),
+            ..target
+        })
+    }
+
+    /// Makes a target of a new layout for a type.
+    ///
+    /// # Errors
+    /// In words, if the declaration is not known or a new layout of it cannot be declared.
+    pub(crate) fn of_layout(
+        types: &Types,
+        name: &str,
+        record: RecordId,
+        new: &NewLayout,
+    ) -> Result<Target, String> {
+        let target = Target::of_record(types, name, record)
+            .ok_or_else(|| "the debug information has no place of its declaration".to_owned())?;
+        let current = &target.current.members;
+        let mut target = Target { align: new.align, ..target.clone() };
+        target.promised.size = new.size;
+        let members = types.members(types.record(record));
+        let first = declared(members).first().and_then(|at| members.get(*at));
+        target.extends_first = target.language == source::Language::C
+            && first.is_some_and(|member| types.as_record(types.strip(member.ty)).is_some());
+        let last = current.len().checked_sub(1).ok_or_else(|| "it has no members".to_owned())?;
+        let free = (1..).map(|number| format!("line_pad_{number}"));
+        let mut free = free.filter(|name| current.iter().all(|(known, ..)| known != name));
+        let mut pad = |after: usize, bytes: u64| Pad { after, name: free.next().unwrap_or_default(), bytes };
+        if new.members.is_empty() {
+            if new.pad > 0 {
+                let (_, bit, bits) = &current[last];
+                let end = bit.saturating_add(*bits).div_ceil(8);
+                let pad = pad(last, new.pad);
+                target.promised.members.push((pad.name.clone(), end * 8, new.pad.saturating_mul(8)));
+                target.pads.push(pad);
+            }
+            return Ok(target);
+        }
+        target.order.clear();
+        target.promised.members.clear();
+        let mut end = 0_u64;
+        for place in &new.members {
+            let mut named = (0..current.len()).filter(|at| current[*at].0 == place.name);
+            let at = match (named.next(), named.next()) {
+                (Some(at), None) if !place.name.is_empty() => at,
+                _ => return Err(format!("it has no single member {}", place.name)),
+            };
+            if place.pad > 0 {
+                let after = target.order.last().copied().ok_or("padding in front of the first member")?;
+                let pad = pad(after, place.pad);
+                target.promised.members.push((pad.name.clone(), end * 8, place.pad.saturating_mul(8)));
+                target.pads.push(pad);
+            }
+            target.aligned.extend(place.align.map(|align| (at, align)));
+            let (_, bit, bits) = &current[at];
+            let first = place.offset.saturating_mul(8).saturating_add(bit % 8);
+            target.promised.members.push((place.name.clone(), first, *bits));
+            end = first.saturating_add(*bits).div_ceil(8);
+            target.order.push(at);
+        }
+        if target.order.len() != current.len() {
+            return Err("not all of its members are placed".to_owned());
+        }
+        if new.pad > 0 {
+            let pad = pad(*target.order.last().unwrap_or(&last), new.pad);
+            target.promised.members.push((pad.name.clone(), end * 8, new.pad.saturating_mul(8)));
+            target.pads.push(pad);
+        }
+        Ok(target)
+    }
+
+    /// Makes a target of which nothing changes.
+    fn of_record(types: &Types, name: &str, id: RecordId) -> Option<Target> {
+        let record = types.record(id);
         let language = match record.language {
             language if language.is_rust() => source::Language::Rust,
             language if language.is_cpp() => source::Language::Cpp,
@@ -55,37 +182,51 @@ impl Target {
             Language(_) => return None,
         };
         let at = record.declared_at;
-        if !at.file.is_some() || at.line == 0 {
+        // rustc describes types without their places: they are found by name
+        if (!at.file.is_some() || at.line == 0) && language != source::Language::Rust {
             return None;
         }
         let members = types.members(record);
-        // members that a declaration declares, by their index among all
-        let declared: Vec<usize> = (0..members.len()).filter(|at| is_declared(&members[*at])).collect();
-        let index = |all: usize| declared.iter().position(|known| *known == all);
-        let order: Vec<usize> = proposal.order().iter().filter_map(|all| index(*all)).collect();
+        let declared = declared(members);
+        let current = layout(types, members, record.size);
         let bare = |name: &[u8]| name.split(|byte| *byte == b'<').next().unwrap_or_default().to_vec();
         Some(Target {
             name: name.to_string(),
             tag: bare(types.name(record.name)),
-            aliases: lookup::typedefs(types, proposal.record())
-                .into_iter()
-                .map(|name| types.name(name).to_vec())
-                .collect(),
+            aliases: lookup::typedefs(types, id).into_iter().map(|name| types.name(name).to_vec()).collect(),
             language,
             declared_in: String::from_utf8_lossy(types.name(at.file)).into_owned(),
             line: at.line,
-            current: layout(types, members, record.size),
-            promised: layout(types, proposal.members(), proposal.proposed().size()),
+            promised: current.clone(),
+            current,
             path: PathBuf::new(),
             lines: declared.iter().map(|at| members[*at].declared_at.line).collect(),
-            order,
+            order: (0..declared.len()).collect(),
+            aligned: Vec::new(),
+            pads: Vec::new(),
+            align: None,
+            extends_first: false,
         })
     }
 
     /// Returns the change of the struct's declaration in the source.
     pub(crate) fn change(&self) -> Change {
         let members = self.current.members.iter().zip(&self.lines).map(|((name, ..), line)| (name, *line));
-        Change::new(self.language, self.line, &self.tag).with_order(members, self.order.iter().copied())
+        let change =
+            Change::new(self.language, self.line, &self.tag).with_order(members, self.order.iter().copied());
+        let change = self
+            .aligned
+            .iter()
+            .fold(change, |change, (member, bytes)| change.with_aligned_member(*member, *bytes));
+        let padded = self.pads.iter().fold(change, |change, Pad { after, name, bytes }| {
+            change.with_pad_after(*after, format!("char {name}[{bytes}];"))
+        });
+        self.align.into_iter().fold(padded, Change::with_alignment)
+    }
+
+    /// Returns whether a struct moves from the start of another, to which that is cast where C has inheritance.
+    pub(crate) fn moves_base(&self) -> bool {
+        self.extends_first && self.order.first().is_some_and(|first| *first != 0)
     }
 
     /// Returns every name of the struct: its tag and its typedefs.
@@ -93,6 +234,11 @@ impl Target {
         let own = (!self.tag.is_empty()).then(|| self.tag.clone());
         own.into_iter().chain(self.aliases.iter().cloned()).collect()
     }
+}
+
+/// Returns the members that a declaration declares, by their index among all.
+fn declared(members: &[Member]) -> Vec<usize> {
+    (0..members.len()).filter(|at| is_declared(&members[*at])).collect()
 }
 
 /// Returns whether a declaration's text declares a member as data.

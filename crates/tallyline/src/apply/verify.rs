@@ -363,7 +363,8 @@ fn definitions(types: &Types, target: &Target) -> Vec<Layout> {
         let Some((_, record)) = types.as_record(types.strip(id)) else { continue };
         let at = types.name(record.declared_at.file);
         let is_here = at.rsplit(|byte| *byte == b'/').next() == Some(file.as_bytes());
-        if record.declaration || !is_here {
+        let is_unplaced = !record.declared_at.file.is_some() && target.language == Language::Rust;
+        if record.declaration || !(is_here || is_unplaced) {
             continue;
         }
         let one = layout(types, types.members(record), record.size);

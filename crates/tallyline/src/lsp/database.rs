@@ -231,7 +231,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tallyline-database-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
         let file = folder.join("large.o");
-        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/layout/holes.o"), &file).expect("there");
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/layout/holes.o"), &file)
+            .expect("there");
         // what is behind the sections is nobody's
         fs::File::options().write(true).open(&file).and_then(|file| file.set_len(QUICK + 1)).expect("grown");
         file

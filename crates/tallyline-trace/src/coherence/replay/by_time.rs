@@ -99,6 +99,7 @@ pub fn replay_by_time<S: ReadAt + ?Sized, M: TimedModel>(
         left: vec![options.limit; streams.len()],
         options,
         passed_at: 0,
+        has_woken: false,
     };
     loop {
         let ready = |(_, core): &(usize, &Core)| !core.idle && !core.threads.is_empty();
@@ -124,6 +125,8 @@ struct Schedule {
     options: TimedOptions,
     // the time at which a point was passed last
     passed_at: u64,
+    // others may go on: the earliest of them may be earlier than before
+    has_woken: bool,
 }
 
 impl Schedule {
@@ -153,8 +156,12 @@ impl Schedule {
             match self.step(core, place, &mut streams[place], machine, course)? {
                 Step::Ran => {
                     waiting = 0;
+                    let has_woken = std::mem::take(&mut self.has_woken);
                     let state = &mut self.cores[core];
                     state.time = machine.time(place).max(before);
+                    if has_woken {
+                        break;
+                    }
                     if state.threads.len() > 1 && state.time >= state.slice_end {
                         state.current += 1;
                         state.slice_end = state.time.saturating_add(self.options.slice);
@@ -213,6 +220,7 @@ impl Schedule {
                     course.ordered += 1;
                     if SyncClass::of(kind).is_some() {
                         self.passed_at = time;
+                        self.has_woken = true;
                         self.cores.iter_mut().for_each(|core| core.idle = false);
                     }
                 }

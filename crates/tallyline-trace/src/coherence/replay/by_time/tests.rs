@@ -79,6 +79,35 @@ fn threads_of_one_core_do_not_run_at_once() {
 }
 
 #[test]
+fn threads_that_were_made_run_beside_the_one_that_shares_a_core_with_their_maker() {
+    let mut builder = Builder::new(1);
+    let first = builder.instructions(0x40_0000, 1);
+    let [start, made, first_start, other_made, other_start, end, joined] =
+        std::array::from_fn(|_| builder.number());
+    let mut maker = ThreadBuilder::new(7, 1);
+    maker.point(SyncPoint::Start, start);
+    maker.point(SyncPoint::Clone, made);
+    maker.point(SyncPoint::Clone, other_made);
+    maker.point(SyncPoint::Waited, joined);
+    builder.thread(&mut maker);
+    for (thread, start) in [(2, first_start), (3, other_start)] {
+        let mut worker = ThreadBuilder::new(7, thread);
+        worker.point(SyncPoint::Start, start);
+        for _ in 0..50 {
+            worker.access(first, 0x1000, 8, true, 1);
+        }
+        if thread == 3 {
+            worker.point(SyncPoint::Exit, end);
+        }
+        builder.thread(&mut worker);
+    }
+    let (_, clocks) = run(&builder.finish(), 2, TimedOptions::new(7, 1 << 20, 0));
+    assert!(clocks.order.is_sorted_by_key(|(_, time)| *time), "{:?}", clocks.order);
+    let switches = clocks.order.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
+    assert!(switches > 4, "{switches}");
+}
+
+#[test]
 fn one_that_waited_goes_on_when_the_other_has_come_so_far() {
     let mut builder = Builder::new(1);
     let first = builder.instructions(0x40_0000, 2);

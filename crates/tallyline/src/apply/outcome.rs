@@ -1,0 +1,90 @@
+//! The outcome of edits, as text and as JSON.
+
+use super::rebuild::Applied;
+use super::{Plan, Target};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// A plan that was carried out, or is shown as a patch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome<'p> {
+    /// The plan.
+    pub(crate) plan: &'p Plan,
+    /// The result of the edits in place; none for a patch.
+    pub(crate) applied: Option<&'p Applied>,
+}
+
+impl Outcome<'_> {
+    /// Returns `{"schema":1,"root":…,"patch":…,"types":[{"name","file","line","old","new","refused","evidence"}]}`.
+    pub(crate) fn json(self) -> Value {
+        let Outcome { plan, applied } = self;
+        let types = plan.targets.iter().map(|(target, refused)| {
+            json!({
+                "name": target.name,
+                "file": target.path.to_string_lossy(),
+                "line": target.line,
+                "old": target.current.size,
+                "new": target.promised.size,
+                "refused": refused.as_ref().map(|refused| refused.kind.name()),
+                "evidence": refused.as_ref().map(|refused| refused.evidence.as_str()),
+            })
+        });
+        json!({
+            "schema": 1,
+            "root": plan.root.to_string_lossy(),
+            "patch": String::from_utf8_lossy(&plan.patch()),
+            "verified": plan.verified.as_ref().ok().map(|extent| json!({
+                "units": extent.units, "layouts": extent.layouts, "configurations": extent.configurations,
+            })),
+            "built": applied.map(Applied::is_built),
+            "applied": applied.map(Applied::is_kept),
+            "speed_up": applied.and_then(Applied::speed_up).map(|speed_up| json!({
+                "low": speed_up.low, "median": speed_up.median, "high": speed_up.high, "pairs": speed_up.pairs,
+            })),
+            "unverified": plan.verified.as_ref().err(),
+            "types": types.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Says which types are not edited, and why.
+    pub(crate) fn refusals(self) -> Vec<String> {
+        let refused = self.plan.targets.iter().filter_map(|(target, refused)| {
+            refused.as_ref().map(|refused| format!("{}: not edited: {refused}", target.name))
+        });
+        refused.collect()
+    }
+
+    /// Returns the number of types that the plan edits.
+    pub(crate) fn edited(self) -> usize {
+        self.plan.targets.iter().filter(|(_, refused)| refused.is_none()).count()
+    }
+}
+
+/// Says which structs were edited, where, and what it brought.
+pub(crate) fn write_text(outcome: Outcome<'_>, command: &str, out: &mut dyn Write) -> Result<()> {
+    let Outcome { plan, applied } = outcome;
+    let is_applied = applied.is_some_and(Applied::is_kept);
+    for (target, _) in plan.targets.iter().filter(|(_, refused)| refused.is_none()) {
+        let Target { name, line, path, .. } = target;
+        let (old, new) = (target.current.size, target.promised.size);
+        let path = path.strip_prefix(&plan.root).unwrap_or(path).display();
+        let verb = if is_applied { "edited" } else { "left as it is" };
+        writeln!(out, "{name} at {path}:{line}: {old} -> {new} bytes; {verb}")?;
+    }
+    if let Ok(extent) = &plan.verified
+        && !plan.edits.is_empty()
+    {
+        writeln!(out, "{} units compiled, {} layouts as promised", extent.units, extent.layouts)?;
+    }
+    if applied.is_some_and(Applied::is_built) {
+        writeln!(out, "the program that --build makes has the layouts as promised")?;
+    }
+    if let Some(speed_up) = applied.and_then(Applied::speed_up) {
+        writeln!(out, "{speed_up}")?;
+    }
+    if is_applied {
+        writeln!(out, "undo: tallyline {command} --undo --root {}", plan.root.display())?;
+    }
+    Ok(())
+}
