@@ -30,7 +30,7 @@ fn project(name: &str, example: &str, build: &str) -> Option<PathBuf> {
 
 /// Applies the advice on the program `./a` of a project.
 fn applied(folder: &Path, more: &[&str], words: &[&str]) -> Value {
-    let first = ["advise", "--apply", "--json", "--schedules", "2", "--accesses", "30000", "--whole"];
+    let first = ["advise", "--apply", "--json", "--schedules", "2", "--accesses", "60000", "--whole"];
     let output = run_in(folder, &[&first, more, &["--", "./a"], words].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
