@@ -1,4 +1,5 @@
-//! One statistic: [`Counter`]; many of a kind: [`CounterArray`].
+//! One statistic: [`Counter`]; many of a kind: [`CounterArray`]; updates that are collected first:
+//! [`Batch`].
 
 use crate::cpu::CpuId;
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ use std::fmt;
 ///
 /// # Counters that go down
 /// A counter that also goes down (connections that are open, bytes in use) can read 2⁶⁴ − 1 or a
-/// little less for a moment, although it never was below 0. A read is a sum over CPUs, one after the
+/// little less for a moment, although it never was below 0 ([`Gauge`](crate::Gauge) reads it signed). A read is a sum over CPUs, one after the
 /// other, and not a moment's value. If a thread increments on CPU 0 after the reader has passed that
 /// CPU, moves to CPU 1 and decrements there before the reader arrives, the reader sees the decrement
 /// without the increment: 0 − 1. The next read has both. So read such a counter as a signed number,
@@ -133,6 +134,12 @@ impl Counter {
         self.0.handle().add(value.wrapping_neg());
     }
 
+    /// Starts a batch of updates, which is added at once when it is dropped.
+    #[inline(always)]
+    pub fn batch(&self) -> Batch<'_> {
+        Batch { counter: self, pending: 0 }
+    }
+
     /// Returns the counter's value: the sum over the CPUs that ever counted, and the baseline.
     ///
     /// Cost: a cache line per such CPU. Takes no lock and disturbs no writer. Async-signal-safe.
@@ -190,6 +197,66 @@ pub(crate) fn impersonate(cpu: CpuId, add: impl FnOnce() -> bool) -> Result<()> 
 impl fmt::Debug for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Counter").field(&self.read()).finish()
+    }
+}
+
+/// Updates of a [`Counter`] that are collected in a register, and added at once at the end of a scope.
+///
+/// What is collected is in no read before that, and is lost where a batch is leaked (`mem::forget`), or its
+/// thread ends without unwinding.
+///
+/// ```
+/// use statctr::Counter;
+///
+/// let bytes = Counter::new(0)?;
+/// {
+///     let mut batch = bytes.batch();
+///     (0..1000).for_each(|length| batch.add(length));
+///     assert_eq!((bytes.read(), batch.pending()), (0, 499_500));
+/// }
+/// assert_eq!(bytes.read(), 499_500);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "adds nothing before it is dropped"]
+pub struct Batch<'a> {
+    counter: &'a Counter,
+    pending: u64,
+}
+
+impl Batch<'_> {
+    /// Adds 1.
+    #[inline(always)]
+    pub fn inc(&mut self) {
+        self.add(1);
+    }
+
+    /// Adds `value`, modulo 2⁶⁴. One instruction.
+    #[inline(always)]
+    pub fn add(&mut self, value: u64) {
+        self.pending = self.pending.wrapping_add(value);
+    }
+
+    /// Returns what was collected since the last flush.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    /// Adds to the counter what was collected. Cost as [`Counter::add`].
+    #[inline]
+    pub fn flush(&mut self) {
+        match std::mem::take(&mut self.pending) {
+            0 => {}
+            pending => self.counter.add(pending),
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 

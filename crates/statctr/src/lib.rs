@@ -29,6 +29,8 @@
 //! # Ok::<(), statctr::Error>(())
 //! ```
 //!
+//! Values that go up and down are a [`Gauge`], distributions a [`Histogram`].
+//!
 //! A counter that is a static needs no initialisation and no registration: [`StaticCounter`]; several
 //! of one name, by labels: [`StaticFamily`].
 //!
@@ -53,13 +55,14 @@
 //! | [`Counter::inc`] | about a plain increment and a half | 8 bytes per CPU that counts, 16 for the handle |
 //! | [`StaticCounter::inc`] | as [`Counter::inc`] | 8 bytes per CPU that counts, from its first update on |
 //! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
+//! | [`Histogram::observe`] | an event of two items and some five instructions | 16 bytes per bucket and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |
 //! | [`GroupArray::fold_into`] | memory bandwidth | |
 //!
 //! `tallyline-bench` measures them on your machine.
 //!
 //! # Limitations
-//! There are no histograms, and no maxima other than in a [`LazyGroup`]. Sections exist for x86-64
+//! There are no maxima other than in a [`LazyGroup`]. Sections exist for x86-64
 //! and aarch64 with glibc or musl ([`registration`]); elsewhere counters are atomic, and
 //! [`Pool::mode`] says so. Children of vfork must not count (see [`Counter`]).
 //!
@@ -72,7 +75,9 @@ mod counter;
 mod cpu;
 mod description;
 mod error;
+mod gauge;
 mod group;
+mod histogram;
 pub mod hotplug;
 mod lazy;
 mod memory;
@@ -87,10 +92,12 @@ mod sys;
 pub mod topology;
 
 pub use combine::Combine;
-pub use counter::{Counter, CounterArray, CounterRef};
+pub use counter::{Batch, Counter, CounterArray, CounterRef};
 pub use description::Description;
 pub use error::{Error, Result};
+pub use gauge::Gauge;
 pub use group::{Group, GroupArray, GroupRef, fold_groups};
+pub use histogram::{Histogram, HistogramSnapshot};
 pub use lazy::{
     LazyGroup, LazyPool, LazyPoolBuilder, PerConcurrencyId, PerCpu, PerNode, Scope, SyntheticCpu,
 };

@@ -71,6 +71,8 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
     add("fixed/inc-c-call", sides::c::call_inc());
     add("static/inc-c", sides::c::static_inc());
     add("fixed/add", ours(sides::fixed::add(&pool)));
+    add("fixed/event2", ours(sides::fixed::event2(&pool)));
+    add("fixed/observe", ours(sides::fixed::observe(&pool)));
     add("rseq-minimal/add", sides::rseq_minimal::add(cpus));
     add("fixed/packet4-1group", ours(sides::fixed::packet4_one(&pool)));
     add("fixed/inc4", ours(sides::fixed::inc4(&pool)));
@@ -80,13 +82,14 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
 }
 
 /// The pairs of sides that are compared: the first's time over the second's.
-const RATIOS: [(&str, &str); 20] = [
+const RATIOS: [(&str, &str); 21] = [
     ("fixed/inc", "rseq-minimal/inc"),
     ("fixed/inc-c", "rseq-minimal/inc"),
     ("fixed/add", "rseq-minimal/add"),
     ("fixed/inc", "plain/inc"),
     ("fixed/inc-c-call", "fixed/inc-c"),
     ("static/inc", "fixed/inc"),
+    ("fixed/observe", "fixed/event2"),
     ("static/inc-c", "fixed/inc-c"),
     ("static/inc+think", "fixed/inc+think"),
     ("shared-atomic/inc", "fixed/inc"),
@@ -114,6 +117,7 @@ fn aim(report: &mut Report) {
         report.aim("fixed/inc", "rseq-minimal/inc", threads, None, Bound::AtMost, 1.10);
         report.aim("fixed/inc-c", "rseq-minimal/inc", threads, None, Bound::AtMost, 1.10);
         report.aim("static/inc", "fixed/inc", threads, None, Bound::AtMost, 1.10);
+        report.aim("fixed/observe", "fixed/event2", threads, None, Bound::AtMost, 1.60);
     }
     report.aim("shared-atomic/inc", "fixed/inc", 2, None, Bound::AtLeast, 20.0);
     report.aim("shared-atomic/packet4", "fixed/packet4", 2, None, Bound::AtLeast, 35.0);

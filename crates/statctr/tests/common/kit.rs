@@ -1,6 +1,8 @@
 //! One of everything that counts, updated in turns whose sums are known.
 
-use statctr::{Counter, CounterArray, Event, Group, GroupArray, Item, ItemSpec, Pool, Result, Schema};
+use statctr::{
+    Counter, CounterArray, Event, Gauge, Group, GroupArray, Histogram, Item, ItemSpec, Pool, Result, Schema,
+};
 
 /// Declares [`AnyEvent`], with a variant for each number of items that tests use.
 macro_rules! any_event {
@@ -98,6 +100,8 @@ pub(crate) struct Kit {
     pub(crate) array: CounterArray,
     pub(crate) lines: Vec<Line>,
     pub(crate) rows: GroupArray,
+    pub(crate) gauge: Gauge,
+    pub(crate) histogram: Histogram,
     rows_event: Event<4>,
 }
 
@@ -120,6 +124,8 @@ impl Kit {
             array: CounterArray::new_in(pool, 20, 5)?,
             lines: WIDTHS.into_iter().map(|width| Line::try_new(pool, width)).collect::<Result<_>>()?,
             rows: GroupArray::new_in(pool, ROWS, &schema)?,
+            gauge: Gauge::new_in(pool, -5)?,
+            histogram: Histogram::new_in(pool, 1000, 0.1)?,
             rows_event,
         })
     }
@@ -142,6 +148,11 @@ impl Kit {
         if let Some(row) = self.rows.get(ROWS - 1) {
             row.commit(self.rows_event, [1, 10, 100, 1000]);
         }
+        self.gauge.add(-7);
+        self.gauge.inc();
+        self.histogram.observe(3);
+        self.histogram.observe(700);
+        self.histogram.observe(5000);
     }
 
     /// Returns every value that there is.
@@ -152,6 +163,9 @@ impl Kit {
         let mut rows = [0; ROWS * 11];
         self.rows.fold_into(&mut rows).expect("room");
         values.extend(rows);
+        values.push(self.gauge.read().cast_unsigned());
+        let seen = self.histogram.snapshot();
+        values.extend([seen.count(), seen.sum(), seen.count_up_to(3), seen.count_up_to(1000)]);
         values
     }
 
@@ -164,6 +178,7 @@ impl Kit {
             Some(item @ 0..4) => 10u64.pow(item as u32),
             _ => 0,
         }));
+        step.extend([0u64.wrapping_sub(6), 3, 5703, 1, 2]);
         let now = self.values();
         now.len() == before.len()
             && now
@@ -208,5 +223,10 @@ impl Kit {
         let mut expected = [0; ROWS * 11];
         expected[(ROWS - 1) * 11..][..4].copy_from_slice(&[turns, 10 * turns, 100 * turns, 1000 * turns]);
         assert_eq!(values, expected, "{context}: rows");
+        assert_eq!(self.gauge.read(), -5 - 6 * turns as i64, "{context}: gauge");
+        let seen = self.histogram.snapshot();
+        assert_eq!((seen.count(), seen.sum()), (3 * turns, 5703 * turns), "{context}: histogram");
+        let buckets: Vec<u64> = seen.buckets().map(|(.., count)| count).collect();
+        assert_eq!(buckets, vec![turns; if turns > 0 { 3 } else { 0 }], "{context}: histogram");
     }
 }

@@ -2,17 +2,21 @@
 
 use super::looped::{Looped, Step, opaque};
 use super::{GROUPS, PACKET_LENGTH, PACKET_SUM, Side, packet_length};
-use statctr::{Counter, Pool, Result, StaticCounter, Unit};
+use statctr::{Counter, Histogram, Pool, Result, StaticCounter, Unit};
 
 statctr::group! {
     /// Traffic of one interface.
     pub(crate) struct Interface {
         /// One packet looped back.
         event packet(rx_packets, rx_bytes, tx_packets, tx_bytes);
+        /// A request and its length.
+        event request(requests, request_bytes);
         item rx_packets: Unit::PACKETS, "packets received";
         item rx_bytes: Unit::BYTES, "bytes received";
         item tx_packets: Unit::PACKETS, "packets sent";
         item tx_bytes: Unit::BYTES, "bytes sent";
+        item requests: Unit::OPERATIONS, "requests served";
+        item request_bytes: Unit::BYTES, "bytes of requests";
     }
 }
 
@@ -21,6 +25,12 @@ statctr::group! {
 fn one_commit(interface: &Interface) {
     let length = packet_length();
     interface.packet(1, length, 1, length);
+}
+
+/// Returns a value between 1000 and 2023 that differs from turn to turn.
+#[inline(always)]
+fn latency(turn: u64) -> u64 {
+    1000 + (turn.wrapping_mul(0x9e37_79b9) & 1023)
 }
 
 /// Updates the four counters of a packet one by one.
@@ -75,6 +85,8 @@ steps! {
     StaticInc(_nothing: (), _turn) { STATIC.inc(); }
     Read(counter: Counter, _turn) { opaque(counter.read()); }
     Add(counter: Counter, _turn) { counter.add(packet_length()); }
+    Event2(interfaces: Interfaces, turn) { interfaces[turn as usize % GROUPS].request(1, latency(turn)); }
+    Observe(histogram: Histogram, turn) { histogram.observe(latency(turn)); }
     Packet4(interfaces: Interfaces, turn) { one_commit(&interfaces[turn as usize % GROUPS]); }
     Packet4One(interface: Interface, _turn) { one_commit(interface); }
     Inc4(interfaces: Interfaces, turn) { four_updates(&interfaces[turn as usize % GROUPS]); }
@@ -89,6 +101,21 @@ pub(crate) fn inc(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
 /// Returns the side `static/inc`: an increment of a counter that is a static.
 pub(crate) fn static_inc(think: bool) -> Box<dyn Side> {
     Looped::<StaticInc>::with_shared_state((), |()| STATIC.read()).thinking(think).boxed()
+}
+
+/// Returns the side `fixed/event2`: one commit of an event of two items, which go round the groups. Only
+/// the first of the two is in the total.
+pub(crate) fn event2(pool: &Pool) -> Result<Box<dyn Side>> {
+    let events = |interfaces: &Interfaces| {
+        interfaces.iter().map(|interface| interface.read()[Interface::requests.index()]).sum()
+    };
+    Ok(Looped::<Event2>::with_shared_state(interfaces(pool)?, events).boxed())
+}
+
+/// Returns the side `fixed/observe`: a value of a histogram of nanoseconds up to a minute, to 1 %.
+pub(crate) fn observe(pool: &Pool) -> Result<Box<dyn Side>> {
+    let histogram = Histogram::new_in(pool, 60_000_000_000, 0.01)?;
+    Ok(Looped::<Observe>::with_shared_state(histogram, |histogram| histogram.snapshot().count()).boxed())
 }
 
 /// Returns the side `fixed/read` of a benchmark: a read of one per-CPU counter.

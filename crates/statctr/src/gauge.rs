@@ -1,0 +1,98 @@
+//! A value that goes up and down: [`Gauge`].
+
+use crate::counter::Counter;
+use crate::error::Result;
+use crate::placement::Pool;
+use std::fmt;
+
+/// A signed value that goes up and down: open connections, bytes in use.
+///
+/// A [`Counter`] that is read as a signed number, with the same cost, ordering and guarantees; modulo 2⁶⁴.
+///
+/// ```
+/// use statctr::Gauge;
+///
+/// let open = Gauge::new(0)?;
+/// open.inc();
+/// open.sub(3);
+/// assert_eq!((open.read(), open.read_clamped()), (-2, 0));
+/// open.set(7);
+/// assert_eq!(open.read(), 7);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// # Values for a moment below or above the true one
+/// A read is a sum over CPUs, one after the other. If a thread adds on a CPU that the reader has passed,
+/// and takes away on one that it has not, the reader sees the second without the first. So a gauge that
+/// never was below 0 may be read as such for a moment; [`read_clamped`](Self::read_clamped) takes that for
+/// 0. When writers have stopped, or were waited for, a read is exact.
+///
+/// # Races with `set`
+/// An update that runs at the same time as [`set`](Self::set) is wholly before it, and gone, or wholly
+/// after it. Of two that run at the same time one is the last.
+pub struct Gauge(Counter);
+
+impl Gauge {
+    /// Creates a gauge with the value `initial` in the global pool.
+    ///
+    /// # Errors
+    /// Fails as [`Counter::new`] does.
+    pub fn new(initial: i64) -> Result<Gauge> {
+        Gauge::new_in(Pool::global()?, initial)
+    }
+
+    /// Creates a gauge with the value `initial` in `pool`.
+    ///
+    /// # Errors
+    /// Fails as [`Counter::new_in`] does.
+    pub fn new_in(pool: &Pool, initial: i64) -> Result<Gauge> {
+        Counter::new_in(pool, initial.cast_unsigned()).map(Gauge)
+    }
+
+    /// Adds 1. Cost as [`Counter::inc`]; async-signal-safe.
+    #[inline(always)]
+    pub fn inc(&self) {
+        self.0.inc();
+    }
+
+    /// Subtracts 1. Cost as [`Counter::dec`]; async-signal-safe.
+    #[inline(always)]
+    pub fn dec(&self) {
+        self.0.dec();
+    }
+
+    /// Adds `value`. Cost as [`Counter::add`]; async-signal-safe.
+    #[inline(always)]
+    pub fn add(&self, value: i64) {
+        self.0.add(value.cast_unsigned());
+    }
+
+    /// Subtracts `value`. Cost as [`Counter::add`]; async-signal-safe.
+    #[inline(always)]
+    pub fn sub(&self, value: i64) {
+        self.0.sub(value.cast_unsigned());
+    }
+
+    /// Sets the value; see [`Counter::set`]. Takes the pool's lock: not for signal handlers.
+    pub fn set(&self, value: i64) {
+        self.0.set(value.cast_unsigned());
+    }
+
+    /// Returns the value. Cost as [`Counter::read`]; async-signal-safe.
+    #[must_use]
+    pub fn read(&self) -> i64 {
+        self.0.read().cast_signed()
+    }
+
+    /// Returns the value, or 0 where it is below: for what cannot be negative.
+    #[must_use]
+    pub fn read_clamped(&self) -> u64 {
+        u64::try_from(self.read()).unwrap_or(0)
+    }
+}
+
+impl fmt::Debug for Gauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Gauge").field(&self.read()).finish()
+    }
+}

@@ -1,0 +1,307 @@
+//! Distributions of values: [`Histogram`], and what was read of one: [`HistogramSnapshot`].
+
+use crate::error::{Error, Result};
+use crate::memory::{CHUNK_WORDS, LatchLayout, Lines, fold_piece_tiles};
+use crate::placement::Pool;
+use std::fmt;
+
+/// Buckets in a chunk: each is a number of values and their sum.
+const CHUNK_BUCKETS: usize = CHUNK_WORDS / 2;
+/// The most bits of a value that tell buckets apart, below its highest one.
+const MOST_BITS: u32 = 12;
+
+/// A distribution of values, such as latencies in nanoseconds or sizes in bytes, which every CPU updates
+/// on lines of its own.
+///
+/// Buckets are log-linear: each power of two is divided into 2ᵏ of equal width, and k is as small as
+/// the relative error of quantiles allows. Each has the number of its values and their sum, and one
+/// commit updates both, so a mean is as exact as a counter, and a reader sees no value of which it does
+/// not see the sum.
+///
+/// ```
+/// use statctr::Histogram;
+///
+/// // up to a minute in nanoseconds, quantiles to 1 %
+/// let latencies = Histogram::new(60_000_000_000, 0.01)?;
+/// (1..=1000).for_each(|microseconds| latencies.observe(microseconds * 1000));
+/// let seen = latencies.snapshot();
+/// assert_eq!((seen.count(), seen.sum()), (1000, 500_500_000));
+/// let median = seen.quantile(0.5).expect("not empty") as f64;
+/// assert!((median / 500_000.0 - 1.0).abs() < 0.01);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// # Cost
+/// [`observe`](Self::observe) is an event of two items and some five instructions. 16 bytes for each
+/// bucket and CPU that counts, of which only the pages that have values are memory; for values up to a
+/// minute in nanoseconds 1900 buckets at 1 %, 260 at 10 %. A snapshot reads all lines of all CPUs that
+/// counted: microseconds.
+///
+/// # Arithmetic, ordering, threads, signals, forks
+/// Those of [`Counter`](crate::Counter), whose guarantees hold for each bucket.
+#[derive(Debug)]
+pub struct Histogram {
+    lines: Lines,
+    scale: Scale,
+}
+
+/// Division of the values into buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Scale {
+    /// Bits that tell buckets apart below the highest one of a value.
+    bits: u32,
+    /// The largest value that has a bucket.
+    max: u64,
+    /// The index of the bucket for values above that.
+    beyond: usize,
+}
+
+impl Scale {
+    fn new(max: u64, error: f64) -> Result<Scale> {
+        // not so for NaN, either
+        let usable = error > 0.0 && error < 1.0;
+        // half of a bucket's width, over its least value
+        let bits = (0..=MOST_BITS).find(|bits| 0.5f64.powi(*bits as i32 + 1) <= error);
+        let Some(bits) = bits.filter(|_| usable) else {
+            return Err(Error::BadSetting("a histogram's relative error is not between 0.000123 and 1"));
+        };
+        let scale = Scale { bits, max, beyond: usize::MAX };
+        Ok(Scale { beyond: scale.index(max) + 1, ..scale })
+    }
+
+    /// Returns the index of a value's bucket.
+    #[inline(always)]
+    fn index(self, value: u64) -> usize {
+        let highest = 63 - (value | 1 << self.bits).leading_zeros();
+        let shift = highest - self.bits;
+        let index = ((shift as usize) << self.bits) + (value >> shift) as usize;
+        if value > self.max { self.beyond } else { index }
+    }
+
+    /// Returns the least and the largest value of a bucket.
+    fn bounds(self, index: usize) -> (u64, u64) {
+        if index >= self.beyond {
+            return (self.max.saturating_add(1), u64::MAX);
+        }
+        let shift = (index >> self.bits).saturating_sub(1);
+        let least = ((index - (shift << self.bits)) as u64) << shift;
+        (least, (least + ((1 << shift) - 1)).min(self.max))
+    }
+
+    fn buckets(self) -> usize {
+        self.beyond + 1
+    }
+}
+
+impl Histogram {
+    /// Creates a histogram for values up to `max` in the global pool, whose quantiles are at most the
+    /// part `error` off (0.01 for 1 %).
+    ///
+    /// # Errors
+    /// Fails as [`new_in`](Self::new_in) and [`Pool::global`] do.
+    pub fn new(max: u64, error: f64) -> Result<Histogram> {
+        Histogram::new_in(Pool::global()?, max, error)
+    }
+
+    /// Creates a histogram for values up to `max` in `pool`, whose quantiles are at most the part
+    /// `error` off.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] for an error that is not between 0.000123 and 1, [`Error::TooMany`] where
+    /// there would be more buckets than a unit of the pool holds (16 384, unless it was built with
+    /// others), and [`Error::OutOfMemory`] for address space.
+    pub fn new_in(pool: &Pool, max: u64, error: f64) -> Result<Histogram> {
+        let scale = Scale::new(max, error)?;
+        let chunks = scale.buckets().div_ceil(CHUNK_BUCKETS);
+        // where no store holds both numbers their lines have two copies
+        let latch = (pool.cost().vector_bytes < 16).then_some(LatchLayout { lines: chunks });
+        let lines = Lines::take_group(pool.arena(), chunks, latch)?;
+        Ok(Histogram { lines, scale })
+    }
+
+    /// Counts a value. Never waits; async-signal-safe. Values above the largest one are counted, and
+    /// their sum is right; quantiles take them for the largest value.
+    #[inline(always)]
+    pub fn observe(&self, value: u64) {
+        self.lines.commit(2 * self.scale.index(value), &[1, value]);
+    }
+
+    /// Returns the number of buckets, that for larger values included.
+    #[must_use]
+    pub fn buckets(&self) -> usize {
+        self.scale.buckets()
+    }
+
+    /// Reads all buckets, CPU by CPU, whole lines at a time.
+    ///
+    /// Values that are counted meanwhile are in it or not, each with its part of the sum.
+    #[must_use]
+    pub fn snapshot(&self) -> HistogramSnapshot {
+        let mut buckets = vec![Bucket::default(); self.scale.buckets()];
+        fold_piece_tiles(&self.lines, self.lines.item_chunks(), |first, sums| {
+            let pairs = sums.chunks_exact(2).map(|pair| Bucket { count: pair[0], sum: pair[1] });
+            buckets.iter_mut().skip(first / 2).zip(pairs).for_each(|(bucket, read)| *bucket = read);
+        });
+        HistogramSnapshot { scale: self.scale, buckets }
+    }
+}
+
+/// A bucket: its values and their sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Bucket {
+    count: u64,
+    sum: u64,
+}
+
+/// The buckets of a [`Histogram`], as they were read; can be merged and subtracted.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HistogramSnapshot {
+    scale: Scale,
+    buckets: Vec<Bucket>,
+}
+
+impl HistogramSnapshot {
+    /// Returns the number of values.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().fold(0, |sum, bucket| sum.wrapping_add(bucket.count))
+    }
+
+    /// Returns the sum of the values, modulo 2⁶⁴.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.buckets.iter().fold(0, |sum, bucket| sum.wrapping_add(bucket.sum))
+    }
+
+    /// Returns the mean; `None` without values.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| self.sum() as f64 / count as f64)
+    }
+
+    /// Returns the value below or at which the part `part` of all values is (0.5: the median; clamped
+    /// to 0 and 1), at most the histogram's relative error off; `None` without values, and for NaN.
+    ///
+    /// Exactly: the middle of the bucket of the value with the rank ⌈`part` · count⌉, at least 1. For
+    /// values above the largest one that is the largest one.
+    #[must_use]
+    pub fn quantile(&self, part: f64) -> Option<u64> {
+        let count = self.count();
+        if count == 0 || part.is_nan() {
+            return None;
+        }
+        let rank = ((part.clamp(0.0, 1.0) * count as f64).ceil() as u64).clamp(1, count);
+        let mut below = 0u64;
+        let index = self.buckets.iter().position(|bucket| {
+            below = below.wrapping_add(bucket.count);
+            below >= rank
+        })?;
+        if index == self.scale.beyond {
+            return Some(self.scale.max);
+        }
+        let (least, largest) = self.scale.bounds(index);
+        Some(least + (largest - least) / 2)
+    }
+
+    /// Returns the number of values that are certainly at most `bound`: of all buckets that end there or
+    /// below. For the classic form of Prometheus (`le`); exact for the ends of
+    /// [`buckets`](Self::buckets), else low by the values between a bucket's start and the bound.
+    #[must_use]
+    pub fn count_up_to(&self, bound: u64) -> u64 {
+        self.buckets().filter(|(_, largest, _)| *largest <= bound).fold(0, |sum, (.., count)| sum + count)
+    }
+
+    /// Returns the least value, the largest value and the number of values of each bucket that has any,
+    /// in order of the values.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        let filled = self.buckets.iter().enumerate().filter(|(_, bucket)| bucket.count != 0);
+        filled.map(|(index, bucket)| {
+            let (least, largest) = self.scale.bounds(index);
+            (least, largest, bucket.count)
+        })
+    }
+
+    /// Adds another snapshot, of a histogram with the same largest value and error.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] for another one; nothing is changed then.
+    pub fn merge(&mut self, other: &HistogramSnapshot) -> Result<()> {
+        self.join(other, u64::wrapping_add)
+    }
+
+    /// Returns what was counted since an earlier snapshot of the same histogram.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] for one of a histogram with another largest value or error.
+    pub fn since(&self, earlier: &HistogramSnapshot) -> Result<HistogramSnapshot> {
+        let mut difference = self.clone();
+        difference.join(earlier, u64::wrapping_sub)?;
+        Ok(difference)
+    }
+
+    fn join(&mut self, other: &HistogramSnapshot, join: fn(u64, u64) -> u64) -> Result<()> {
+        if self.scale != other.scale {
+            return Err(Error::BadSetting("histograms of different buckets cannot be joined"));
+        }
+        for (bucket, other) in self.buckets.iter_mut().zip(&other.buckets) {
+            bucket.count = join(bucket.count, other.count);
+            bucket.sum = join(bucket.sum, other.sum);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for HistogramSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HistogramSnapshot")
+            .field("count", &self.count())
+            .field("sum", &self.sum())
+            .field("median", &self.quantile(0.5))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scales() -> Vec<(Scale, f64)> {
+        let mut scales = Vec::new();
+        for error in [0.5, 0.1, 0.05, 0.01, 0.001] {
+            for max in [0, 1, 2, 100, 1023, 1024, 60_000_000_000, u64::MAX - 1, u64::MAX] {
+                scales.push((Scale::new(max, error).expect("a scale"), error));
+            }
+        }
+        scales
+    }
+
+    #[test]
+    fn buckets_lie_side_by_side_and_have_their_values() {
+        for (scale, error) in scales() {
+            let mut next = 0u64;
+            for index in 0..scale.beyond {
+                let (least, largest) = scale.bounds(index);
+                assert_eq!(least, next, "{scale:?}: no gap in front of bucket {index}");
+                assert!(least <= largest);
+                assert_eq!((scale.index(least), scale.index(largest)), (index, index), "{scale:?}");
+                let middle = least + (largest - least) / 2;
+                let off = (largest - middle).max(middle - least) as f64;
+                assert!(off <= error * least as f64 || least == largest, "{scale:?}: {least} to {largest}");
+                next = largest.wrapping_add(1);
+            }
+            assert_eq!(next, scale.max.wrapping_add(1), "{scale:?}: up to the largest value");
+            if scale.max < u64::MAX {
+                assert_eq!(scale.index(scale.max + 1), scale.beyond);
+                assert_eq!(scale.index(u64::MAX), scale.beyond);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_that_cannot_be_are_refused() {
+        for error in [0.0, -1.0, 1.0, 2.0, 1e-9, f64::NAN, f64::INFINITY] {
+            assert!(matches!(Scale::new(100, error), Err(Error::BadSetting(_))), "{error}");
+        }
+    }
+}
