@@ -18,7 +18,7 @@ const WORDS: usize = 1024;
 /// templates by their first word.
 const QUICK: u64 = 16 << 20;
 
-/// What was read in the background.
+/// A result of reading in the background.
 pub(super) struct Update {
     path: PathBuf,
     stamp: String,
