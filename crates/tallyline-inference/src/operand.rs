@@ -275,6 +275,13 @@ impl Analysis<'_, '_, '_, '_> {
 
     /// Returns an address plus a number that is not fully known.
     pub(super) fn stepped(&mut self, pointer: Pointer, by: StridedValue) -> Value {
+        // steps that are not those of elements stay above them
+        if pointer.ends_elements && by.base >= 0 {
+            let size = self.catalog.size(pointer.to);
+            if size != 0 && by.magnitude() % size != 0 {
+                return Value::Pointer(pointer);
+            }
+        }
         if let (0, Some(choice)) = (pointer.stride, by.alternatives())
             && let [Value::Pointer(one), Value::Pointer(other)] =
                 choice.map(|by| self.catalog.add_normalized(pointer, by))
