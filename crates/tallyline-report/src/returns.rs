@@ -16,6 +16,8 @@ pub(super) struct ReturnAddresses {
     words: Vec<u64>,
     // by process and word: as of which state of the address spaces, and the place if it is in code
     known: FxHashMap<(i32, u64), (u32, Option<PlaceId>)>,
+    // the last one that was looked up: process, word, state
+    last: Option<((i32, u64, u32), Option<PlaceId>)>,
     // points with places
     found: Vec<(u32, PlaceId)>,
 }
@@ -23,7 +25,7 @@ pub(super) struct ReturnAddresses {
 impl ReturnAddresses {
     /// Takes the words of samples in the order of the file; those behind the end have none.
     pub(super) fn new(words: Vec<u64>) -> ReturnAddresses {
-        ReturnAddresses { words, known: FxHashMap::default(), found: Vec::new() }
+        ReturnAddresses { words, known: FxHashMap::default(), last: None, found: Vec::new() }
     }
 
     /// Notes the place that a sample of a point returns to, if its word is an address of code in a file. Of the
@@ -38,6 +40,12 @@ impl ReturnAddresses {
     ) {
         let Some(word) = self.words.get(sample as usize).copied().filter(|word| *word != 0) else { return };
         let (pid, state) = process;
+        if let Some((key, place)) = self.last
+            && key == (pid, word, state)
+        {
+            self.found.extend(place.map(|place| (point, place)));
+            return;
+        }
         let known = self.known.entry((pid, word)).or_insert((state.wrapping_sub(1), None));
         if known.0 != state {
             let location = spaces.resolve(pid, CpuMode::User, word);
@@ -48,6 +56,7 @@ impl ReturnAddresses {
             let place = |found| places.intern(place_of(spaces, Some(found), pid, CpuMode::User, word));
             *known = (state, found.map(place));
         }
+        self.last = Some(((pid, word, state), known.1));
         self.found.extend(known.1.map(|place| (point, place)));
     }
 

@@ -180,7 +180,8 @@ impl Bench<'_> {
                 subject.add_to(&mut command)?;
                 output(&mut command)?;
             }
-            let mut command = self.command(["report", "--json", "-s", "type,typeoff", "-i"]);
+            // the model names parts of nodes, too
+            let mut command = self.command(["report", "--json", "--parts", "-s", "type,typeoff", "-i"]);
             let report = json_of(command.arg(&recording))?;
             shares.add_report(&report).with_context(|| format!("{}: report", subject.name))?;
             if self.options.keep.is_none() {

@@ -130,9 +130,17 @@ impl<'b> Unpacker<'b> {
         if count > self.rest.len() {
             return None;
         }
-        (0..count).map(|_| each(self)).collect()
+        // what is only claimed to be there gets no room
+        let mut entries = Vec::with_capacity(count.min(ROOM));
+        for _ in 0..count {
+            entries.push(each(self)?);
+        }
+        Some(entries)
     }
 }
+
+/// The entries of a table that room is made for at once.
+const ROOM: usize = 1 << 12;
 
 /// Numbers of kinds, by their positions.
 const POINTERS: [Pointer; 3] = [Pointer::Pointer, Pointer::Reference, Pointer::RvalueReference];

@@ -169,16 +169,17 @@ impl Symbols {
     }
 
     fn ranges(&self, wanted: SymbolCategory) -> Vec<(u64, u64)> {
-        let all = self.tables.iter().flat_map(|table| &table.entries);
-        let all = all.filter(|entry| {
-            category_of(entry) == Some(wanted) && entry.st_type() != elf::STT_TLS && self.is_defined(entry)
-        });
-        let range = |entry: &elf::Sym64<Endianness>| {
-            (entry.st_value.get(self.endian), entry.st_size.get(self.endian))
-        };
-        let mut ranges: Vec<(u64, u64)> = all.map(range).collect();
-        ranges.sort_unstable_by_key(|(address, size)| (*address, std::cmp::Reverse(*size)));
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for entry in self.tables.iter().flat_map(|table| &table.entries) {
+            let is_wanted = category_of(entry) == Some(wanted) && entry.st_type() != elf::STT_TLS;
+            if is_wanted && self.is_defined(entry) {
+                // sorted as they are: the largest first
+                ranges.push((entry.st_value.get(self.endian), !entry.st_size.get(self.endian)));
+            }
+        }
+        ranges.sort_unstable();
         ranges.dedup_by_key(|(address, _)| *address);
+        ranges.iter_mut().for_each(|(_, size)| *size = !*size);
         ranges
     }
 

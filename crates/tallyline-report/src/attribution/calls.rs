@@ -76,13 +76,13 @@ impl Calls {
     pub(crate) fn find(samples: &Samples, returns: &[(u32, PlaceId)], binaries: &Binaries) -> Calls {
         let mut calls = Calls::default();
         let mut functions = Functions { binaries, bodies: FxHashMap::default(), jumps: FxHashMap::default() };
-        let mut entries: FxHashMap<PlaceId, bool> = FxHashMap::default();
+        let mut entries: Vec<Option<bool>> = vec![None; samples.places.len()];
         // the functions that return to each place
         let mut entered: FxHashMap<PlaceId, BTreeSet<PlaceId>> = FxHashMap::default();
         let mut at_entries: Vec<(u32, PlaceId, PlaceId)> = Vec::new();
         for (index, to) in returns {
             let Some(group) = samples.groups.get(*index as usize) else { continue };
-            let is_entry = *entries.entry(group.place).or_insert_with(|| {
+            let is_entry = *entries[group.place.position()].get_or_insert_with(|| {
                 let (dso, address) = samples.linked(group.place);
                 dso.is_some_and(|dso| functions.is_entry(dso, address))
             });

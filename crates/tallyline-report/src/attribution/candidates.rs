@@ -312,7 +312,7 @@ impl<'b> FunctionSamples<'b> {
         if own == 0 || self.most < 2 * own {
             return None;
         }
-        let MissingStore { position, behind, seen } = self.missing_store(position)?;
+        let MissingStore { position, behind, seen } = self.missing_store(position, 2 * own)?;
         // what retires evenly has its samples in many places
         (behind >= 2 * own && behind * 2 >= seen).then(|| self.waited_for(position))
     }
@@ -328,8 +328,9 @@ impl<'b> FunctionSamples<'b> {
         }
     }
 
-    /// Finds the only store that can miss in front of one that cannot, up to the same one of the turn before.
-    pub(super) fn missing_store(&self, position: usize) -> Option<MissingStore> {
+    /// Finds the only store that can miss in front of one that cannot, up to the same one of the turn before; none if
+    /// no store there has so many samples behind it.
+    pub(super) fn missing_store(&self, position: usize, least: u64) -> Option<MissingStore> {
         let is_store = |position: usize| {
             let memory = self.body.instructions()[position].memory()?;
             let is_plain = memory.access().writes() && !memory.access().reads() && !memory.implicit();
@@ -340,10 +341,9 @@ impl<'b> FunctionSamples<'b> {
             let instruction = &self.body.instructions()[position];
             self.count(instruction.end())
         };
-        if self.untouched(position, is_store(position)?) >= CAN_MISS {
-            return None;
-        }
-        let (mut missing, mut seen) = (None, samples(position));
+        let own = is_store(position)?;
+        // what is quickly told comes first: most stores are in no loop that is as short
+        let (mut stores, mut seen) = (Vec::new(), samples(position));
         let mut current = position;
         for _ in 0..STORES_APART {
             current = self.usually_before(current)?;
@@ -354,14 +354,14 @@ impl<'b> FunctionSamples<'b> {
                 return None;
             }
             seen += samples(current);
-            if let Some(memory) = is_store(current)
-                && self.untouched(current, memory) >= CAN_MISS
-                && missing.replace(current).is_some()
-            {
-                return None;
-            }
+            stores.extend(is_store(current).map(|memory| (current, memory)));
         }
-        let position = missing.filter(|_| current == position)?;
+        let has_most = stores.iter().any(|(store, _)| samples(*store) >= least);
+        if current != position || !has_most || self.untouched(position, own) >= CAN_MISS {
+            return None;
+        }
+        let mut missing = stores.iter().filter(|(store, memory)| self.untouched(*store, memory) >= CAN_MISS);
+        let (position, _) = *missing.next().filter(|_| missing.next().is_none())?;
         Some(MissingStore { position, behind: samples(position), seen })
     }
 

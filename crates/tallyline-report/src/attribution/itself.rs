@@ -67,7 +67,7 @@ impl FunctionSamples<'_> {
         let end = (block.instructions().end as usize).min(position + DISPATCHED);
         let has_memory = |position: &usize| self.body.instructions()[*position].memory().is_some();
         let store = (position..end).find(has_memory)?;
-        let missing = self.missing_store(store)?;
+        let missing = self.missing_store(store, own)?;
         let is_most = missing.behind >= own && missing.behind * 2 >= missing.seen.saturating_sub(own);
         let is_quiet = || before.iter().all(|before| self.is_quiet(*before, 1.0));
         (is_most && is_quiet()).then(|| self.waited_for(missing.position))
