@@ -278,7 +278,7 @@ impl Analysis<'_, '_, '_, '_> {
         // steps that are not those of elements stay above them
         if pointer.ends_elements && by.base >= 0 {
             let size = self.catalog.size(pointer.to);
-            if size != 0 && by.magnitude() % size != 0 {
+            if size != 0 && !by.magnitude().is_multiple_of(size) {
                 return Value::Pointer(pointer);
             }
         }
