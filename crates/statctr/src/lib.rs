@@ -53,7 +53,7 @@
 //! | | time | memory |
 //! |---|---|---|
 //! | [`Counter::inc`] | about a plain increment and a half | 8 bytes per CPU that counts, 16 for the handle |
-//! | [`StaticCounter::inc`] | as [`Counter::inc`] | 8 bytes per CPU that counts, from its first update on |
+//! | [`StaticCounter::inc`] | twice [`Counter::inc`] in a bare loop, else as that | 8 bytes per CPU that counts, from its first update on |
 //! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
 //! | [`Histogram::observe`] | an event of two items and some five instructions | 16 bytes per bucket and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |

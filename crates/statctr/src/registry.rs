@@ -215,7 +215,7 @@ impl Entries {
 /// ```
 ///
 /// The program's own registry ([`global`](Registry::global)) has all statics that were ever used or
-/// listed, too ([`StaticCounter`](crate::StaticCounter), [`StaticFamily`](crate::StaticFamily)).
+/// listed, too ([`StaticCounter`], [`StaticFamily`](crate::StaticFamily)).
 pub struct Registry {
     entries: Lock<Entries>,
     with_statics: bool,

@@ -31,7 +31,9 @@ static LISTED: StaticList<StaticCounter> = StaticList::new();
 /// ```
 ///
 /// # Cost
-/// An update is that of a [`Counter`](crate::Counter). The static itself is about 150 bytes of the
+/// An update is that of a [`Counter`](crate::Counter) whose handle is in memory: in a loop of nothing else
+/// 1.04 ns, where a counter whose handle stays in registers takes 0.54 (virtual AMD EPYC, Zen 4); with
+/// work in between the same. The static itself is about 150 bytes of the
 /// program's data. Before the first update it has no other memory, and neither has the library; the
 /// first update takes 8 bytes for each CPU that counts, from blocks of 1024 counters that all static
 /// counters share ([`memory`](Self::memory)). They are never given back.
@@ -80,7 +82,7 @@ impl StaticCounter {
         StaticCounter { word: StaticWord::new(), link: Link::new(), description }
     }
 
-    /// Adds 1. About half a nanosecond after the first time; never waits; async-signal-safe.
+    /// Adds 1. About a nanosecond after the first time; never waits; async-signal-safe.
     #[inline(always)]
     pub fn inc(&'static self) {
         if !self.word.try_inc() {

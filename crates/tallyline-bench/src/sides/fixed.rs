@@ -99,8 +99,8 @@ pub(crate) fn inc(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
 }
 
 /// Returns the side `static/inc`: an increment of a counter that is a static.
-pub(crate) fn static_inc(think: bool) -> Box<dyn Side> {
-    Looped::<StaticInc>::with_shared_state((), |()| STATIC.read()).thinking(think).boxed()
+pub(crate) fn static_inc() -> Box<dyn Side> {
+    Looped::<StaticInc>::with_shared_state((), |()| STATIC.read()).boxed()
 }
 
 /// Returns the side `fixed/event2`: one commit of an event of two items, which go round the groups. Only
