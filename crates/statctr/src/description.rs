@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::schema::Unit;
 use std::borrow::Cow;
 
-/// Name, labels, unit and help text of a counter or a group.
+/// Name, labels, unit and help text under which a counter or a group is exported as a metric.
 ///
 /// ```
 /// use statctr::{Description, Unit};
@@ -24,8 +24,8 @@ pub struct Description {
 }
 
 impl Description {
-    /// Creates a description with a name of letters, digits, `_` and `:`, which does not begin with
-    /// a digit.
+    /// Creates the description of a metric, with a name of letters, digits, `_` and `:` that does not begin
+    /// with a digit.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Description {
         Description { name: name.into(), help: Cow::Borrowed(""), unit: Unit::NONE, labels: Vec::new() }
     }
@@ -39,7 +39,7 @@ impl Description {
         Description { name: Cow::Borrowed(name), help: Cow::Borrowed(help), unit, labels: Vec::new() }
     }
 
-    /// Sets the help text.
+    /// Sets the help text of the metric.
     #[must_use]
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Description {
         self.help = help.into();
@@ -53,7 +53,7 @@ impl Description {
         self
     }
 
-    /// Adds a label: a name of letters, digits and `_`, and any value.
+    /// Adds a label to the metric: a name of letters, digits and `_`, and any value.
     #[must_use]
     pub fn label(
         mut self,
@@ -64,13 +64,13 @@ impl Description {
         self
     }
 
-    /// Returns the name.
+    /// Returns the metric's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the help text.
+    /// Returns the metric's help text.
     #[must_use]
     pub fn help_text(&self) -> &str {
         &self.help
@@ -81,13 +81,13 @@ impl Description {
         &self.unit
     }
 
-    /// Returns the unit of the values.
+    /// Returns the unit of the metric's values.
     #[must_use]
     pub fn unit_name(&self) -> &str {
         self.unit.name()
     }
 
-    /// Returns the labels, in the order given.
+    /// Returns the metric's labels, (name, value), in the order given.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         self.labels.iter().map(|(name, value)| (&**name, &**value))
     }

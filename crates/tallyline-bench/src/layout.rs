@@ -26,7 +26,7 @@ const LARGE_TYPE: &str = "task_struct";
 
 /// Command-line options of the benchmark `layout`: the debug files to read, and pahole.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct LayoutOptions {
     /// The pahole to compare with [default: what PAHOLE names, else the one on the PATH]
     #[arg(long, value_name = "PROGRAM")]
     pahole: Option<PathBuf>,
@@ -69,7 +69,7 @@ struct Job {
 }
 
 /// Runs the benchmark `layout`: the time and memory of reading debug files, against pahole.
-pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
+pub(crate) fn run(options: &LayoutOptions, report: &mut Report) -> Result<()> {
     let ours = crate::tool()?;
     let named = || std::env::var_os("PAHOLE").map(PathBuf::from);
     let pahole = options.pahole.clone().or_else(named).unwrap_or_else(|| "pahole".into());

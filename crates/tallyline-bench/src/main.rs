@@ -77,40 +77,40 @@ fn tool() -> Result<PathBuf> {
 pub(crate) enum Bench {
     /// Cost of an update: one counter, or the four counters of a packet
     #[command(after_help = UPDATE_EXAMPLES)]
-    Update(Options),
+    Update(CounterOptions),
     /// Cost of reading one counter, by the number of CPUs and of those that counted
     #[command(after_help = READ_EXAMPLES)]
-    Read(Options),
+    Read(CounterOptions),
     /// Cost of reading whole groups of counters of many CPUs
     #[command(after_help = FOLD_EXAMPLES)]
-    Fold(Options),
+    Fold(CounterOptions),
     /// Memory of a million counters on a machine with 192 possible CPUs
     #[command(after_help = MEMORY_EXAMPLES)]
-    Memory(Options),
+    Memory(CounterOptions),
     /// Time and memory for reading and showing types, against pahole
     #[command(after_help = LAYOUT_EXAMPLES)]
-    Layout(layout::Options),
+    Layout(layout::LayoutOptions),
     /// Cost of objects and CPUs that come and go: flows, instances, drains
     #[command(after_help = LIFECYCLE_EXAMPLES)]
-    Lifecycle(Options),
+    Lifecycle(CounterOptions),
     /// Cost of machines with many possible CPUs, of which few write: reads and memory
     #[command(after_help = NODES_EXAMPLES)]
-    Nodes(Options),
+    Nodes(CounterOptions),
     /// Slowdown of a program that tallyline record records
     #[command(after_help = RECORD_EXAMPLES)]
-    Record(record::Options),
+    Record(record::RecordBenchOptions),
     /// Blame of reports, on functions of which it is known which access stalls
     #[command(after_help = attribution::EXAMPLES)]
-    Attribution(attribution::Options),
+    Attribution(attribution::AttributionOptions),
     /// Time and memory of reports by type, against perf
     #[command(after_help = REPORT_EXAMPLES)]
-    Report(profiles::Options),
+    Report(profiles::ReportOptions),
     /// Samples of whole programs by field, against a model's prediction from a trace of the same run
     #[command(after_help = PROGRAMS_EXAMPLES)]
-    Programs(programs::Options),
+    Programs(programs::ProgramsOptions),
     /// Speed-up of small programs whose false sharing is fixed, against the model's prediction
     #[command(after_help = sharing::EXAMPLES)]
-    Sharing(sharing::Options),
+    Sharing(sharing::SharingOptions),
 }
 
 const UPDATE_EXAMPLES: &str = "\
@@ -179,7 +179,7 @@ Examples:
 
 /// Command-line options of all benchmarks of counters: CPUs, threads, rounds and output.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct CounterOptions {
     /// Number of threads at once, each on a CPU of its own [default: 1, 2, 4 … up to the CPUs]
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<usize>,
@@ -239,7 +239,7 @@ const ROUNDS: usize = 61;
 const SLICE: Duration = Duration::from_millis(1);
 
 impl Context {
-    fn new(options: &Options) -> Result<Self> {
+    fn new(options: &CounterOptions) -> Result<Self> {
         let cpus = os::allowed_cpus().context("cannot find out which CPUs to run on")?;
         let threads = match options.threads {
             Some(threads) if threads > cpus.len() => bail!(

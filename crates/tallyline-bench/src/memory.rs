@@ -156,7 +156,7 @@ impl Bench {
         computed("thread-slots, one for each CPU in use", 64 * threads);
         computed("thread-slots, one for each possible CPU", 64 * self.possible as usize);
         #[cfg(feature = "contatori")]
-        computed("contatori", sides::contatori::COUNTER_BYTES);
+        computed("contatori", sides::contatori::CONTATORI_COUNTER_BYTES);
     }
 }
 

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Command-line options of the benchmark `record`: the recorder's options, and the rounds.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct RecordBenchOptions {
     /// Samples a second
     #[arg(short = 'F', long = "freq", value_name = "FREQ", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -67,7 +67,7 @@ struct Times {
 }
 
 /// Runs the benchmark `record`: what the recorder costs the program that it records.
-pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
+pub(crate) fn run(options: &RecordBenchOptions, report: &mut Report) -> Result<()> {
     // the recorder has the other CPUs
     if let Some(cpu) = os::allowed_cpus().ok().and_then(|cpus| cpus.last().copied()) {
         os::pin(cpu).context("cannot stay on one CPU")?;
@@ -114,7 +114,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn measure(options: &Options, folder: &Path, report: &mut Report) -> Result<Option<Times>> {
+fn measure(options: &RecordBenchOptions, folder: &Path, report: &mut Report) -> Result<Option<Times>> {
     let events: Vec<String> = options.event.iter().cloned().collect();
     let events = parse(&events, &Pmus::default()).map_err(|reason| anyhow!("{reason}"))?;
     let rounds = options.rounds.unwrap_or(if options.quick { 2 } else { ROUNDS });
@@ -216,7 +216,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn start(options: &Options, file: &Path) -> Result<Self> {
+    fn start(options: &RecordBenchOptions, file: &Path) -> Result<Self> {
         let _ = fs::remove_file(file);
         let mut command = Command::new(crate::tool()?);
         command.args([

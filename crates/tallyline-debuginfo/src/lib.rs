@@ -288,8 +288,8 @@ pub struct DebugFileRef {
 
 /// Returns the name and build-id by which a stripped ELF file refers to its separate debug file; none for
 /// other files.
-pub fn elsewhere(file: &std::fs::File) -> Result<DebugFileRef> {
-    elf::File::parse(&object::ReadCache::new(file), elf::Input::File(file))?.elsewhere()
+pub fn debug_file_ref(file: &std::fs::File) -> Result<DebugFileRef> {
+    elf::File::parse(&object::ReadCache::new(file), elf::Input::File(file))?.debug_file_ref()
 }
 
 fn read_elf<'a, R: object::ReadRef<'a>>(

@@ -19,7 +19,7 @@ const DEPTH_LIMIT: usize = 64;
 pub(super) const ACCESS_PATHS_LIMIT: usize = 64;
 
 /// The source of types.
-enum Source<'u, 'a> {
+enum TypeProvider<'u, 'a> {
     /// DWARF, read on demand.
     Dwarf(Box<TypeReader<'u, 'a>>),
     /// Types that are complete from the start, as those of BTF.
@@ -31,7 +31,7 @@ type AccessPath = Vec<(TypeId, u64)>;
 
 /// The types of one worker thread.
 pub(super) struct Catalog<'i, 'u, 'a> {
-    source: Source<'u, 'a>,
+    source: TypeProvider<'u, 'a>,
     pub(super) units: Option<UnitCache<'i, 'u, 'a>>,
     pub(super) callees: Callees,
     completed: FxHashSet<TypeId>,
@@ -47,7 +47,7 @@ pub(super) struct Catalog<'i, 'u, 'a> {
 impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// Creates a catalog of types that are read from DWARF on demand.
     pub(super) fn new(units: UnitCache<'i, 'u, 'a>) -> Self {
-        let source = Source::Dwarf(Box::new(units.info.types()));
+        let source = TypeProvider::Dwarf(Box::new(units.info.types()));
         Catalog {
             source,
             units: Some(units),
@@ -62,7 +62,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
 
     /// Creates a catalog of complete types, as those of BTF.
     pub(super) fn whole(types: Types) -> Self {
-        let source = Source::Whole(Box::new(types));
+        let source = TypeProvider::Whole(Box::new(types));
         Catalog {
             source,
             units: None,
@@ -78,39 +78,39 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// Returns the types read so far.
     pub(super) fn types(&self) -> &Types {
         match &self.source {
-            Source::Dwarf(reader) => reader.types(),
-            Source::Whole(types) => types,
+            TypeProvider::Dwarf(reader) => reader.types(),
+            TypeProvider::Whole(types) => types,
         }
     }
 
     /// Returns the types and closes their source.
     pub(super) fn into_types(self) -> Types {
         match self.source {
-            Source::Dwarf(reader) => reader.into_types(),
-            Source::Whole(types) => *types,
+            TypeProvider::Dwarf(reader) => reader.into_types(),
+            TypeProvider::Whole(types) => *types,
         }
     }
 
     /// Returns the type of a DIE; the target of a pointer is not read yet.
     pub(super) fn type_at(&mut self, place: u64) -> Option<TypeId> {
         match &mut self.source {
-            Source::Dwarf(reader) => reader.at(place).ok(),
-            Source::Whole(_) => None,
+            TypeProvider::Dwarf(reader) => reader.at(place).ok(),
+            TypeProvider::Whole(_) => None,
         }
     }
 
     /// Returns the offset of a type's DIE.
     pub(super) fn die_offset(&self, id: TypeId) -> Option<u64> {
         match &self.source {
-            Source::Dwarf(reader) => reader.place(id),
-            Source::Whole(_) => None,
+            TypeProvider::Dwarf(reader) => reader.place(id),
+            TypeProvider::Whole(_) => None,
         }
     }
 
     /// Records the scopes that a type is declared in, for its name.
     pub(super) fn note_path(&mut self, id: TypeId) {
         let (Some(place), Some(units)) = (self.die_offset(id), &mut self.units) else { return };
-        if let (Some(path), Source::Dwarf(reader)) = (units.path(place), &mut self.source) {
+        if let (Some(path), TypeProvider::Dwarf(reader)) = (units.path(place), &mut self.source) {
             // a name that has no room is left as it is
             let _ = reader.set_path(id, &path);
         }
@@ -119,7 +119,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     /// Records the unit that a type is defined in: others may define another of the same name.
     pub(super) fn note_unit(&mut self, id: TypeId) {
         if self.types().as_record(self.types().strip(id)).is_some()
-            && let Source::Dwarf(reader) = &mut self.source
+            && let TypeProvider::Dwarf(reader) = &mut self.source
         {
             // a definition whose place cannot be read has none
             let _ = reader.list(id);
@@ -127,7 +127,7 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
     }
 
     fn complete(&mut self, id: TypeId) {
-        if let Source::Dwarf(reader) = &mut self.source
+        if let TypeProvider::Dwarf(reader) = &mut self.source
             && self.completed.insert(id)
         {
             // what cannot be read stays a name

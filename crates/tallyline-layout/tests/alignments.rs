@@ -11,7 +11,7 @@ use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, read};
 use tallyline_layout::print::pahole::{Printer, Style};
 use tallyline_layout::query::Effective;
-use tallyline_layout::reorganize::{Options, Reorganization, Reorganizer};
+use tallyline_layout::reorganize::{Reorganization, ReorganizeOptions, Reorganizer};
 
 const OF_C: &str = "\
 typedef int v16 __attribute__((vector_size(16))); typedef int v32 __attribute__((vector_size(32)));
@@ -63,7 +63,7 @@ fn types_of(object: &[u8]) -> Types {
 /// those of these names may be shown as packed or refused.
 fn assertions(types: &Types, packed: &[&str]) -> (String, usize) {
     let mut effective = Effective::new(types);
-    let reorganizer = Reorganizer::new(types, Options::default());
+    let reorganizer = Reorganizer::new(types, ReorganizeOptions::default());
     let (mut text, mut count) = (String::new(), 0);
     for (id, record) in lookup::distinct_records(types) {
         let name = String::from_utf8_lossy(types.name(types.type_name(id))).into_owned();
@@ -168,7 +168,7 @@ fn types_of_the_library_of_cpp_align_as_the_compiler_says_and_are_not_packed() {
         let object = compile(&folder, compiler, "types.cc", OF_CPP, &["-std=c++17", "-g", "-w", whole]);
         let types = types_of(&object);
         let mut effective = Effective::new(&types);
-        let reorganizer = Reorganizer::new(&types, Options::default());
+        let reorganizer = Reorganizer::new(&types, ReorganizeOptions::default());
         let (mut text, mut count) = (String::new(), 0);
         for (id, record) in lookup::distinct_records(&types) {
             let name = String::from_utf8_lossy(types.name(types.type_name(id))).into_owned();
@@ -230,7 +230,7 @@ fn atomics_that_clang_pads_lie_where_it_puts_them() {
             of("last", 52, 1),
         ];
         assert_eq!((size, many), (64, expected.to_vec()));
-        let reorganizer = Reorganizer::new(&types, Options::default());
+        let reorganizer = Reorganizer::new(&types, ReorganizeOptions::default());
         for name in [b"three".as_slice(), b"many"] {
             let outcome = reorganizer.propose(lookup::find(&types, name).expect("defined"));
             assert!(!matches!(outcome, Reorganization::Refused(_)), "{outcome:?}");

@@ -96,7 +96,8 @@ fn in_other_formats(types: &Types) {
         groups::asserts(types, record, &found.groups, groups::Dialect::Rust, 64);
     }
     document.finish().expect("a sink");
-    let counts = diff::diff(types, types, &diff::Options::default(), |change| Err(change.name().to_string()));
+    let counts =
+        diff::diff(types, types, &diff::DiffOptions::default(), |change| Err(change.name().to_string()));
     assert!(!counts.expect("a file does not differ from itself").differ());
     let names = check::SuggestedNames::new(types, &["?*s".into()], 64);
     let mut policy = String::new();

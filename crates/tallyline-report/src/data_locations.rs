@@ -56,7 +56,7 @@ impl DataLocations {
     }
 
     /// Sets the addresses that the linker gave to the accessed places in memory, one for each.
-    pub(crate) fn set_linked(&mut self, linked: Vec<u64>) {
+    pub(crate) fn set_linked_addresses(&mut self, linked: Vec<u64>) {
         self.linked = linked;
     }
 

@@ -2,7 +2,8 @@
 
 use tallyline_perf_data::spe::AuxtraceStats;
 
-/// An event of the recording.
+/// Name of an event of a recording, and the facts about its samples that reports need: exact, weighted, with
+/// data sources.
 #[derive(Clone, Debug)]
 pub struct EventInfo {
     /// Its name.

@@ -52,7 +52,7 @@ impl LoadedSamples {
         let data_addresses = samples.data.places().iter().map(|place| address(&all, place)).collect();
         drop(all);
         samples.places.set_addresses(addresses);
-        samples.data.set_linked(data_addresses);
+        samples.data.set_linked_addresses(data_addresses);
         LocatedSamples { samples, returns, branches, binaries }
     }
 }

@@ -66,7 +66,7 @@ impl TraceHeader {
 
     /// Returns the id of the first traced process, that of the traced command.
     #[inline]
-    pub fn process(&self) -> u32 {
+    pub fn first_process(&self) -> u32 {
         self.process
     }
 

@@ -48,7 +48,7 @@ Shares are those of a shape's samples: `right` name the field that the time goes
 
 /// Command-line options of the benchmark `attribution`: the code shapes to record, and how.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct AttributionOptions {
     /// Only shapes whose name a glob matches; may be repeated
     #[arg(long = "shape", value_name = "GLOB", value_parser = NamePattern::parse)]
     shapes: Vec<NamePattern>,
@@ -104,7 +104,7 @@ pub(crate) struct Options {
 }
 
 /// Runs the benchmark; the status says whether the bars are met, if that is asked for.
-pub(super) fn run(options: &Options, color: Color) -> Result<ExitCode> {
+pub(super) fn run(options: &AttributionOptions, color: Color) -> Result<ExitCode> {
     let shapes = selected(options)?;
     let output = Output::open(options.output.as_deref(), color)?;
     if options.list {
@@ -131,16 +131,16 @@ pub(super) fn run(options: &Options, color: Color) -> Result<ExitCode> {
     Ok(if options.check && is_missed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn frequency(options: &Options) -> u64 {
+fn frequency(options: &AttributionOptions) -> u64 {
     options.frequency.unwrap_or(FREQUENCY[usize::from(options.quick)])
 }
 
-fn seconds(options: &Options) -> f64 {
+fn seconds(options: &AttributionOptions) -> f64 {
     options.seconds.unwrap_or(SECONDS[usize::from(options.quick)])
 }
 
 /// Returns the shapes that are asked for.
-fn selected(options: &Options) -> Result<Vec<&'static Shape>> {
+fn selected(options: &AttributionOptions) -> Result<Vec<&'static Shape>> {
     let all: BTreeSet<&str> = SHAPES.iter().map(|shape| shape.name).collect();
     let mut named: BTreeSet<&str> = BTreeSet::new();
     for pattern in &options.shapes {
@@ -168,7 +168,7 @@ fn list(shapes: &[&Shape], output: Output) -> Result<ExitCode> {
 }
 
 /// Finds the compilers: those that are named have to be there, of the others those that are.
-fn compilers(options: &Options, document: &mut Document) -> Result<Vec<Compiler>> {
+fn compilers(options: &AttributionOptions, document: &mut Document) -> Result<Vec<Compiler>> {
     if !options.compilers.is_empty() {
         let find = |program: &PathBuf| {
             Compiler::find(program).with_context(|| format!("{} does not run", program.display()))
@@ -187,7 +187,7 @@ fn compilers(options: &Options, document: &mut Document) -> Result<Vec<Compiler>
 
 /// One run.
 struct Bench<'b> {
-    options: &'b Options,
+    options: &'b AttributionOptions,
     sides: Sides,
     shapes: Vec<&'static Shape>,
     folder: &'b Path,

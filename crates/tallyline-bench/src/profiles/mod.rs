@@ -33,7 +33,7 @@ const FASTER: f64 = 10.0;
 
 /// Command-line options of the benchmark `report`: the recordings to report on, and perf.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct ReportOptions {
     /// The perf to compare with; it has to know data types (6.8 or later) [default: what PERF names, else the one on the PATH]
     #[arg(long, value_name = "PROGRAM")]
     perf: Option<PathBuf>,
@@ -91,7 +91,7 @@ struct Subject {
 }
 
 /// Runs the benchmark `report`: the time and memory of reports by type on recordings, against perf.
-pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
+pub(crate) fn run(options: &ReportOptions, report: &mut Report) -> Result<()> {
     if let (Some(program), Some(recording)) = (&options.spread, &options.into) {
         return spread::write(program, options.samples, options.functions, recording);
     }
@@ -136,7 +136,12 @@ fn find_perf(perf: &Path, report: &mut Report) -> Option<PathBuf> {
 }
 
 /// Returns the recordings to report on, made here where none is given.
-fn subjects(options: &Options, ours: &Path, folder: &Path, report: &mut Report) -> Result<Vec<Subject>> {
+fn subjects(
+    options: &ReportOptions,
+    ours: &Path,
+    folder: &Path,
+    report: &mut Report,
+) -> Result<Vec<Subject>> {
     let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let samples = if options.quick { options.samples.min(2000) } else { options.samples };
     let mut subjects = Vec::new();

@@ -36,7 +36,7 @@ const RUNS: u64 = 200;
 
 /// Command-line options of the benchmark `programs`: the programs to record, and the model's caches.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct ProgramsOptions {
     /// Only these programs: store, index, cache, lua, sqlite3, python; may be repeated
     #[arg(long = "program", value_name = "NAME")]
     programs: Vec<String>,
@@ -89,7 +89,7 @@ struct Programs {
 }
 
 /// Runs the benchmark.
-pub(super) fn run(options: &Options, color: Color) -> Result<()> {
+pub(super) fn run(options: &ProgramsOptions, color: Color) -> Result<()> {
     let output = Output::open(options.output.as_deref(), color)?;
     if let Some(unknown) = options.programs.iter().find(|name| !subjects::NAMES.contains(&name.as_str())) {
         bail!("there is no program {unknown}: {}", subjects::NAMES.join(", "));
@@ -105,7 +105,7 @@ pub(super) fn run(options: &Options, color: Color) -> Result<()> {
     output.write(|out| if options.json { output::json(&found, out) } else { output::text(&found, out) })
 }
 
-fn compare_all(options: &Options, folder: &Path) -> Result<Programs> {
+fn compare_all(options: &ProgramsOptions, folder: &Path) -> Result<Programs> {
     let bench = Bench { ours: crate::tool()?, model: model(options, folder)?, options, folder };
     let mut found = Programs {
         machine: Machine::describe(crate::sides::c::COMPILER),
@@ -128,7 +128,7 @@ fn compare_all(options: &Options, folder: &Path) -> Result<Programs> {
 }
 
 /// Returns the options of `replay --cost`.
-fn model(options: &Options, folder: &Path) -> Result<Vec<String>> {
+fn model(options: &ProgramsOptions, folder: &Path) -> Result<Vec<String>> {
     let Some(level) = &options.level else {
         let kept = folder.join(MODEL);
         // recordings go with the machine as it was: what is left of a shared cache changes by the minute
@@ -152,7 +152,7 @@ fn model(options: &Options, folder: &Path) -> Result<Vec<String>> {
 struct Bench<'o> {
     ours: PathBuf,
     model: Vec<String>,
-    options: &'o Options,
+    options: &'o ProgramsOptions,
     folder: &'o Path,
 }
 

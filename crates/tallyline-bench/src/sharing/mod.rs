@@ -45,7 +45,7 @@ const CLOSE: f64 = 1.5;
 
 /// Command-line options of the benchmark `sharing`: starts of the program, and the output.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct SharingOptions {
     /// Number of pairs of process starts
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = 10)]
     pairs: usize,
@@ -98,7 +98,7 @@ impl Case {
 
 /// Runs the benchmark `sharing`: the measured speed-up of programs whose false sharing was fixed by hand,
 /// against the model's prediction.
-pub(crate) fn run(options: &Options, color: Color) -> Result<()> {
+pub(crate) fn run(options: &SharingOptions, color: Color) -> Result<()> {
     let output = Output::open(options.output.as_deref(), color)?;
     let folder = std::env::temp_dir().join(format!("tallyline-bench-sharing-{}", std::process::id()));
     fs::create_dir_all(&folder).with_context(|| format!("cannot write to {}", folder.display()))?;
@@ -110,7 +110,7 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<()> {
         .write(|out| if options.json { as_json(&machine, &cases, out) } else { text(&machine, &cases, out) })
 }
 
-fn all(options: &Options, folder: &Path) -> Result<Vec<Case>> {
+fn all(options: &SharingOptions, folder: &Path) -> Result<Vec<Case>> {
     let tool = crate::tool()?;
     let source = folder.join("cases.c");
     fs::write(&source, SOURCE).with_context(|| format!("cannot write {}", source.display()))?;

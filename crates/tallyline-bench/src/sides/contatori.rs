@@ -47,4 +47,4 @@ pub(crate) fn read() -> Box<dyn Side> {
 }
 
 /// Bytes that one counter of `contatori`, the peer's library of the benchmarks, takes.
-pub(crate) const COUNTER_BYTES: usize = size_of::<Unsigned>();
+pub(crate) const CONTATORI_COUNTER_BYTES: usize = size_of::<Unsigned>();

@@ -68,7 +68,7 @@ use on_demand::OnDemand;
 use rayon::prelude::*;
 use scan::{KnownKeys, PriorScan};
 use sections::{Reading, Sections};
-use source::{Role, Source};
+use source::{Role, UnitSections};
 use std::ops::ControlFlow;
 use units::Units;
 use windows::{Windows, WindowsResult};
@@ -166,10 +166,12 @@ fn with_units<'a, R: ReadRef<'a>, T>(
     left_out.extend(lists.as_ref().map(|_| gimli::SectionId::DebugLocLists));
     let sections = Sections::load_without(&left_out, file, naming, reading)?;
     let mut units = match &there {
-        Some(there) => {
-            Units::on_demand(Source::without_units(&sections, role, there.size())?, there, little_endian)?
-        }
-        None => Units::index(Source::new(&sections, role, String::new(), 0)?, little_endian)?,
+        Some(there) => Units::on_demand(
+            UnitSections::without_units(&sections, role, there.size())?,
+            there,
+            little_endian,
+        )?,
+        None => Units::index(UnitSections::new(&sections, role, String::new(), 0)?, little_endian)?,
     };
     units.set_lists(lists.as_ref());
 
@@ -183,7 +185,7 @@ fn with_units<'a, R: ReadRef<'a>, T>(
     // from here on it borrows from the companions too
     let mut units = units;
     if let (Some(file), Some(sections)) = (&alternate, &alternate_sections) {
-        let source = Source::new(sections, Role::Alternate, file.name(), units.end())?;
+        let source = UnitSections::new(sections, Role::Alternate, file.name(), units.end())?;
         let added = units.add(source)?;
         alternate::add_imported(&mut units, &added).map_err(|error| units.localized(error))?;
     }

@@ -19,8 +19,8 @@ pub(super) enum Role {
     Alternate,
 }
 
-/// The sections of one file, with a place for each byte of its units.
-pub(super) struct Source<'a> {
+/// The DWARF sections of one file (program, split file, alternate file) with the range of its units.
+pub(super) struct UnitSections<'a> {
     pub(super) dwarf: gimli::Dwarf<Slice<'a>>,
     pub(super) role: Role,
     /// The name of the file in messages; empty for the one that is read.
@@ -39,7 +39,7 @@ pub(super) struct Source<'a> {
     refers_outside: AtomicBool,
 }
 
-impl<'a> Source<'a> {
+impl<'a> UnitSections<'a> {
     /// Creates the source of a file whose global offsets continue from `base`.
     pub(super) fn new(sections: &'a Sections<'_>, role: Role, name: String, base: usize) -> Result<Self> {
         let dwarf = sections.dwarf();
@@ -47,7 +47,7 @@ impl<'a> Source<'a> {
         let end = types_start.saturating_add(dwarf.debug_types.reader().slice().len());
         let contributions = Contributions::new(&sections.indices()?);
         let refers_outside = AtomicBool::new(false);
-        let source = Source {
+        let source = UnitSections {
             dwarf,
             role,
             name,
@@ -64,9 +64,9 @@ impl<'a> Source<'a> {
 
     /// Makes a source whose section of units is not in memory but has this size.
     pub(super) fn without_units(sections: &'a Sections<'_>, role: Role, size: usize) -> Result<Self> {
-        let source = Source::new(sections, role, String::new(), 0)?;
+        let source = UnitSections::new(sections, role, String::new(), 0)?;
         let end = size.saturating_add(source.end);
-        Ok(Source { types_start: size, end, ..source })
+        Ok(UnitSections { types_start: size, end, ..source })
     }
 
     /// Creates the source of some units of a file, which start at an offset of its section.
@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
         base: usize,
     ) -> Self {
         let end = base.saturating_add(units.len());
-        Source {
+        UnitSections {
             dwarf: sections.dwarf_with(units),
             role: Role::Main,
             name: String::new(),

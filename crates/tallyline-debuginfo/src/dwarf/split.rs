@@ -1,7 +1,7 @@
 //! Split DWARF: units whose types the compiler has put into other files.
 
 use super::sections::{Reading, Sections};
-use super::source::{Role, Source};
+use super::source::{Role, UnitSections};
 use super::units::Units;
 use crate::companion::{Companion, Companions, Contents, looked_in};
 use crate::elf::Naming;
@@ -187,7 +187,7 @@ pub(super) fn add<'a>(
             missing.foreign.push(format!("{}: of another byte order", file.name));
             continue;
         }
-        let source = Source::new(&file.sections, Role::Split, file.name.clone(), units.end())?;
+        let source = UnitSections::new(&file.sections, Role::Split, file.name.clone(), units.end())?;
         let added = units.add(source)?;
         let mut first = None;
         for unit in added.clone() {

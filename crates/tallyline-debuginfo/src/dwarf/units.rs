@@ -4,7 +4,7 @@ use super::abbreviations::Abbreviations;
 use super::lists::LocationListSection;
 use super::offset::GlobalDieOffset;
 use super::on_demand::{OnDemand, Slots};
-use super::source::{Role, Source};
+use super::source::{Role, UnitSections};
 use super::unit::Unit;
 use super::{Slice, damaged};
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Every unit of a file and of its companions, by place.
 pub(super) struct Units<'a> {
-    sources: Vec<Source<'a>>,
+    sources: Vec<UnitSections<'a>>,
     units: Vec<Unit<'a>>,
     // the units that types are looked for in, in the order of the file that is read
     order: Vec<usize>,
@@ -70,7 +70,7 @@ impl Context {
 
 impl<'a> Units<'a> {
     /// Finds the units of a file; their entries are not looked at.
-    pub(super) fn index(source: Source<'a>, little_endian: bool) -> Result<Units<'a>> {
+    pub(super) fn index(source: UnitSections<'a>, little_endian: bool) -> Result<Units<'a>> {
         let mut units = Units {
             sources: Vec::new(),
             units: Vec::new(),
@@ -89,7 +89,7 @@ impl<'a> Units<'a> {
 
     /// Indexes some of the units of a file, in its order; places in others are noted when asked for.
     pub(super) fn choice(
-        windows: impl IntoIterator<Item = Source<'a>>,
+        windows: impl IntoIterator<Item = UnitSections<'a>>,
         little_endian: bool,
     ) -> Result<Option<Units<'a>>> {
         let mut windows = windows.into_iter();
@@ -105,7 +105,7 @@ impl<'a> Units<'a> {
 
     /// Returns the units of a file whose section is not in `source` but read as they are asked for.
     pub(super) fn on_demand(
-        source: Source<'a>,
+        source: UnitSections<'a>,
         there: &'a OnDemand<'a>,
         little_endian: bool,
     ) -> Result<Units<'a>> {
@@ -134,7 +134,7 @@ impl<'a> Units<'a> {
     }
 
     /// Adds the units of a companion. Types are not looked for in them until their order is said.
-    pub(super) fn add(&mut self, source: Source<'a>) -> Result<Range<usize>> {
+    pub(super) fn add(&mut self, source: UnitSections<'a>) -> Result<Range<usize>> {
         let first = self.units.len();
         let (mut units, mut types) = (source.dwarf.units(), source.dwarf.type_units());
         let index = self.sources.len();
@@ -233,7 +233,7 @@ impl<'a> Units<'a> {
         }
     }
 
-    fn source(&self, unit: usize) -> &Source<'a> {
+    fn source(&self, unit: usize) -> &UnitSections<'a> {
         &self.sources[self.units[unit].source]
     }
 
@@ -292,18 +292,18 @@ impl<'a> Units<'a> {
     }
 
     /// Returns the file that is read, unless it is nothing but what was split off.
-    pub(super) fn main(&self) -> Option<&Source<'a>> {
+    pub(super) fn main(&self) -> Option<&UnitSections<'a>> {
         self.sources.first().filter(|source| source.role == Role::Main)
     }
 
-    fn alternate(&self) -> Option<&Source<'a>> {
+    fn alternate(&self) -> Option<&UnitSections<'a>> {
         // it is added first, before thousands of split files
         self.sources.iter().take(2).find(|source| source.role == Role::Alternate)
     }
 
     /// Returns whether these are units of a window, and a DIE has referred to others.
     pub(super) fn refers_outside(&self) -> bool {
-        self.sources.iter().any(Source::refers_outside)
+        self.sources.iter().any(UnitSections::refers_outside)
     }
 
     /// Notes that a class was needed that its unit only declares.

@@ -34,7 +34,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
 
     /// Returns the name and build-id by which a stripped file refers to the debug file that has its debug
     /// information.
-    pub(crate) fn elsewhere(&self) -> Result<DebugFileRef> {
+    pub(crate) fn debug_file_ref(&self) -> Result<DebugFileRef> {
         let link = self.object.gnu_debuglink()?;
         Ok(DebugFileRef {
             build_id: self.object.build_id()?.map(<[u8]>::to_vec),

@@ -1,7 +1,7 @@
 //! Files that hold types of another one: what the compiler split off, and what dwz took out.
 
 use super::folders::{self, path_of};
-use crate::{Companion, Companions, Contents, elsewhere};
+use crate::{Companion, Companions, Contents, debug_file_ref};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -97,7 +97,7 @@ impl Companions for CompanionFinder {
             let Ok(file) = File::open(path) else { continue };
             match wanted {
                 Companion::Alternate { build_id, .. }
-                    if elsewhere(&file)
+                    if debug_file_ref(&file)
                         .is_ok_and(|said| said.build_id.is_some_and(|own| own != build_id)) =>
                 {
                     foreign.get_or_insert(file);

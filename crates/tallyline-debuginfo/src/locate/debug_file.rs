@@ -3,7 +3,7 @@
 use super::companions::CompanionFinder;
 use super::debuginfod::{self, Artifact};
 use super::folders::{folders, path_of, within};
-use crate::{Companions, DebugFileRef, Error, Result, elsewhere};
+use crate::{Companions, DebugFileRef, Error, Result, debug_file_ref};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub fn find(
     open: &File,
     root: Option<&Path>,
 ) -> Option<std::result::Result<(PathBuf, File), String>> {
-    let said = elsewhere(open).ok()?;
+    let said = debug_file_ref(open).ok()?;
     let real = program.canonicalize().ok()?;
     let mut paths = candidates(&real, &said, root);
     paths.retain(|path| *path != real);
@@ -85,7 +85,7 @@ fn candidates(program: &Path, said: &DebugFileRef, root: Option<&Path>) -> Vec<P
 
 /// Returns whether a debug file is of the build that a program names.
 fn is_of(mut file: &File, said: &DebugFileRef) -> bool {
-    let Ok(own) = elsewhere(file) else { return false };
+    let Ok(own) = debug_file_ref(file) else { return false };
     let same = match (&own.build_id, &said.build_id) {
         (Some(own), Some(said)) => own == said,
         _ => said.checksum.is_some_and(|said| file.rewind().is_ok() && checksum(file).ok() == Some(said)),

@@ -3,7 +3,7 @@
 use super::contents::{Content, Contents};
 use super::naming::{canonical, endings, is_called, packaged};
 use super::{fits, is_pattern};
-use crate::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Types};
+use crate::model::{NameId, Origin, Position, RecordId, Type, TypeId, TypeSource, Types};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 pub struct Definitions<'t> {
     types: &'t Types,
     contents: Contents,
-    sources: FxHashMap<TypeId, Source>,
+    sources: FxHashMap<TypeId, TypeSource>,
     /// By the own name in its canonical spelling, of Go also without its package; none before it is asked for.
     by_name: Option<FxHashMap<Vec<u8>, Vec<TypeId>>>,
     /// None before they are asked for.

@@ -113,7 +113,7 @@ pub(crate) fn canonical(name: &[u8]) -> Cow<'_, [u8]> {
     let keyword = KEYWORDS.iter().find_map(|keyword| name.strip_prefix(*keyword));
     let name = keyword.map_or(name, <[u8]>::trim_ascii_start);
     let mut out = Vec::with_capacity(name.len());
-    let mut number = Number::default();
+    let mut number = SpelledNumber::default();
     let mut rest = name;
     while let Some(letter) = rest.first() {
         let is_word = |letter: &u8| letter.is_ascii_alphanumeric() || *letter == b'_' || *letter >= 0x80;
@@ -139,7 +139,7 @@ pub(crate) fn canonical(name: &[u8]) -> Cow<'_, [u8]> {
 
 /// The words of a number's type in C, in whatever order they come.
 #[derive(Default)]
-struct Number {
+struct SpelledNumber {
     signed: bool,
     unsigned: bool,
     short: bool,
@@ -148,7 +148,7 @@ struct Number {
     base: &'static [u8],
 }
 
-impl Number {
+impl SpelledNumber {
     fn take(&mut self, word: &[u8]) -> bool {
         match word {
             b"signed" => self.signed = true,
@@ -164,7 +164,7 @@ impl Number {
     }
 
     fn write(&mut self, out: &mut Vec<u8>) {
-        let Number { signed, unsigned, short, long, base } = std::mem::take(self);
+        let SpelledNumber { signed, unsigned, short, long, base } = std::mem::take(self);
         // a char has three kinds
         let signed = signed && base == b"char";
         let has_length = short || long != 0;

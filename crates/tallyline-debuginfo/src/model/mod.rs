@@ -27,7 +27,7 @@ pub(crate) use types::DeclarationScope;
 pub(crate) use types::UNPLACED;
 pub use types::{
     Access, Array, Bitfield, Enum, Enumerator, Function, Member, MemberKind, Parameter, Pointer, Position,
-    Qualifier, Record, RecordKind, Source, Type, Variant,
+    Qualifier, Record, RecordKind, Type, TypeSource, Variant,
 };
 
 use rustc_hash::FxHashMap;
@@ -77,7 +77,7 @@ pub struct Types {
     // of enumerations and typedefs; a record has its own
     pub(crate) paths: FxHashMap<TypeId, NameId>,
     // none, or one for each that is listed
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<TypeSource>,
     // by type; few have one
     pub(crate) alignments: FxHashMap<TypeId, u64>,
     // natural ones, by record, where the reader computed them; none is 0
@@ -121,7 +121,7 @@ impl Types {
 
     /// Returns where each listed type is defined (unit, file and line); nothing where positions were not
     /// asked for, or are not known.
-    pub fn sources(&self) -> impl Iterator<Item = (TypeId, Source)> + '_ {
+    pub fn sources(&self) -> impl Iterator<Item = (TypeId, TypeSource)> + '_ {
         self.listed.iter().copied().zip(self.sources.iter().copied())
     }
 

@@ -5,7 +5,7 @@
 use super::{
     Access, Array, ArrayId, Bitfield, DeclarationScope, Enum, EnumId, Enumerator, Function, FunctionId,
     Language, Member, MemberKind, NameId, Origin, Parameter, Pointer, Position, Qualifier, Range, Record,
-    RecordId, RecordKind, Source, Target, Type, TypeId, Types, Variant,
+    RecordId, RecordKind, Target, Type, TypeId, TypeSource, Types, Variant,
 };
 use rustc_hash::FxHashMap;
 
@@ -283,7 +283,7 @@ impl Types {
         types.warnings = from.table(|from| String::from_utf8(from.bytes()?.to_vec()).ok())?;
         types.listed = from.table(id)?;
         types.sources = from.table(|from| {
-            Some(Source {
+            Some(TypeSource {
                 unit: names.name(from)?,
                 entry: from.number()?,
                 declared_at: names.position(from)?,

@@ -163,9 +163,9 @@ pub struct Position {
     pub line: u32,
 }
 
-/// The origin of a type that was asked for.
+/// The place where a type that was asked for is defined: compilation unit, DIE, file and line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Source {
+pub struct TypeSource {
     /// The name of the unit.
     pub unit: NameId,
     /// The offset of the entry in the section of units.

@@ -15,7 +15,7 @@ const LOCATIONS_LIMIT: usize = 1 << 18;
 
 /// A block of a function, or a function that was inlined into it.
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub struct FunctionScope {
     /// Its code.
     pub ranges: Vec<Range<u64>>,
     /// The scope around it; its own position for the function itself.
@@ -53,7 +53,7 @@ pub struct Function {
     /// Its name.
     pub name: String,
     /// Its scopes, outer ones first.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<FunctionScope>,
     /// Its variables and parameters, also of what is inlined.
     pub variables: Vec<Variable>,
     /// By start.
@@ -100,7 +100,7 @@ impl Function {
                         _ => ranges,
                     };
                     open.push((entry.depth, function.scopes.len()));
-                    function.scopes.push(Scope { ranges, parent, function: own.then_some(place) });
+                    function.scopes.push(FunctionScope { ranges, parent, function: own.then_some(place) });
                     return Go::Inside;
                 }
                 constants::DW_TAG_variable | constants::DW_TAG_formal_parameter => {

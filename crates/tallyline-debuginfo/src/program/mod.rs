@@ -11,7 +11,7 @@ mod unit;
 mod unit_cache;
 
 pub use frames::{FrameTable, UnwindRule};
-pub use function::{Function, Location, Scope, Variable};
+pub use function::{Function, FunctionScope, Location, Variable};
 pub use lines::source_lines;
 pub use location::{Holder, Piece};
 pub use ranges::Ranges;

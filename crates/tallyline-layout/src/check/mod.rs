@@ -167,7 +167,7 @@ pub struct Report {
 
 impl Report {
     /// Returns the number of types that the check examined, counted once for each rule.
-    pub fn types(&self) -> usize {
+    pub fn checked_types(&self) -> usize {
         self.types
     }
 

@@ -34,11 +34,11 @@ type Value<'i> = Spanned<DeValue<'i>>;
 impl Policy {
     /// Parses a layout policy from its TOML text.
     pub fn parse(text: &str) -> Result<Policy> {
-        let source = Source::new(text);
+        let source = PolicyText::new(text);
         Policy::read(&source)
     }
 
-    fn read(source: &Source<'_>) -> Result<Policy> {
+    fn read(source: &PolicyText<'_>) -> Result<Policy> {
         let top = DeTable::parse(source.text).map_err(|error| PolicyError {
             line: source.line(error.span().map_or(0, |span| span.start)),
             message: error.message().lines().collect::<Vec<_>>().join(", "),
@@ -74,7 +74,7 @@ impl Policy {
 
 /// The text, and where its lines end: a rule asks for the line of each of its values, which must not
 /// cost a walk over all that is before it.
-struct Source<'i> {
+struct PolicyText<'i> {
     text: &'i str,
     /// The offsets of the line breaks.
     breaks: Vec<usize>,
@@ -83,9 +83,9 @@ struct Source<'i> {
     steps: std::cell::Cell<usize>,
 }
 
-impl<'i> Source<'i> {
-    fn new(text: &'i str) -> Source<'i> {
-        Source {
+impl<'i> PolicyText<'i> {
+    fn new(text: &'i str) -> PolicyText<'i> {
+        PolicyText {
             text,
             breaks: memchr::memchr_iter(b'\n', text.as_bytes()).collect(),
             #[cfg(test)]
@@ -105,7 +105,7 @@ impl<'i> Source<'i> {
 
 /// A table of the policy.
 struct Table<'i> {
-    source: &'i Source<'i>,
+    source: &'i PolicyText<'i>,
     table: &'i DeTable<'i>,
     line: u32,
     what: &'static str,
@@ -348,7 +348,7 @@ mod tests {
     fn twice_as_many_rules_take_twice_the_work() {
         let steps = |count| {
             let text = rules(count);
-            let source = Source::new(&text);
+            let source = PolicyText::new(&text);
             let policy = Policy::read(&source).expect("a policy");
             assert_eq!(policy.rules.len() + policy.allows.len(), count);
             source.steps.get()
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn lines_are_counted_to_the_offset() {
-        let source = Source::new("a\n\nbc\n");
+        let source = PolicyText::new("a\n\nbc\n");
         let lines: Vec<u32> = (0..=7).map(|offset| source.line(offset)).collect();
         assert_eq!(lines, [1, 1, 2, 3, 3, 3, 4, 4]);
     }

@@ -17,9 +17,9 @@ use matching::Pairs;
 use tallyline_debuginfo::lookup::fits;
 use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 
-/// The options of a comparison.
+/// The options of a comparison of two files' types.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DiffOptions {
     /// The size of a cache line in bytes.
     pub cacheline: u64,
     /// Names or patterns of the types; every type if there are none.
@@ -30,9 +30,9 @@ pub struct Options {
     pub types: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { cacheline: 64, only: Vec::new(), except: Vec::new(), types: false }
+impl Default for DiffOptions {
+    fn default() -> DiffOptions {
+        DiffOptions { cacheline: 64, only: Vec::new(), except: Vec::new(), types: false }
     }
 }
 
@@ -174,7 +174,7 @@ impl TypeChange {
 pub fn diff<E>(
     old: &Types,
     new: &Types,
-    options: &Options,
+    options: &DiffOptions,
     mut each: impl FnMut(&TypeChange) -> Result<(), E>,
 ) -> Result<Counts, E> {
     let mut counts = Counts::default();
@@ -192,7 +192,7 @@ pub fn diff<E>(
     Ok(counts)
 }
 
-impl Options {
+impl DiffOptions {
     fn wants(&self, name: &[u8]) -> bool {
         let any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern.as_bytes(), name));
         (self.only.is_empty() || any(&self.only)) && !any(&self.except)
@@ -202,7 +202,7 @@ impl Options {
 /// A type of one of the files.
 type Of = Option<(TypeId, RecordId)>;
 
-fn compare(old: &Types, new: &Types, before: Of, after: Of, options: &Options) -> Option<TypeChange> {
+fn compare(old: &Types, new: &Types, before: Of, after: Of, options: &DiffOptions) -> Option<TypeChange> {
     let line = options.cacheline.max(1);
     let members = match (before, after) {
         (Some((_, before)), Some((_, after))) => {

@@ -1,6 +1,6 @@
 //! Items, which move as one: a member, or a run of bitfields.
 
-use super::{Options, is_marker};
+use super::{ReorganizeOptions, is_marker};
 use crate::explain::Bits;
 use crate::explain::{Placed, Replay};
 use crate::query::ends_flexibly;
@@ -62,7 +62,12 @@ pub(super) struct Item {
 }
 
 /// Cuts a record's members into items.
-pub(super) fn items(types: &Types, members: &[Member], replay: &Replay, options: &Options) -> Vec<Item> {
+pub(super) fn items(
+    types: &Types,
+    members: &[Member],
+    replay: &Replay,
+    options: &ReorganizeOptions,
+) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     // static members go with the one behind them
     let mut waiting = 0;
@@ -102,7 +107,7 @@ pub(super) fn items(types: &Types, members: &[Member], replay: &Replay, options:
 }
 
 /// Returns whether a member stays in position, by its kind or by an option.
-fn stays(types: &Types, member: &Member, size: u64, options: &Options) -> bool {
+fn stays(types: &Types, member: &Member, size: u64, options: &ReorganizeOptions) -> bool {
     let name = types.name(member.name);
     if member.kind == MemberKind::Base || member.artificial || is_marker(name) {
         return true;
@@ -118,7 +123,7 @@ fn holds_flexible(types: &Types, member: &Member) -> bool {
 
 /// Pins the first member, which casts to and from other structs rely on, and the last, which is often longer
 /// than declared.
-fn pin_ends(types: &Types, members: &[Member], items: &mut [Item], options: &Options) {
+fn pin_ends(types: &Types, members: &[Member], items: &mut [Item], options: &ReorganizeOptions) {
     let freed = |item: &Item| {
         members[item.first..item.first + item.count]
             .iter()

@@ -3,10 +3,10 @@
 //!
 //! ```no_run
 //! use tallyline_debuginfo::{Request, lookup, read};
-//! use tallyline_layout::reorganize::{Options, Reorganization, Reorganizer};
+//! use tallyline_layout::reorganize::{ReorganizeOptions, Reorganization, Reorganizer};
 //!
 //! let types = read(&std::fs::read("program")?, &Request::default())?;
-//! let reorganizer = Reorganizer::new(&types, Options::default());
+//! let reorganizer = Reorganizer::new(&types, ReorganizeOptions::default());
 //! if let Some(id) = lookup::find(&types, b"connection")
 //!     && let Reorganization::Smaller(proposal) = reorganizer.propose(id)
 //! {
@@ -50,7 +50,7 @@ pub const EXACT_MEMBERS: u32 = 20;
 
 /// The limits on what may be moved.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ReorganizeOptions {
     /// The size of a cache line in bytes.
     pub cacheline: u64,
     /// Keep the first member first: casts between structs rely on it.
@@ -66,9 +66,9 @@ pub struct Options {
     pub force: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ReorganizeOptions {
+    fn default() -> ReorganizeOptions {
+        ReorganizeOptions {
             cacheline: 64,
             pin_first: true,
             pin_last: true,
@@ -79,7 +79,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl ReorganizeOptions {
     /// Returns the user's choice about a member, if there is one.
     fn pinned(&self, name: &[u8]) -> Option<bool> {
         let has = |names: &[Vec<u8>]| !name.is_empty() && names.iter().any(|known| known == name);
@@ -166,18 +166,18 @@ impl fmt::Display for Refusal {
 /// Reorganises types of one file.
 pub struct Reorganizer<'t> {
     abi: Abi<'t>,
-    options: Options,
+    options: ReorganizeOptions,
 }
 
 impl<'t> Reorganizer<'t> {
     /// Returns the options.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &ReorganizeOptions {
         &self.options
     }
 
     /// Creates a reorganizer for these types. Looks at all of them: one type's layout may tell about
     /// another's.
-    pub fn new(types: &'t Types, options: Options) -> Reorganizer<'t> {
+    pub fn new(types: &'t Types, options: ReorganizeOptions) -> Reorganizer<'t> {
         Reorganizer { abi: Abi::new(types), options }
     }
 
@@ -197,7 +197,7 @@ impl<'t> Reorganizer<'t> {
     }
 
     /// Proposes an order under other options than [`Self::options`].
-    pub(crate) fn propose_with(&self, id: TypeId, options: &Options) -> Reorganization {
+    pub(crate) fn propose_with(&self, id: TypeId, options: &ReorganizeOptions) -> Reorganization {
         let types = self.types();
         match types.as_record(types.strip(id)) {
             Some((id, _)) => self.propose_record(id, options),
@@ -205,7 +205,7 @@ impl<'t> Reorganizer<'t> {
         }
     }
 
-    fn propose_record(&self, id: RecordId, options: &Options) -> Reorganization {
+    fn propose_record(&self, id: RecordId, options: &ReorganizeOptions) -> Reorganization {
         let types = self.types();
         let record = types.record(id);
         if let Some(refusal) = self.refuse(id, record, options) {
@@ -242,12 +242,12 @@ impl<'t> Reorganizer<'t> {
     }
 
     /// Proposes orders for many types, in parallel, under other options than [`Self::options`].
-    pub fn propose_all_with(&self, ids: &[TypeId], options: &Options) -> Vec<Reorganization> {
+    pub fn propose_all_with(&self, ids: &[TypeId], options: &ReorganizeOptions) -> Vec<Reorganization> {
         use rayon::prelude::*;
         ids.par_iter().map(|id| self.propose_with(*id, options)).collect()
     }
 
-    fn refuse(&self, id: RecordId, record: &Record, options: &Options) -> Option<Refusal> {
+    fn refuse(&self, id: RecordId, record: &Record, options: &ReorganizeOptions) -> Option<Refusal> {
         let types = self.types();
         if record.is_union() {
             return Some(Refusal::NotAStruct);

@@ -10,7 +10,7 @@ use super::{Recording, event};
 use crate::abi::record as kind;
 use crate::bytes::Cursor;
 use crate::sample::Sample;
-use crate::spe::{Source, Traces};
+use crate::spe::{TraceBytes, Traces};
 use crate::{Error, Result};
 use std::fs::File;
 use std::ops::Range;
@@ -191,7 +191,7 @@ impl<'f> ChunkedRecording<'f> {
     }
 }
 
-impl Source for ChunkedRecording<'_> {
+impl TraceBytes for ChunkedRecording<'_> {
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()> {
         let gone = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
         let part = self.file_at(position).ok_or_else(gone)?;

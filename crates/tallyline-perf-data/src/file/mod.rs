@@ -31,7 +31,7 @@ pub use records::{RecordSource, RecordVisitor, VisitedRecord};
 
 use super::abi::record as kind;
 use super::bytes::{ByteOrder, Cursor};
-use super::spe::Source;
+use super::spe::TraceBytes;
 use crate::{Error, Result};
 use header::{Header, OuterBytes};
 use record::Decoder;
@@ -265,7 +265,7 @@ impl<'a> Recording<'a> {
     }
 }
 
-impl Source for Recording<'_> {
+impl TraceBytes for Recording<'_> {
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()> {
         let bytes = self.bytes_at(position).get(..buffer.len());
         let ends_early = || Error::damaged(position & !INFLATED, "a trace that ends early");

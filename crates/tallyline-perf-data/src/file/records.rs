@@ -5,7 +5,7 @@ use super::record::{Decoder, Record};
 use super::stream::RawRecord;
 use crate::abi::sample as bit;
 use crate::sample::Sample;
-use crate::spe::{self, AuxtraceStats, Source, Traces};
+use crate::spe::{self, AuxtraceStats, TraceBytes, Traces};
 use crate::{Error, Result};
 
 /// An item that a visitor of a recording's records receives: a sample, an access of a hardware trace, another
@@ -62,7 +62,7 @@ pub(super) fn visit_damage(position: u64, error: Error, each: &mut RecordVisitor
 pub(super) fn visit_traces(
     recording: &Recording<'_>,
     traces: Traces,
-    source: &dyn Source,
+    source: &dyn TraceBytes,
     each: &mut RecordVisitor<'_>,
 ) -> Result<()> {
     let has_time = recording.events.iter().any(|event| event.attr.sample_type & bit::TIME != 0);

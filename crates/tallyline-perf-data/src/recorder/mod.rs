@@ -57,9 +57,10 @@ pub enum Target {
     System,
 }
 
-/// The code to sample, where an event does not say it itself: the kernel's, the user's, or both.
+/// The code that a recording samples, where an event does not say it itself: the kernel's, the user's, or
+/// both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum SampledCode {
     /// Programs, and the kernel where it permits that.
     #[default]
     Permitted,
@@ -135,7 +136,7 @@ pub struct RecordOptions {
     /// The time to wait from the start until samples are taken.
     pub delay: Duration,
     /// Whose code.
-    pub scope: Scope,
+    pub scope: SampledCode,
     /// The destination.
     pub output: Output,
     /// Stop when the file has this many bytes.

@@ -7,7 +7,7 @@ use super::request::EventRequest;
 use super::rings::Rings;
 use super::spe;
 use super::sysfs::{Pmus, cpu_list, text};
-use super::{CallChains, RecordError, RecordOptions, SamplingRate, Scope, Target, synthesize};
+use super::{CallChains, RecordError, RecordOptions, SampledCode, SamplingRate, Target, synthesize};
 use crate::abi::{attr_flag, branch, read_format, sample as bit};
 use crate::attr::Attr;
 use crate::names::{HARDWARE, SOFTWARE, TRACEPOINT};
@@ -175,9 +175,9 @@ fn new_event(request: EventRequest, options: &RecordOptions) -> OpenEvent {
     }
     if !request.has_scope {
         attr.flags |= match options.scope {
-            Scope::Permitted => 0,
-            Scope::User => attr_flag::EXCLUDE_KERNEL | attr_flag::EXCLUDE_HV,
-            Scope::Kernel => attr_flag::EXCLUDE_USER,
+            SampledCode::Permitted => 0,
+            SampledCode::User => attr_flag::EXCLUDE_KERNEL | attr_flag::EXCLUDE_HV,
+            SampledCode::Kernel => attr_flag::EXCLUDE_USER,
         };
     }
     if request.most_precise {
@@ -378,7 +378,7 @@ fn give_up(
                 return Ok(());
             }
             let excludes_kernel = event.attr.flags & attr_flag::EXCLUDE_KERNEL != 0;
-            if !excludes_kernel && !event.request.has_scope && options.scope == Scope::Permitted {
+            if !excludes_kernel && !event.request.has_scope && options.scope == SampledCode::Permitted {
                 for event in events.iter_mut().filter(|event| !event.request.has_scope) {
                     event.attr.flags |= attr_flag::EXCLUDE_KERNEL | attr_flag::EXCLUDE_HV;
                 }

@@ -238,8 +238,8 @@ impl SampleId {
     }
 }
 
-/// The reader of the bytes of traces.
-pub(crate) trait Source {
+/// The reader of the bytes of a recording's hardware traces, which the caller implements.
+pub(crate) trait TraceBytes {
     /// Fills a buffer with those at a position.
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()>;
 }
@@ -445,7 +445,7 @@ impl Traces {
     /// what the recording's header says of the CPUs, `has_time` whether it has times at all.
     pub(crate) fn each(
         mut self,
-        source: &dyn Source,
+        source: &dyn TraceBytes,
         cpu_id: Option<&str>,
         has_time: bool,
         each: &mut dyn FnMut(&Sample<'_>) -> Result<()>,

@@ -7,7 +7,7 @@
 use FlagOperation::{Add, And, Cmp, Dec, Inc, Sub, Test};
 use JumpCondition::{Carry, Other, Signed, Zero};
 use OperandForm::{Immediate, Memory, Registers};
-use Source::{Published, Recordings};
+use RuleOrigin::{Published, Recordings};
 use tallyline_inference::code::{FlagOperation, FusiblePair, JumpCondition, OperandForm};
 
 /// Kinds of pairs that are one: any of the operations with any of the operands and conditions.
@@ -29,12 +29,12 @@ pub(crate) struct Generation {
     /// The models; none for all that no row above has.
     models: &'static [u32],
     pairs: &'static [Pairs],
-    source: Source,
+    source: RuleOrigin,
 }
 
 /// The source of a generation's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum RuleOrigin {
     /// The vendor's manuals, or measurements that others published.
     Published,
     /// Recordings that this project made.
@@ -104,7 +104,7 @@ static GENERATIONS: &[Generation] = &[
             190, 221,
         ],
         &[],
-        Source::Nothing,
+        RuleOrigin::Nothing,
     ),
     row(
         "Intel Sandy Bridge to Cannon Lake",
@@ -129,7 +129,7 @@ const fn row(
     family: u32,
     models: &'static [u32],
     pairs: &'static [Pairs],
-    source: Source,
+    source: RuleOrigin,
 ) -> Generation {
     Generation { name, vendor, family, models, pairs, source }
 }
@@ -153,7 +153,7 @@ impl Generation {
         match self.source {
             Published => format!("assumed by the rules published for {}", self.name),
             Recordings => format!("assumed by recordings of {}", self.name),
-            Source::Nothing => format!("assumed as two: no rules are published for {}", self.name),
+            RuleOrigin::Nothing => format!("assumed as two: no rules are published for {}", self.name),
         }
     }
 

@@ -9,7 +9,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tallyline_inference::code::Image;
-use tallyline_perf_data::recorder::{self, CallChains, Output, RecordOptions, SamplingRate, Scope, Target};
+use tallyline_perf_data::recorder::{
+    self, CallChains, Output, RecordOptions, SampledCode, SamplingRate, Target,
+};
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_report::Profile;
 use tallyline_report::keys::Needs;
@@ -98,7 +100,7 @@ pub(super) fn sample(command: &[OsString], output: PathBuf, seconds: Option<u64>
         data_mappings: false,
         inherit: true,
         delay: Duration::ZERO,
-        scope: Scope::default(),
+        scope: SampledCode::default(),
         output: Output::File(output),
         max_size: Some(1 << 28),
         ring_pages: 128,

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
     let paths = Paths::new(&args.path_prefix_map);
     let shown = show(&checked, &paths);
     output.write(|out| match args.format {
-        Format::Text => text::write(&shown, checked.iter().map(|one| one.report.types()).sum(), out),
+        Format::Text => text::write(&shown, checked.iter().map(|one| one.report.checked_types()).sum(), out),
         Format::Json => json::write(&file, &shown, out),
         Format::Sarif => sarif::write(&shown, &paths, out),
         Format::Github => github::write(&shown, out),

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted};
-use tallyline_layout::diff::{Counts, Options, TypeChange, causes, diff};
+use tallyline_layout::diff::{Counts, DiffOptions, TypeChange, causes, diff};
 use tallyline_support::output::{Color, Output};
 
 /// A way to show differences, which come one type after the other.
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
     let names = |lists: &[String]| -> Vec<String> {
         lists.iter().flat_map(|list| split(list)).map(String::from).collect()
     };
-    let options = Options {
+    let options = DiffOptions {
         cacheline: args.cacheline_size,
         only: names(&args.classes),
         except: names(&args.exclude),
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
     Ok(if counts.differ() { ExitCode::from(crate::FINDINGS) } else { ExitCode::SUCCESS })
 }
 
-fn read(file: &Path, options: &Options) -> Result<Types> {
+fn read(file: &Path, options: &DiffOptions) -> Result<Types> {
     let only = &options.only;
     let wanted = if only.is_empty() || only.iter().any(|name| lookup::is_pattern(name)) {
         Wanted::Records

@@ -12,7 +12,7 @@ use tallyline_debuginfo::Request;
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::lookup::{Definitions, RecordDeduplicator, is_pattern};
-use tallyline_debuginfo::model::{NameId, RecordId, Source, TypeId, Types};
+use tallyline_debuginfo::model::{NameId, RecordId, TypeId, TypeSource, Types};
 use tallyline_layout::print::pahole::{Order, Printer, Start, Style};
 use tallyline_layout::query::{self, Packed};
 
@@ -254,7 +254,7 @@ struct Shower<'j, 't> {
     types: &'t Types,
     printer: Printer<'t>,
     // empty where they are not asked for
-    sources: HashMap<TypeId, Source>,
+    sources: HashMap<TypeId, TypeSource>,
 }
 
 impl<'j, 't> Shower<'j, 't> {

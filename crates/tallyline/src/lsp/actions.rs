@@ -4,7 +4,7 @@ use super::declarations::{Declaration, Declarator};
 use super::document::{Document, Language};
 use std::ops::Range;
 use tallyline_debuginfo::model::{TypeId, Types};
-use tallyline_layout::reorganize::{Options, Reorganization, Reorganizer};
+use tallyline_layout::reorganize::{Reorganization, ReorganizeOptions, Reorganizer};
 
 /// A new order of members in a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +23,8 @@ pub(super) fn reorder(
     id: TypeId,
     cacheline: u64,
 ) -> Option<Reordering> {
-    let reorganizer = Reorganizer::new(types, Options { cacheline, ..Options::default() });
+    let reorganizer =
+        Reorganizer::new(types, ReorganizeOptions { cacheline, ..ReorganizeOptions::default() });
     let Reorganization::Smaller(proposal) = reorganizer.propose(id) else { return None };
     let (before, after) = (proposal.current().size(), proposal.proposed().size());
     let inferred = if proposal.inferred() { ", as inferred" } else { "" };

@@ -18,7 +18,7 @@ const WORDS: usize = 1024;
 /// templates by their first word.
 const QUICK: u64 = 16 << 20;
 
-/// A result of reading in the background.
+/// The result of reading types in the background.
 pub(super) struct Update {
     path: PathBuf,
     stamp: String,

@@ -8,7 +8,7 @@ use std::io::Write;
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_layout::print::pahole::Printer;
-use tallyline_layout::reorganize::{Options, Proposal, Reorganization, Reorganizer, print};
+use tallyline_layout::reorganize::{Proposal, Reorganization, ReorganizeOptions, Reorganizer, print};
 
 /// The output for smaller layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub(super) fn show(
     }
 }
 
-fn options(job: &Job) -> Options {
-    Options { cacheline: job.style.cacheline, ..Options::default() }
+fn options(job: &Job) -> ReorganizeOptions {
+    ReorganizeOptions { cacheline: job.style.cacheline, ..ReorganizeOptions::default() }
 }
 
 fn packable(job: &Job, types: &Types, out: &mut dyn Write) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tallyline_debuginfo::elsewhere;
+use tallyline_debuginfo::debug_file_ref;
 
 /// The notes of the running kernel, its build ID among them.
 const NOTES: &str = "/sys/kernel/notes";
@@ -39,8 +39,9 @@ fn candidates(release: &str, build_id: &[u8]) -> Vec<PathBuf> {
 fn is_of(path: &Path, build_id: &[u8]) -> bool {
     // it could be a pipe, which would never open
     path.is_file()
-        && File::open(path)
-            .is_ok_and(|file| elsewhere(&file).is_ok_and(|said| said.build_id.as_deref() == Some(build_id)))
+        && File::open(path).is_ok_and(|file| {
+            debug_file_ref(&file).is_ok_and(|said| said.build_id.as_deref() == Some(build_id))
+        })
 }
 
 /// Returns the build id in a sequence of ELF notes of this machine.

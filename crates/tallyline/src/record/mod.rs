@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tallyline_perf_data::recorder::{
-    self, CallChains, Pmus, RecordOptions, RecordSummary, SamplingRate, Scope, Target,
+    self, CallChains, Pmus, RecordOptions, RecordSummary, SampledCode, SamplingRate, Target,
 };
 
 /// Runs `tallyline record` and returns the recorded command's exit status.
@@ -60,9 +60,9 @@ fn options(args: &RecordArgs) -> Result<RecordOptions> {
         data_mappings: args.data,
         delay: Duration::from_millis(args.delay),
         scope: match (args.all_user, args.all_kernel) {
-            (true, _) => Scope::User,
-            (_, true) => Scope::Kernel,
-            _ => Scope::Permitted,
+            (true, _) => SampledCode::User,
+            (_, true) => SampledCode::Kernel,
+            _ => SampledCode::Permitted,
         },
         output: match args.is_stream() {
             true => recorder::Output::Stream,

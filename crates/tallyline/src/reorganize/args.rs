@@ -4,7 +4,7 @@ use crate::apply::ApplyArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use tallyline_debuginfo::Format;
-use tallyline_layout::reorganize::{EXACT_MEMBERS, Options};
+use tallyline_layout::reorganize::{EXACT_MEMBERS, ReorganizeOptions};
 
 /// Propose smaller structs: members reordered by the ABI's rules, checked by compiling them
 ///
@@ -124,10 +124,10 @@ impl ReorganizeArgs {
     }
 
     /// Returns the permitted moves.
-    pub(super) fn options(&self) -> Options {
+    pub(super) fn options(&self) -> ReorganizeOptions {
         let freed = |end: &str| self.unpin.iter().any(|name| name == end || name == "ends");
         let bytes = |names: &[String]| names.iter().map(|name| name.clone().into_bytes()).collect();
-        Options {
+        ReorganizeOptions {
             cacheline: self.cacheline_size,
             pin_first: !freed("first"),
             pin_last: !freed("last"),

@@ -2,7 +2,7 @@
 
 use super::TypeResult;
 use tallyline_debuginfo::model::TypeId;
-use tallyline_layout::reorganize::{Options, Reorganization, Reorganizer};
+use tallyline_layout::reorganize::{Reorganization, ReorganizeOptions, Reorganizer};
 
 /// The ends that can be freed: the word for `--unpin`, what it means in a sentence, and whether the
 /// first member stays.
@@ -23,8 +23,11 @@ pub(super) fn saved(by: &Reorganizer<'_>, ids: &[TypeId], outcomes: &[Reorganiza
     let open: Vec<usize> = (0..ids.len()).filter(|at| all[*at].is_some()).collect();
     let types: Vec<TypeId> = open.iter().map(|at| ids[*at]).collect();
     for (kind, (_, _, first_stays)) in FREED.into_iter().enumerate() {
-        let freed =
-            Options { pin_first: options.pin_first && first_stays, pin_last: false, ..options.clone() };
+        let freed = ReorganizeOptions {
+            pin_first: options.pin_first && first_stays,
+            pin_last: false,
+            ..options.clone()
+        };
         for (at, outcome) in open.iter().zip(by.propose_all_with(&types, &freed)) {
             // where only the best found is known, more freedom may find less
             if let (Reorganization::Smaller(proposal), Some(saved)) = (outcome, &mut all[*at]) {

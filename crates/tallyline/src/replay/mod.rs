@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
     let name = args.trace().display();
     let file = File::open(args.trace()).with_context(|| format!("cannot read {name}"))?;
     let trace = Trace::open(&file).with_context(|| name.to_string())?;
-    let process = args.pid.unwrap_or(trace.header().process());
+    let process = args.pid.unwrap_or(trace.header().first_process());
     let threads = trace.threads().iter().filter(|thread| thread.process() == process).count();
     if threads == 0 {
         bail!("{name}: there are no accesses of process {process}; there are {}", processes(&trace));

@@ -5,7 +5,7 @@ use crate::dwarf::entry::{Entries, Entry};
 use crate::dwarf::found::FoundDie;
 use crate::dwarf::offset::GlobalDieOffset;
 use crate::error::Result;
-use crate::model::{NameId, Position, Source};
+use crate::model::{NameId, Position, TypeSource};
 use gimli::constants;
 
 impl<'a> Loader<'_, 'a> {
@@ -56,18 +56,18 @@ impl<'a> Loader<'_, 'a> {
             return Ok(());
         }
         let source = self.source_of(found.unit, found.place)?;
-        self.types.sources.push(Source { definitions: found.definitions, ..source });
+        self.types.sources.push(TypeSource { definitions: found.definitions, ..source });
         Ok(())
     }
 
     /// Returns where the type of an entry is defined, if positions are wanted.
-    pub(in crate::dwarf) fn source_of(&mut self, unit: usize, place: GlobalDieOffset) -> Result<Source> {
+    pub(in crate::dwarf) fn source_of(&mut self, unit: usize, place: GlobalDieOffset) -> Result<TypeSource> {
         let context = self.context(unit)?;
         let name = self.units.about(unit, &context)?.name;
         let mut entry = Entry::default();
         Entries::at(self.units, unit, &context, place)?.read(&mut entry)?;
         let declared_at = self.position_of(unit, &entry)?;
         let unit = name.map_or(Ok(NameId::NONE), |name| self.types.intern(name))?;
-        Ok(Source { unit, entry: place.0 as u64, declared_at, definitions: 1 })
+        Ok(TypeSource { unit, entry: place.0 as u64, declared_at, definitions: 1 })
     }
 }

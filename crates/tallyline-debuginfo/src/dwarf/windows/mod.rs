@@ -16,7 +16,7 @@ use super::near::Near;
 use super::outlines::{DeferredTypes, UnitClasses};
 use super::presence::{Names, Presence};
 use super::sections::{Reading, Sections};
-use super::source::Source;
+use super::source::UnitSections;
 use super::strings::{StringUse, Strings};
 use super::units::Units;
 use super::{Parts, load_found};
@@ -176,7 +176,7 @@ impl<'r> Inputs<'r> {
     where
         'r: 'w,
     {
-        let source = Source::window(self.sections, self.strings, bytes, start);
+        let source = UnitSections::window(self.sections, self.strings, bytes, start);
         let mut units = Units::index(source, self.little_endian)?;
         if self.merged {
             units.set_merged();

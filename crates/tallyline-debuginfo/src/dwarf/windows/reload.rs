@@ -5,7 +5,7 @@ use super::super::definitions::Definitions;
 use super::super::found::FoundDie;
 use super::super::load::{Classes, Loaded};
 use super::super::offset::GlobalDieOffset;
-use super::super::source::Source;
+use super::super::source::UnitSections;
 use super::super::units::Units;
 use super::super::{Parts, load_found};
 use super::Inputs;
@@ -142,8 +142,10 @@ impl<'r> UnitReloader<'r> {
                 return Ok(None);
             }
             let Inputs { sections, strings, little_endian, merged, .. } = self.inputs;
-            let windows =
-                self.units.iter().map(|(start, bytes)| Source::window(sections, strings, bytes, *start));
+            let windows = self
+                .units
+                .iter()
+                .map(|(start, bytes)| UnitSections::window(sections, strings, bytes, *start));
             let Some(mut units) = Units::choice(windows, little_endian)? else { return Ok(None) };
             if merged {
                 units.set_merged();

@@ -54,7 +54,7 @@ fn some() -> Types {
     types.alignments.insert(typedef, 64);
     types.warnings.push("a warning".to_owned());
     types.listed.push(record);
-    types.sources.push(Source { unit: int, entry: 300, declared_at, definitions: 2 });
+    types.sources.push(TypeSource { unit: int, entry: 300, declared_at, definitions: 2 });
     types
 }
 

@@ -31,7 +31,7 @@ use crate::query::{Flexible, Packed, Summary, summary};
 use frame::Frame;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
-use tallyline_debuginfo::model::{NameId, Origin, Position, RecordId, Source, Type, TypeId, Types};
+use tallyline_debuginfo::model::{NameId, Origin, Position, RecordId, Type, TypeId, TypeSource, Types};
 
 /// The nesting depth at which printing is cut; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
@@ -202,7 +202,7 @@ impl<'t> Printer<'t> {
     }
 
     /// Prints where a type is defined, as pahole does: compilation unit, DIE, file and line.
-    pub fn print_source(&mut self, unit: &[u8], source: &Source) {
+    pub fn print_source(&mut self, unit: &[u8], source: &TypeSource) {
         let Position { file, line } = source.declared_at;
         self.put(b"/* Used at: ");
         self.put(unit);

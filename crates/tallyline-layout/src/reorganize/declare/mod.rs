@@ -25,7 +25,7 @@ use tallyline_debuginfo::model::{Member, MemberKind, RecordId, TypeId};
 
 /// A C source that a compiler compiles to verify the layouts of proposals for smaller structs.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct VerificationSource {
     pub(crate) text: String,
     pub(crate) checks: Vec<Check>,
     shared: Vec<Shared>,
@@ -33,7 +33,7 @@ pub struct Source {
     lines: Vec<Owner>,
 }
 
-impl Source {
+impl VerificationSource {
     /// Returns the text of the C source.
     pub fn text(&self) -> &str {
         &self.text
@@ -115,7 +115,7 @@ enum Owner {
     Shared(usize),
 }
 
-impl Source {
+impl VerificationSource {
     /// Returns the indices of the checks that a line of the C source (counted from 1) belongs to.
     pub fn checks_of_line(&self, line: usize) -> Vec<usize> {
         match line.checked_sub(1).and_then(|line| self.lines.get(line)) {
@@ -147,7 +147,7 @@ pub fn source_together(
     reorganizer: &Reorganizer<'_>,
     together: &CombinedProposal,
     records: &[RecordId],
-) -> Source {
+) -> VerificationSource {
     let mut writer = Writer::new(reorganizer, Some(together));
     for id in records {
         let mut uses = Vec::new();
@@ -169,7 +169,7 @@ pub fn source_together(
 
 /// Writes C source by which a compiler verifies some proposals: each struct as it is and as proposed, with
 /// assertions.
-pub fn source(reorganizer: &Reorganizer<'_>, proposals: &[&Proposal]) -> Source {
+pub fn source(reorganizer: &Reorganizer<'_>, proposals: &[&Proposal]) -> VerificationSource {
     let mut writer = Writer::new(reorganizer, None);
     for (index, proposal) in proposals.iter().enumerate() {
         let (old, new) = (format!("o{index}"), format!("n{index}"));
@@ -207,7 +207,7 @@ struct Writer<'r, 't> {
     reorganizer: &'r Reorganizer<'t>,
     // where records are declared as they are with all proposals applied
     together: Option<&'r CombinedProposal>,
-    source: Source,
+    source: VerificationSource,
     // what was declared already
     records: FxHashMap<RecordId, usize>,
     types: FxHashMap<TypeId, usize>,
@@ -220,7 +220,12 @@ impl<'r, 't> Writer<'r, 't> {
         let mut writer = Writer {
             reorganizer,
             together,
-            source: Source { text: String::new(), checks: Vec::new(), shared: Vec::new(), lines: Vec::new() },
+            source: VerificationSource {
+                text: String::new(),
+                checks: Vec::new(),
+                shared: Vec::new(),
+                lines: Vec::new(),
+            },
             records: FxHashMap::default(),
             types: FxHashMap::default(),
             depth: 0,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted, read};
-use tallyline_layout::reorganize::declare::{BitCheck, Check, Source};
+use tallyline_layout::reorganize::declare::{BitCheck, Check, VerificationSource};
 
 /// Some layouts that are compiled together.
 pub(super) struct Batch<'b> {
@@ -22,7 +22,7 @@ impl Batch<'_> {
     pub(super) fn verify<L: Copy>(
         &self,
         layouts: &[L],
-        write: impl Fn(&[L]) -> Source,
+        write: impl Fn(&[L]) -> VerificationSource,
     ) -> Result<Vec<Verdict>> {
         let mut verdicts: Vec<Option<Verdict>> = vec![None; layouts.len()];
         loop {
@@ -47,7 +47,7 @@ impl Batch<'_> {
     }
 
     /// Compiles a source: the checks that do not hold, and why.
-    fn compile(&self, source: &Source) -> Result<Vec<(usize, String)>> {
+    fn compile(&self, source: &VerificationSource) -> Result<Vec<(usize, String)>> {
         let path = |end: &str| self.folder.join(format!("b{}.{end}", self.index));
         let (from, to) = (path("c"), path("o"));
         std::fs::write(&from, source.text()).with_context(|| format!("cannot write {}", from.display()))?;
@@ -68,7 +68,7 @@ impl Batch<'_> {
     }
 
     /// Compares the places of bitfields with the debug information that the compiler wrote.
-    fn compare_bits(&self, source: &Source, object: &PathBuf) -> Result<Vec<(usize, String)>> {
+    fn compare_bits(&self, source: &VerificationSource, object: &PathBuf) -> Result<Vec<(usize, String)>> {
         let bytes = std::fs::read(object).with_context(|| format!("cannot read {}", object.display()))?;
         let checks = source.checks().iter().filter(|check| !check.bits().is_empty());
         let names = checks.flat_map(|check| [check.current(), check.proposed()]);
@@ -104,7 +104,7 @@ fn place_of(types: &Types, record: &str, member: &str) -> Option<(u64, u32)> {
 }
 
 /// Assigns the compiler's errors to layouts by their lines; an error without a line of ours is everyone's.
-fn complaints(path: &Path, source: &Source, said: &str) -> Vec<(usize, String)> {
+fn complaints(path: &Path, source: &VerificationSource, said: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let path = path.to_string_lossy();
     for line in said.lines() {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tallyline_debuginfo::model::{RecordId, Types};
-use tallyline_layout::reorganize::declare::{self, Source};
+use tallyline_layout::reorganize::declare::{self, VerificationSource};
 use tallyline_layout::reorganize::{CombinedProposal, CompilableProposal, Proposal, Reorganizer};
 
 /// The number of proposals in one source: enough to share the types that they hold.
@@ -74,7 +74,7 @@ impl Verifier {
     fn verify_all<L: Copy + Sync>(
         &self,
         layouts: &[L],
-        write: impl Fn(&[L]) -> Source + Sync,
+        write: impl Fn(&[L]) -> VerificationSource + Sync,
     ) -> Result<Vec<Verdict>> {
         let compiler = match &self.compiler {
             Ok(compiler) => compiler,
