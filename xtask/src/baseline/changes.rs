@@ -7,13 +7,11 @@ use std::path::Path;
 /// The file that lists them, relative to the root.
 const FILE: &str = "xtask/baseline-changes.toml";
 
-/// A text that was changed on purpose.
+/// A text that was changed on purpose, or cases whose outputs were.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// The text of the old binary.
-    old: String,
-    /// The text of the new binary.
-    new: String,
+    /// The text of the old binary, and that of the new one; none where the whole output of the cases may differ.
+    texts: Option<(String, String)>,
     /// A part of the names of the cases that it is in; all without one.
     cases: Option<String>,
     /// Its name in the list.
@@ -28,12 +26,18 @@ pub(super) fn read(root: &Path) -> Result<Vec<Change>> {
 fn parse(config: &Config) -> Result<Vec<Change>> {
     let change = |name: &str| {
         let mut texts = config.texts(name);
-        let mut text =
-            |key: &str| texts.remove(key).with_context(|| format!("{FILE}: [{name}] has no `{key}`"));
-        text("reason")?;
-        let (old, new) = (text("old")?, text("new")?);
-        anyhow::ensure!(!old.is_empty() && old != new, "{FILE}: [{name}] changes nothing");
-        Ok(Change { old, new, cases: texts.remove("cases"), name: name.to_owned() })
+        let missing = |key: &str| format!("{FILE}: [{name}] has no `{key}`");
+        texts.remove("reason").with_context(|| missing("reason"))?;
+        let cases = texts.remove("cases");
+        let texts = match (texts.remove("old"), texts.remove("new"), &cases) {
+            (None, None, Some(_)) => None,
+            (old, new, _) => {
+                let (old, new) = (old.with_context(|| missing("old"))?, new.with_context(|| missing("new"))?);
+                anyhow::ensure!(!old.is_empty() && old != new, "{FILE}: [{name}] changes nothing");
+                Some((old, new))
+            }
+        };
+        Ok(Change { texts, cases, name: name.to_owned() })
     };
     config.sections().map(change).collect()
 }
@@ -46,13 +50,22 @@ pub(super) fn apply<'a>(changes: &'a [Change], case: &str, output: &[u8]) -> (Ve
         if change.cases.as_ref().is_some_and(|part| !case.contains(part)) {
             continue;
         }
-        let replaced = replace(&output, change.old.as_bytes(), change.new.as_bytes());
+        let Some((old, new)) = &change.texts else { continue };
+        let replaced = replace(&output, old.as_bytes(), new.as_bytes());
         if replaced != output {
             used.push(change.name.as_str());
             output = replaced;
         }
     }
     (output, used)
+}
+
+/// Returns the name of the change on purpose by which the whole output of a case may differ, if there is one.
+pub(super) fn may_differ<'a>(changes: &'a [Change], case: &str) -> Option<&'a str> {
+    let covers = |change: &&Change| {
+        change.texts.is_none() && change.cases.as_ref().is_some_and(|part| case.contains(part))
+    };
+    changes.iter().find(covers).map(|change| change.name.as_str())
 }
 
 fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
@@ -72,7 +85,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{apply, parse};
+    use super::{apply, may_differ, parse};
     use crate::config::Config;
 
     fn changes(text: &str) -> anyhow::Result<Vec<super::Change>> {
@@ -87,6 +100,14 @@ mod tests {
         let (text, used) = apply(&changes, "report x", b"q: no kind, no kind");
         assert_eq!((text.as_slice(), used), (b"q: invalid, invalid".as_slice(), vec!["a"]));
         assert!(apply(&changes, "layout x", b"no kind").1.is_empty());
+    }
+
+    #[test]
+    fn whole_outputs_may_differ_in_the_named_cases_alone() {
+        let changes = changes("[a]\nreason = \"r\"\ncases = \"skid/\"\n").expect("parses");
+        assert_eq!(may_differ(&changes, "report -i skid/x"), Some("a"));
+        assert_eq!(may_differ(&changes, "report -i x"), None);
+        assert_eq!(apply(&changes, "report -i skid/x", b"text").0, b"text");
     }
 
     #[test]
