@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Ok(geometry) = Geometry::new(3, 64, 4096, 4) else { return };
     for atomics in [AtomicOrder::Free, AtomicOrder::Recorded] {
-        let plan = ReplayOptions { quantum: 200, atomics, process: trace.header().process() };
+        let plan = ReplayOptions { quantum: 200, atomics, process: trace.header().first_process() };
         if let Ok((_, summary)) = replay(&trace, Machine::new(geometry), plan) {
             let total = summary.total();
             assert_eq!(total.accesses(), total.hits() + total.misses());
