@@ -111,8 +111,13 @@ mod tests {
         }
     }
 
+    /// Returns new elements, which are never freed and stay reachable, so that they are no leak.
     fn elements(count: u64) -> Vec<&'static Element> {
-        (0..count).map(|number| &*Box::leak(Box::new(Element(number, Link::new())))).collect()
+        static ALL: std::sync::Mutex<Vec<&'static Element>> = std::sync::Mutex::new(Vec::new());
+        let new: Vec<_> =
+            (0..count).map(|number| &*Box::leak(Box::new(Element(number, Link::new())))).collect();
+        ALL.lock().expect("no test panics with it").extend(&new);
+        new
     }
 
     fn numbers(list: &StaticList<Element>) -> Vec<u64> {
