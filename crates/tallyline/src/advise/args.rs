@@ -96,7 +96,7 @@ const EXAMPLES: &str = "\
 Examples:
   tallyline advise -- ./server --threads 4
   tallyline advise --trace perf.trace -n 16     on sixteen cores, if it has as many threads
-  tallyline advise --apply --build make --measure './server --bench' --keep-if 1.05 -- ./server --bench
+  tallyline advise --apply --build make --measure './server --bench' --keep-if 1.05 -- ./server
   tallyline advise --json -o advice.json -- ./server
 
 Exit status: 0 for success, also with findings; 2 for an error.";
