@@ -20,7 +20,7 @@
 //!   [`Companions`] for other files: split DWARF, and the supplementary files of dwz.
 //!
 //! # Limits
-//! Debug files of stripped programs are the caller's to open, see [`elsewhere`]. Of C++ classes only
+//! Debug files of stripped programs are the caller's to open, see [`debug_file_ref`]. Of C++ classes only
 //! data members, bases and static members are read.
 //!
 //! # Modules

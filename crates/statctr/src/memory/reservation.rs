@@ -98,7 +98,8 @@ impl Reservation {
         } else {
             let mut displacements = vec![0; last];
             for (index, cpu) in layout.cpus.iter().enumerate() {
-                displacements[cpu.index()] = (COMMON_UNITS + index) * layout.stride();
+                // one that overflows, on a 32-bit machine, is never used: `reserve` refuses the layout
+                displacements[cpu.index()] = (COMMON_UNITS + index).wrapping_mul(layout.stride());
             }
             Units::fixed(&displacements)
         };

@@ -56,7 +56,8 @@ impl Units {
     pub(super) fn within(room: &mut Room, cpus: usize, first: usize, stride: usize) -> Option<Units> {
         let places = room.take::<AtomicUsize>(cpus)?;
         for (cpu, place) in places.iter().enumerate() {
-            place.store(first + cpu * stride, Ordering::Relaxed);
+            // one that overflows, on a 32-bit machine, is never used: the reservation is refused
+            place.store(first.wrapping_add(cpu.wrapping_mul(stride)), Ordering::Relaxed);
         }
         let masks = [ActiveCpuMask::within(room, cpus)?, ActiveCpuMask::within(room, 0)?];
         Some(Units::at_fixed(places, masks))
