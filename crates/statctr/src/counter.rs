@@ -202,7 +202,7 @@ impl fmt::Debug for Counter {
 
 /// Updates of a [`Counter`] that are collected in a register, and added at once at the end of a scope.
 ///
-/// What is collected is in no read before that, and is lost where a batch is leaked (`mem::forget`), or its
+/// No read includes collected updates before that. They are lost if a batch is leaked (`mem::forget`), or its
 /// thread ends without unwinding.
 ///
 /// ```

@@ -33,10 +33,10 @@ static LISTED: StaticList<StaticCounter> = StaticList::new();
 /// # Cost
 /// An update is that of a [`Counter`](crate::Counter) whose handle is in memory: in a loop of nothing else
 /// 1.04 ns, where a counter whose handle stays in registers takes 0.54 (virtual AMD EPYC, Zen 4); with
-/// work in between the same. The static itself is about 150 bytes of the
-/// program's data. Before the first update it has no other memory, and neither has the library; the
-/// first update takes 8 bytes for each CPU that counts, from blocks of 1024 counters that all static
-/// counters share ([`memory`](Self::memory)). They are never given back.
+/// work in between the same. The static itself is about 150 bytes of the program's data. Before the first
+/// update it has no other memory, and neither has the library; the first update takes 8 bytes for each CPU
+/// that counts, from blocks of 1024 counters that all static counters share ([`memory`](Self::memory)).
+/// They are never given back.
 ///
 /// # The first update
 /// May be anywhere: in a constructor that runs before `main`, in a signal handler in the middle of
@@ -44,9 +44,9 @@ static LISTED: StaticList<StaticCounter> = StaticList::new();
 /// it makes system calls, and where those are refused, or another thread is making them, it counts
 /// on the static's own word, atomically, and a later update tries again.
 ///
-/// Where threads are registered by this library ([`registration`](crate::registration)), and on aarch64,
-/// where the kernel is tested first, per-CPU memory takes steps that a signal handler must not do. There
-/// static counters count atomically until a pool is built, the registry is visited or
+/// On aarch64, which tests the kernel first, and in programs whose threads this library registers
+/// ([`registration`](crate::registration)), per-CPU memory takes steps that a signal handler must not do.
+/// There static counters count atomically until a pool is built, the registry is visited or
 /// [`prepare`](Self::prepare) is called; [`mode`](Self::mode) says so.
 ///
 /// # Arithmetic, ordering, threads, signals, forks
