@@ -16,11 +16,11 @@ use std::fmt;
 ///
 /// # Counters that go down
 /// A counter that also goes down (connections that are open, bytes in use) can read 2⁶⁴ − 1 or a
-/// little less for a moment, although it never was below 0 ([`Gauge`](crate::Gauge) reads it signed). A read is a sum over CPUs, one after the
-/// other, and not a moment's value. If a thread increments on CPU 0 after the reader has passed that
-/// CPU, moves to CPU 1 and decrements there before the reader arrives, the reader sees the decrement
-/// without the increment: 0 − 1. The next read has both. So read such a counter as a signed number,
-/// and take what is below 0 for 0:
+/// little less for a moment, although it never was below 0 ([`Gauge`](crate::Gauge) reads it signed). A
+/// read is a sum over CPUs, one after the other, and not a moment's value. If a thread increments on
+/// CPU 0 after the reader has passed that CPU, moves to CPU 1 and decrements there before the reader
+/// arrives, the reader sees the decrement without the increment: 0 − 1. The next read has both. So read
+/// such a counter as a signed number, and take what is below 0 for 0:
 /// ```
 /// use statctr::Counter;
 ///
