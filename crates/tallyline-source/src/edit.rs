@@ -121,8 +121,8 @@ fn declarator_end(tokens: &[Token], declarator: &crate::declarator::Declarator) 
     declarator.span.end
 }
 
-/// Returns the attribute of an alignment above a struct of Rust; none where more than its visibility is in front of it on
-/// its line.
+/// Returns the attribute of an alignment above a struct of Rust; none where more than its visibility is in front
+/// of it on its line.
 fn attribute(text: &[u8], tokens: &[Token], found: &Found, bytes: u64) -> Option<Edit> {
     let keyword = tokens.get(found.keyword)?.span.start;
     let before = text.get(..keyword)?;

@@ -82,8 +82,8 @@ fn is_version(scope: &[u8]) -> bool {
     scope.starts_with(b"__") || number(b"_V") || number(b"v") || number(b"lts_")
 }
 
-/// Returns the endings of a name, as it is stored, that Go qualifies by its package, `net/http.Server`: without a folder, and without
-/// the package.
+/// Returns the endings of a name, as it is stored, that Go qualifies by its package, `net/http.Server`: without
+/// a folder, and without the package.
 pub(crate) fn packaged(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     let has_package = memchr::memchr(b'.', name).is_some();
     let is_path =
