@@ -1,4 +1,7 @@
-//! A value that goes up and down: [`Gauge`].
+//! Values that go up and down: [`Gauge`], and in floating point [`FloatGauge`].
+
+mod float;
+pub use float::FloatGauge;
 
 use crate::counter::Counter;
 use crate::error::Result;

@@ -29,7 +29,7 @@
 //! # Ok::<(), statctr::Error>(())
 //! ```
 //!
-//! Values that go up and down are a [`Gauge`], distributions a [`Histogram`].
+//! Values that go up and down are a [`Gauge`] or a [`FloatGauge`], distributions a [`Histogram`].
 //!
 //! A counter that is a static needs no initialisation and no registration: [`StaticCounter`]; several
 //! of one name, by labels: [`StaticFamily`].
@@ -55,6 +55,7 @@
 //! | [`Counter::inc`] | about a plain increment and a half | 8 bytes per CPU that counts, 16 for the handle |
 //! | [`StaticCounter::inc`] | twice [`Counter::inc`] in a bare loop, else as that | 8 bytes per CPU that counts, from its first update on |
 //! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
+//! | [`FloatGauge::add`] | about two increments | 16 bytes per CPU that counts, 64 for the handle |
 //! | [`Histogram::observe`] | an event of two items and some five instructions | 16 bytes per bucket and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |
 //! | [`GroupArray::fold_into`] | memory bandwidth | |
@@ -95,7 +96,7 @@ pub use combine::Combine;
 pub use counter::{Batch, Counter, CounterArray, CounterRef};
 pub use description::Description;
 pub use error::{Error, Result};
-pub use gauge::Gauge;
+pub use gauge::{FloatGauge, Gauge};
 pub use group::{Group, GroupArray, GroupRef, fold_groups};
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use lazy::{

@@ -14,7 +14,8 @@ use common::kit::{Kit, Line};
 use common::{Deadline, Named, budget, os, pools_by_width};
 use statctr::topology::{CpuId, Topology};
 use statctr::{
-    Combine, Counter, CounterArray, Group, Item, LazyPool, Mode, PerCpu, Pool, inject, thread_mode,
+    Combine, Counter, CounterArray, FloatGauge, Group, Item, LazyPool, Mode, PerCpu, Pool, inject,
+    thread_mode,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -132,6 +133,36 @@ impl Targets {
             updates.push(update("add", add, Box::new(move || line.group.add(line.items[1], 9))));
         }
         updates
+    }
+}
+
+#[test]
+fn an_aborted_addition_to_a_float_gauge_leaves_nothing_behind() {
+    let Some(_alone) = NoCompanions::new() else { return };
+    for Named { name, pool } in &pools_by_width() {
+        let gauge = FloatGauge::new_in(pool, 0.0).expect("gauge");
+        gauge.add(0.5);
+        for point in 1..=inject::POINTS {
+            for tries in [1, 2, 100] {
+                for set_before in [false, true] {
+                    let context = format!("{name}: point {point}, {tries} aborts, set before: {set_before}");
+                    if set_before {
+                        gauge.set(7.0);
+                    }
+                    let before = gauge.read();
+                    inject::abort(point, tries);
+                    gauge.add(0.25);
+                    let left = inject::aborts_left(point);
+                    assert!(left < tries && (left == 0 || tries == 100), "{context}: passes it");
+                    inject::clear();
+                    assert_eq!(gauge.read(), before + 0.25, "{context}");
+                    gauge.add(0.25);
+                    assert_eq!(gauge.read(), before + 0.5, "{context}");
+                    gauge.set(before);
+                    assert_eq!(gauge.read(), before, "{context}");
+                }
+            }
+        }
     }
 }
 

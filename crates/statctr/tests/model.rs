@@ -7,6 +7,8 @@
 
 #[path = "model/drain.rs"]
 mod drain;
+#[path = "model/epoch.rs"]
+mod epoch;
 #[path = "model/latch.rs"]
 mod latch;
 #[path = "model/machine.rs"]
@@ -507,4 +509,91 @@ fn a_block_freed_before_publication_is_missed() {
 #[should_panic(expected = "not visible")]
 fn with_one_view_a_block_is_missed_or_read_twice() {
     drained_and_read(drain::Variant::OneView, CALM, 1);
+}
+
+/// Checks a sum that one thread adds 1 to, twice, while another sets it and this one reads. What was
+/// added before the model begins is `before`.
+fn added_and_set(variant: epoch::Variant, plan: Plan, before: u64) {
+    explore(2, 3, move || {
+        let sum = Arc::new(epoch::Sum::new(variant));
+        let [added, set] = [0, 0].map(|value| Arc::new(AtomicU64::new(value)));
+        (0..before).for_each(|_| sum.add(&mut Thread::on(0, CALM), 1));
+        let writer = {
+            let (sum, added) = (Arc::clone(&sum), Arc::clone(&added));
+            thread::spawn(move || {
+                let mut thread = Thread::on(0, plan);
+                for _ in 0..2 {
+                    sum.add(&mut thread, 1);
+                    added.fetch_add(1, Ordering::Release);
+                }
+            })
+        };
+        let setter = {
+            let (sum, set) = (Arc::clone(&sum), Arc::clone(&set));
+            thread::spawn(move || {
+                sum.set(100);
+                set.store(1, Ordering::Release);
+            })
+        };
+        let least = match set.load(Ordering::Acquire) {
+            0 => before + added.load(Ordering::Acquire),
+            _ => 100,
+        };
+        let value = sum.read();
+        assert!(value >= least, "{value} after {least}: not visible");
+        let whole = [before..=before + 2, 100..=102].iter().any(|range| range.contains(&value));
+        assert!(whole, "{value}: partly set");
+        writer.join().expect("joined");
+        setter.join().expect("joined");
+        let value = sum.read();
+        assert!((100..=102).contains(&value), "{value} after a set to 100 and two additions");
+        sum.add(&mut Thread::on(0, CALM), 1);
+        assert_eq!(sum.read(), value + 1, "not exact");
+        sum.add(&mut Thread::on(1, CALM), 1);
+        sum.set(200);
+        assert_eq!(sum.read(), 200, "not exact");
+        sum.set(300);
+        assert_eq!(sum.read(), 300, "not exact");
+        sum.add(&mut Thread::on(0, CALM), 1);
+        assert_eq!(sum.read(), 301, "not exact");
+    });
+}
+
+#[test]
+fn an_addition_is_wholly_before_or_after_a_set() {
+    for &plan in plans() {
+        added_and_set(epoch::Variant::Correct, plan, 1);
+    }
+    added_and_set(epoch::Variant::Correct, PLANS[3], 0);
+    added_and_set(epoch::Variant::Correct, PLANS[2], 0);
+}
+
+#[test]
+#[should_panic(expected = "partly set")]
+fn a_stale_sum_that_counts_before_it_is_replaced_is_read() {
+    added_and_set(epoch::Variant::EpochFirst, CALM, 5);
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn without_a_second_look_a_sum_after_a_set_is_added_to_the_value_before() {
+    added_and_set(epoch::Variant::NoSecondLook, CALM, 5);
+}
+
+#[test]
+#[should_panic(expected = "partly set")]
+fn with_one_value_a_set_shows_before_it_is_done() {
+    added_and_set(epoch::Variant::OneValue, CALM, 5);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn a_sum_zeroed_by_others_comes_back() {
+    added_and_set(epoch::Variant::ZeroesTheSum, CALM, 5);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn a_fallback_cell_that_is_kept_counts_again_after_two_sets() {
+    added_and_set(epoch::Variant::KeepsTheFallback, CALM, 0);
 }

@@ -3,7 +3,7 @@
 use super::depot::Depot;
 use super::handle::Handle;
 use super::latch::hold_lock;
-use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout, Layout};
+use super::layout::{CHUNK_BYTES, CHUNK_WORDS, FLOAT_SUM_WORDS, LatchLayout, Layout, PieceShape};
 use super::reservation::Reservation;
 use super::slots::{AllocatedSlots, Slots};
 use super::supply::UnitSupply;
@@ -13,6 +13,7 @@ use crate::rseq::HandleTag;
 use crate::sys::{Guard, Lock, Rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// No unit is made smaller than this when address space is short.
 const MIN_UNIT_BYTES: usize = 16 << 10;
@@ -66,8 +67,8 @@ pub(super) struct State {
 pub(super) struct ReservationEntry {
     pub(super) reservation: Box<Reservation>,
     pub(super) slots: Slots,
-    /// Pieces with two copies, by their first word.
-    pub(super) latches: BTreeMap<usize, LatchLayout>,
+    /// Pieces whose words are not counters each, by their first word.
+    pub(super) shapes: BTreeMap<usize, PieceShape>,
 }
 
 /// All counter memory of one pool: a growing set of reservations. Lives as long as any slot in it.
@@ -146,9 +147,30 @@ impl Arena {
         if let Some(layout) = layout
             && let Some(held) = state.reservations.get_mut(&handle.reservation().address())
         {
-            held.latches.insert(taken.word, layout);
+            held.shapes.insert(taken.word, PieceShape::Latched(layout));
         }
         Ok(prepare(taken.used, handle))
+    }
+
+    /// Takes the words of a floating-point sum, which are zero for every CPU;
+    /// [`free_float_sum`](Self::free_float_sum) takes them back.
+    pub(super) fn take_float_sum(self: &Arc<Self>) -> Result<Handle> {
+        let mut state = self.state.lock();
+        let (taken, handle) =
+            self.take(&mut state, FLOAT_SUM_WORDS, self.settings.counters, Slots::take_pair)?;
+        let reservation = handle.reservation();
+        if taken.used {
+            reservation.cpus().walk().for_each(|displacement| {
+                for index in 0..FLOAT_SUM_WORDS {
+                    // SAFETY: the words were taken just now.
+                    unsafe { handle.word(index) }.at(displacement).store(0, Ordering::Relaxed);
+                }
+            });
+        }
+        if let Some(held) = state.reservations.get_mut(&reservation.address()) {
+            held.shapes.insert(taken.word, PieceShape::FloatSum);
+        }
+        Ok(handle)
     }
 
     fn take(
@@ -162,9 +184,9 @@ impl Arena {
         let found = |held: &mut ReservationEntry| {
             let taken = take(&mut held.slots)?;
             if let Err(error) = held.reservation.make_slots_writable(taken.word + words) {
-                // a word, or whole chunks
+                // a few words, or whole chunks
                 let given = held.slots.free_chunks(taken.word, words / CHUNK_WORDS)
-                    || held.slots.free_word(taken.word);
+                    || (taken.word..taken.word + words).all(|word| held.slots.free_word(word));
                 debug_assert!(given, "what was taken just now can be given back");
                 return Some(Err(error));
             }
@@ -206,7 +228,7 @@ impl Arena {
         }
         let address = reservation.address();
         let slots = Slots::new(reservation.chunks());
-        state.reservations.insert(address, ReservationEntry { reservation, slots, latches: BTreeMap::new() });
+        state.reservations.insert(address, ReservationEntry { reservation, slots, shapes: BTreeMap::new() });
         Ok(address)
     }
 
@@ -218,8 +240,16 @@ impl Arena {
         self.free(handle, |held, word| {
             let freed = held.slots.free_chunks(word, chunks);
             if freed {
-                held.latches.remove(&word);
+                held.shapes.remove(&word);
             }
+            freed
+        })
+    }
+
+    pub(super) fn free_float_sum(&self, handle: Handle) -> bool {
+        self.free(handle, |held, word| {
+            let freed = (word..word + FLOAT_SUM_WORDS).all(|word| held.slots.free_word(word));
+            held.shapes.remove(&word);
             freed
         })
     }

@@ -50,7 +50,7 @@ impl Arena {
         let mut drained = Drained::default();
         for (held, guard) in closed {
             let words = held.slots.used_extent() * CHUNK_WORDS;
-            if let Some(block) = held.reservation.fold_away(cpu, words, &held.latches, &guard) {
+            if let Some(block) = held.reservation.fold_away(cpu, words, &held.shapes, &guard) {
                 drop(guard);
                 depot.give(cpu, block);
                 drained.blocks += 1;

@@ -68,3 +68,25 @@ impl LatchLayout {
         2 * self.copies() + line * 8
     }
 }
+
+/// Words of a floating-point sum in a unit: the sum, and the epoch that it belongs to.
+pub(super) const FLOAT_SUM_WORDS: usize = 2;
+
+/// Meaning of the words of a piece that are not a counter each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PieceShape {
+    /// Latched lines: only one of two copies counts.
+    Latched(LatchLayout),
+    /// A floating-point sum.
+    FloatSum,
+}
+
+impl PieceShape {
+    /// Returns the number of words of the piece.
+    pub(super) fn words(self) -> usize {
+        match self {
+            PieceShape::Latched(layout) => layout.chunks() * CHUNK_WORDS,
+            PieceShape::FloatSum => FLOAT_SUM_WORDS,
+        }
+    }
+}

@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::rseq::{self, HandleTag};
 use std::sync::Arc;
 
-fn arena_of<'a>(handle: Handle) -> &'a Arena {
+pub(super) fn arena_of<'a>(handle: Handle) -> &'a Arena {
     // SAFETY: an owner holds a strong count of its arena (see `adopt`).
     unsafe { &*handle.reservation().owner().cast() }
 }
 
 /// Takes a strong count of the arena, for an owner.
-fn adopt(handle: Handle, arena: &Arc<Arena>) -> Handle {
+pub(super) fn adopt(handle: Handle, arena: &Arc<Arena>) -> Handle {
     std::mem::forget(Arc::clone(arena));
     handle
 }
@@ -24,7 +24,7 @@ fn adopt(handle: Handle, arena: &Arc<Arena>) -> Handle {
 ///
 /// # Safety
 /// Once per `adopt`; the handle is not used again.
-unsafe fn release(handle: Handle, give: impl FnOnce(&Arena)) {
+pub(super) unsafe fn release(handle: Handle, give: impl FnOnce(&Arena)) {
     // The arena first: once the slot is given back, a trim on another thread may unmap the
     // reservation, and with it the header that leads to the arena.
     let arena: *const Arena = handle.reservation().owner().cast();

@@ -3,7 +3,7 @@
 use super::active_cpu_mask::ActiveCpuMask;
 use super::atomics::Room;
 use super::depot::Depot;
-use super::layout::{CHUNK_BYTES, CHUNK_WORDS, COMMON_UNITS, LatchLayout, Layout, RESIDUES};
+use super::layout::{CHUNK_BYTES, CHUNK_WORDS, COMMON_UNITS, LatchLayout, Layout, PieceShape, RESIDUES};
 use super::mapping::{Mapping, PAGE, zero};
 use super::signal_safe_lock::SignalSafeLockGuard;
 use super::supply::UnitSupply;
@@ -444,7 +444,7 @@ impl Reservation {
         &self,
         cpu: usize,
         words: usize,
-        latches: &BTreeMap<usize, LatchLayout>,
+        shapes: &BTreeMap<usize, PieceShape>,
         held: &SignalSafeLockGuard<'_>,
     ) -> Option<usize> {
         let unit = self.cpus.displacement(cpu)?;
@@ -454,10 +454,13 @@ impl Reservation {
             let new = (COMMON_UNITS + self.cpus.next_view()) * self.layout.stride();
             let copy = ResidueBuilder { reservation: self, unit, old, new };
             let mut done = 0;
-            for (&first, latch) in latches {
+            for (&first, shape) in shapes {
                 copy.add_words(done..first);
-                copy.add_latched_lines(first, *latch);
-                done = first + latch.chunks() * CHUNK_WORDS;
+                match *shape {
+                    PieceShape::Latched(latch) => copy.add_latched_lines(first, latch),
+                    PieceShape::FloatSum => copy.add_float_sum(first),
+                }
+                done = first + shape.words();
             }
             copy.add_words(done..words.max(done));
             self.cpus.publish_without(cpu, new, held);
@@ -600,6 +603,23 @@ impl ResidueBuilder<'_> {
         for index in words {
             self.store(index, self.old(index).wrapping_add(self.load(index, self.unit)));
         }
+    }
+
+    /// Adds the unit's sum to the residue's, where they are of the same epoch; else the later one counts:
+    /// the sums of all epochs but the last are nothing to anybody.
+    fn add_float_sum(&self, first: usize) {
+        let of_unit = (self.load(first, self.unit), self.load(first + 1, self.unit));
+        let of_residue = (self.old(first), self.old(first + 1));
+        let (sum, epoch) = match of_unit.1.cmp(&of_residue.1) {
+            std::cmp::Ordering::Less => of_residue,
+            std::cmp::Ordering::Greater => of_unit,
+            std::cmp::Ordering::Equal => {
+                let sum = f64::from_bits(of_unit.0) + f64::from_bits(of_residue.0);
+                (sum.to_bits(), of_unit.1)
+            }
+        };
+        self.store(first, sum);
+        self.store(first + 1, epoch);
     }
 
     /// Adds the words of a latched piece: of the unit the copy that the line's

@@ -6,6 +6,9 @@
 use super::layout::CHUNK_WORDS;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Number of cache lines with room that are searched for two words side by side.
+const PAIR_SEARCH: usize = 8;
+
 /// Allocator of counters' slots in a reservation: single words and runs of cache lines, by index in the unit.
 #[derive(Debug)]
 pub(crate) struct Slots {
@@ -101,6 +104,33 @@ impl Slots {
             self.partial.remove(&chunk);
         }
         self.words += 1;
+        Some(result)
+    }
+
+    /// Allocates two words at an even index, if possible in a cache line with other single counters.
+    pub(crate) fn take_pair(&mut self) -> Option<AllocatedSlots> {
+        // of the chunks with room only the first few: a program may have many with one word left
+        let with_room = self.partial.iter().take(PAIR_SEARCH).find_map(|&chunk| {
+            let taken = self.taken[chunk as usize];
+            (0..CHUNK_WORDS).step_by(2).find(|place| taken >> place & 0b11 == 0).map(|place| (chunk, place))
+        });
+        let (chunk, place) = match with_room {
+            Some(found) => found,
+            None => {
+                let chunk = self.take_run(1)?;
+                self.partial.insert(chunk);
+                (chunk, 0)
+            }
+        };
+        let (taken, used) = (&mut self.taken[chunk as usize], &mut self.used[chunk as usize]);
+        let bits = 0b11u8 << place;
+        let result = AllocatedSlots { word: chunk as usize * CHUNK_WORDS + place, used: *used & bits != 0 };
+        *taken |= bits;
+        *used |= bits;
+        if *taken == 0xff {
+            self.partial.remove(&chunk);
+        }
+        self.words += 2;
         Some(result)
     }
 
@@ -220,8 +250,13 @@ mod tests {
             (seed >> 33) as usize % below
         };
         for _ in 0..20_000 {
-            match random(4) {
+            match random(5) {
                 0 => words.extend(slots.take_word().map(|taken| taken.word)),
+                4 => {
+                    let pair = slots.take_pair().map(|taken| taken.word);
+                    assert!(pair.is_none_or(|word| word % 2 == 0));
+                    words.extend(pair.into_iter().flat_map(|word| [word, word + 1]));
+                }
                 1 => {
                     let length = 1 + random(5);
                     rows.extend(slots.take_chunks(length).map(|taken| (taken.word, length)));

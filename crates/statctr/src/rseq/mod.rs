@@ -33,6 +33,19 @@
 //! latch_add(base, T, v):
 //!   as add, to the copy that the sequence names
 //!
+//! add_float(base, T, E, v):                a sum, and the epoch that it belongs to
+//!   arm
+//!   [1] c := cpu_id
+//!   [2] t := T[c]
+//!       if t = 0 leave for the slow path
+//!       t := t + base
+//!       e := *E
+//!       if t[1] = e
+//!   [3]     t[0] := t[0] + v  (commit)
+//!       else
+//!           t[0] := v                      a sum of another epoch: nobody adds it
+//!   [3]     t[1] := e         (commit)     the same instruction as above, with another address
+//!
 //! join(field, i, line, s[0..4], o[0..4], m[0..4]):            four words of a lazy object whose
 //!   arm                                                         index i was looked up before: a CPU
 //!   [1] if field ≠ i leave                                      or a concurrency id (mm_cid)

@@ -50,6 +50,15 @@ pub(crate) unsafe fn dec(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
+/// Never adds to a floating-point sum, and returns `false`: no critical sections are written for this machine.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn add_float(_base: *mut u8, _table: *const u8, _epoch: *const u64, _value: f64) -> bool {
+    false
+}
+
 /// Never commits an event, and returns `false`: no critical sections are written for this machine.
 ///
 /// # Safety

@@ -1,7 +1,8 @@
 //! One of everything that counts, updated in turns whose sums are known.
 
 use statctr::{
-    Counter, CounterArray, Event, Gauge, Group, GroupArray, Histogram, Item, ItemSpec, Pool, Result, Schema,
+    Counter, CounterArray, Event, FloatGauge, Gauge, Group, GroupArray, Histogram, Item, ItemSpec, Pool,
+    Result, Schema,
 };
 
 /// Declares [`AnyEvent`], with a variant for each number of items that tests use.
@@ -101,6 +102,7 @@ pub(crate) struct Kit {
     pub(crate) lines: Vec<Line>,
     pub(crate) rows: GroupArray,
     pub(crate) gauge: Gauge,
+    pub(crate) float_gauge: FloatGauge,
     pub(crate) histogram: Histogram,
     rows_event: Event<4>,
 }
@@ -125,6 +127,7 @@ impl Kit {
             lines: WIDTHS.into_iter().map(|width| Line::try_new(pool, width)).collect::<Result<_>>()?,
             rows: GroupArray::new_in(pool, ROWS, &schema)?,
             gauge: Gauge::new_in(pool, -5)?,
+            float_gauge: FloatGauge::new_in(pool, -0.5)?,
             histogram: Histogram::new_in(pool, 1000, 0.1)?,
             rows_event,
         })
@@ -150,6 +153,8 @@ impl Kit {
         }
         self.gauge.add(-7);
         self.gauge.inc();
+        self.float_gauge.add(2.25);
+        self.float_gauge.dec();
         self.histogram.observe(3);
         self.histogram.observe(700);
         self.histogram.observe(5000);
@@ -164,6 +169,7 @@ impl Kit {
         self.rows.fold_into(&mut rows).expect("room");
         values.extend(rows);
         values.push(self.gauge.read().cast_unsigned());
+        values.push((self.float_gauge.read() * 4.0) as i64 as u64);
         let seen = self.histogram.snapshot();
         values.extend([seen.count(), seen.sum(), seen.count_up_to(3), seen.count_up_to(1000)]);
         values
@@ -178,7 +184,7 @@ impl Kit {
             Some(item @ 0..4) => 10u64.pow(item as u32),
             _ => 0,
         }));
-        step.extend([0u64.wrapping_sub(6), 3, 5703, 1, 2]);
+        step.extend([0u64.wrapping_sub(6), 5, 3, 5703, 1, 2]);
         let now = self.values();
         now.len() == before.len()
             && now
@@ -224,6 +230,7 @@ impl Kit {
         expected[(ROWS - 1) * 11..][..4].copy_from_slice(&[turns, 10 * turns, 100 * turns, 1000 * turns]);
         assert_eq!(values, expected, "{context}: rows");
         assert_eq!(self.gauge.read(), -5 - 6 * turns as i64, "{context}: gauge");
+        assert_eq!(self.float_gauge.read(), -0.5 + 1.25 * turns as f64, "{context}: float gauge");
         let seen = self.histogram.snapshot();
         assert_eq!((seen.count(), seen.sum()), (3 * turns, 5703 * turns), "{context}: histogram");
         let buckets: Vec<u64> = seen.buckets().map(|(.., count)| count).collect();

@@ -1,0 +1,103 @@
+//! A floating-point value that goes up and down: [`FloatGauge`].
+
+use crate::error::Result;
+use crate::memory::FloatSum;
+use crate::placement::Pool;
+use std::fmt;
+
+/// A floating-point value that goes up and down, or is set: temperatures, loads, seconds of work in progress.
+///
+/// Costs 64 bytes for the handle, which is aligned to a cache line, and sixteen per CPU that counts.
+///
+/// ```
+/// use statctr::FloatGauge;
+///
+/// let busy = FloatGauge::new(0.0)?;
+/// busy.add(2.5);
+/// busy.dec();
+/// assert_eq!(busy.read(), 1.5);
+/// busy.set(0.1);
+/// assert_eq!(busy.read(), 0.1);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// # Rounding
+/// Each CPU adds its updates to a sum of its own, which is rounded after each, and a read adds these sums and
+/// the value that was set last. While all of these are whole numbers of at most 2⁵³ (or multiples of one power
+/// of two, up to 2⁵³ of them) nothing is rounded and a read is exact. Else n updates on P CPUs since the
+/// last set are off by at most (n + P) · 2⁻⁵³ of the sum of their absolute values, and the same updates may
+/// be read with another last digit if they run on other CPUs, or after a drain. So an `add` and a `sub` of
+/// the same number need not cancel; a [`set`](Self::set) ends all rounding errors of before.
+///
+/// Infinities and NaN are added as IEEE 754 says; they go away with the next `set`.
+///
+/// # Races with `set`
+/// An update that runs at the same time as `set` is wholly before it, and gone, or wholly after it, and in
+/// all reads until the next `set`. Of two `set`s at the same time one is the last, and the other's value is
+/// gone. A read that a `set` overtakes returns the value that was set. A set reads and writes no CPU's words,
+/// so its cost does not depend on their number.
+///
+/// # Ordering, threads, signals, forks
+/// Those of [`Counter`](crate::Counter); for values for a moment below or above the true one see
+/// [`Gauge`](crate::Gauge).
+pub struct FloatGauge(FloatSum);
+
+impl FloatGauge {
+    /// Creates a gauge with the value `initial` in the global pool.
+    ///
+    /// # Errors
+    /// Fails as [`Counter::new`](crate::Counter::new) does.
+    pub fn new(initial: f64) -> Result<FloatGauge> {
+        FloatGauge::new_in(Pool::global()?, initial)
+    }
+
+    /// Creates a gauge with the value `initial` in `pool`.
+    ///
+    /// # Errors
+    /// Fails as [`Counter::new_in`](crate::Counter::new_in) does.
+    pub fn new_in(pool: &Pool, initial: f64) -> Result<FloatGauge> {
+        FloatSum::take(pool.arena(), initial).map(FloatGauge)
+    }
+
+    /// Adds 1. Cost as [`add`](Self::add).
+    #[inline(always)]
+    pub fn inc(&self) {
+        self.0.add(1.0);
+    }
+
+    /// Subtracts 1. Cost as [`add`](Self::add).
+    #[inline(always)]
+    pub fn dec(&self) {
+        self.0.add(-1.0);
+    }
+
+    /// Adds `value`. One to two nanoseconds; again and again on the same gauge, as the forwarding of a store to
+    /// a load and an addition (10 to 12 cycles). Never waits; async-signal-safe.
+    #[inline(always)]
+    pub fn add(&self, value: f64) {
+        self.0.add(value);
+    }
+
+    /// Subtracts `value`. Cost as [`add`](Self::add).
+    #[inline(always)]
+    pub fn sub(&self, value: f64) {
+        self.0.add(-value);
+    }
+
+    /// Sets the value. Takes the pool's lock: not for signal handlers.
+    pub fn set(&self, value: f64) {
+        self.0.set(value);
+    }
+
+    /// Returns the value. Cost: a cache line per CPU that counts. Async-signal-safe.
+    #[must_use]
+    pub fn read(&self) -> f64 {
+        self.0.read()
+    }
+}
+
+impl fmt::Debug for FloatGauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FloatGauge").field(&self.read()).finish()
+    }
+}

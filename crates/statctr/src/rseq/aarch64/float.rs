@@ -1,0 +1,50 @@
+//! `add_float` of the specification for aarch64.
+
+use super::{asm, entries_of_table, offset_of_table};
+
+/// Adds `value` to a CPU's floating-point sum in a critical section (`add_float` of the specification).
+/// Returns `false` if nothing was added.
+///
+/// # Safety
+/// The contract is that of [`add`](super::add), for the two words at `base`; `epoch` leads to a live word.
+#[inline(always)]
+pub(crate) unsafe fn add_float(base: *mut u8, table: *const u8, epoch: *const u64, value: f64) -> bool {
+    // SAFETY: `table` is the caller's.
+    let area = unsafe { offset_of_table(table) };
+    if area == 0 {
+        return false;
+    }
+    // SAFETY: as in `add`. The store before the commit goes to a sum that does not count, because the epoch
+    // beside it is not the current one; the barrier keeps the commit, which makes it count, behind it. That
+    // store depends on the load of the epoch, so a reader that sees it sees that epoch, too, when it looks
+    // again.
+    unsafe {
+        section!(
+            body {
+                "add {d}, {d}, {base}",
+                "ldr {e}, [{epoch}]",
+                "ldr {t}, [{d}, #8]",
+                "cmp {t}, {e}",
+                "b.eq 25f",
+                "str {value:d}, [{d}]",
+                "dmb ishst",
+                "fmov {sum:d}, {e}",
+                "add {d}, {d}, #8",
+                "b 26f",
+                "25:",
+                "ldr {sum:d}, [{d}]",
+                "fadd {sum:d}, {sum:d}, {value:d}",
+                "26:" ;
+                commit "str {sum:d}, [{d}]"
+            }
+            area = in(reg) area,
+            table = in(reg) entries_of_table(table),
+            base = in(reg) base,
+            epoch = in(reg) epoch,
+            value = in(vreg) value,
+            e = out(reg) _,
+            sum = out(vreg) _,
+        );
+    }
+    true
+}
