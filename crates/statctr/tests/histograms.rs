@@ -176,3 +176,15 @@ fn batches_and_gauges_read_what_was_added() {
     gauge.sub(4);
     assert_eq!((gauge.read(), gauge.read_clamped()), (6, 6));
 }
+
+#[test]
+fn many_of_one_value_count_as_often() {
+    let (many, one_by_one) =
+        (Histogram::new(1000, 0.05).expect("one"), Histogram::new(1000, 0.05).expect("other"));
+    for (value, times) in [(0, 3), (7, 100), (999, 1), (5000, 2), (3, 0)] {
+        many.observe_many(value, times);
+        (0..times).for_each(|_| one_by_one.observe(value));
+    }
+    assert!(many.snapshot() == one_by_one.snapshot());
+    assert_eq!((many.snapshot().count(), many.snapshot().sum()), (106, 700 + 999 + 10_000));
+}

@@ -1,0 +1,214 @@
+//! Distributions of floating-point values: [`FloatHistogram`].
+
+use statctr::{Histogram, HistogramSnapshot, Result};
+use std::fmt;
+
+/// The largest number of units that has a bucket of its own; what is larger is beyond any use.
+const MOST_UNITS: u64 = 1 << 62;
+/// The relative error of quantiles where nobody asks for another.
+const DEFAULT_ERROR: f64 = 0.01;
+
+/// A distribution of floating-point values that are not negative: latencies in seconds, sizes.
+///
+/// A [`Histogram`] in units of a *resolution*: a value is rounded to a whole number of it, so a value and its
+/// part of the sum are at most half a resolution off, and quantiles are at most 1 % off besides. Values below
+/// 0 count as 0, those above 2⁶² resolutions as that; NaN is not counted.
+///
+/// ```
+/// use statctr_facade::FloatHistogram;
+///
+/// let seconds = FloatHistogram::new(1e-9)?;
+/// (1..=1000).for_each(|ms| seconds.observe(f64::from(ms) / 1000.0));
+/// let seen = seconds.snapshot();
+/// assert_eq!((seen.count(), seen.sum()), (1000, 500.5));
+/// assert!((seen.quantile(0.5).expect("not empty") / 0.5 - 1.0).abs() < 0.01);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// # Sums
+/// They are exact to the resolutions of the values up to 2⁶³ · 100 resolutions in all: kept modulo 2⁶⁴ of
+/// them, and known to 1 % from the buckets (with another error as much less). With a resolution of a nanosecond that is 29 000 years; for
+/// bytes a resolution of 1 is enough.
+pub struct FloatHistogram {
+    histogram: Histogram,
+    /// Units in 1; a multiplication is cheaper than a division.
+    per_one: f64,
+}
+
+impl FloatHistogram {
+    /// Creates a histogram of multiples of `resolution`, a positive number, in the global pool.
+    ///
+    /// # Errors
+    /// Fails as [`Histogram::new`] does, also for a resolution that is not positive and finite.
+    pub fn new(resolution: f64) -> Result<FloatHistogram> {
+        FloatHistogram::with_error(resolution, DEFAULT_ERROR)
+    }
+
+    /// Creates a histogram of multiples of `resolution`, whose quantiles are at most the part `error` off.
+    ///
+    /// # Errors
+    /// Fails as [`new`](Self::new) does; errors are between 0.002 and 0.5.
+    pub fn with_error(resolution: f64, error: f64) -> Result<FloatHistogram> {
+        let exact = 1.0 / resolution;
+        // 1 / 10⁻⁹ is not 10⁹, as 10⁻⁹ is no multiple of a power of two; a sum of a second is 1, then
+        let near = (exact - exact.round()).abs() <= exact * 4.0 * f64::EPSILON;
+        let per_one = if near { exact.round() } else { exact };
+        if !(resolution > 0.0 && resolution.is_finite() && per_one.is_finite()) {
+            return Err(statctr::Error::BadSetting("a histogram's resolution is not a positive number"));
+        }
+        Ok(FloatHistogram { histogram: Histogram::new(MOST_UNITS, error)?, per_one })
+    }
+
+    /// Counts a value. Never waits; async-signal-safe.
+    #[inline]
+    pub fn observe(&self, value: f64) {
+        if !value.is_nan() {
+            self.histogram.observe(self.units(value));
+        }
+    }
+
+    /// Counts a value `times` times, by one update.
+    #[inline]
+    pub fn observe_many(&self, value: f64, times: u64) {
+        if !value.is_nan() {
+            self.histogram.observe_many(self.units(value), times);
+        }
+    }
+
+    #[inline]
+    fn units(&self, value: f64) -> u64 {
+        // below 0 it is 0
+        ((value * self.per_one + 0.5) as u64).min(MOST_UNITS)
+    }
+
+    /// Reads all buckets, CPU by CPU.
+    #[must_use]
+    pub fn snapshot(&self) -> FloatHistogramSnapshot {
+        FloatHistogramSnapshot { units: self.histogram.snapshot(), per_one: self.per_one }
+    }
+}
+
+impl fmt::Debug for FloatHistogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.snapshot().fmt(f)
+    }
+}
+
+/// The buckets of a [`FloatHistogram`], as they were read.
+#[derive(Clone, PartialEq)]
+pub struct FloatHistogramSnapshot {
+    units: HistogramSnapshot,
+    per_one: f64,
+}
+
+impl FloatHistogramSnapshot {
+    /// Returns the number of values.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.units.count()
+    }
+
+    /// Returns the sum of the values.
+    #[must_use]
+    pub fn sum(&self) -> f64 {
+        let middle = |(least, largest, count): (u64, u64, u64)| {
+            u128::from(least + (largest - least) / 2) * u128::from(count)
+        };
+        let about = self.units.buckets().map(middle).fold(0, u128::saturating_add);
+        unwrap_near(self.units.sum(), about) as f64 / self.per_one
+    }
+
+    /// Returns the value below or at which the part `part` of all values is; `None` without values.
+    #[must_use]
+    pub fn quantile(&self, part: f64) -> Option<f64> {
+        self.units.quantile(part).map(|units| units as f64 / self.per_one)
+    }
+
+    /// Returns the number of values up to `bound`, as exact as the quantiles are: values whose bucket has
+    /// its middle at most there.
+    #[must_use]
+    pub fn count_up_to(&self, bound: f64) -> u64 {
+        let up_to = |&(least, largest, _): &(u64, u64, u64)| {
+            (least as f64 + (largest - least) as f64 / 2.0) / self.per_one <= bound * (1.0 + f64::EPSILON)
+        };
+        self.units.buckets().filter(up_to).fold(0, |sum, (.., count)| sum.wrapping_add(count))
+    }
+
+    /// Returns the least value, the largest value and the number of values of each bucket that has any, in
+    /// order.
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, f64, u64)> + '_ {
+        let per_one = self.per_one;
+        let scaled = move |(least, largest, count)| (least as f64 / per_one, largest as f64 / per_one, count);
+        self.units.buckets().map(scaled)
+    }
+}
+
+impl fmt::Debug for FloatHistogramSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FloatHistogramSnapshot")
+            .field("count", &self.count())
+            .field("sum", &self.sum())
+            .field("median", &self.quantile(0.5))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the number nearest to `about` that is `rest` modulo 2⁶⁴.
+fn unwrap_near(rest: u64, about: u128) -> u128 {
+    let above = (about >> 64 << 64) | u128::from(rest);
+    let candidates = [above.checked_sub(1 << 64), Some(above), above.checked_add(1 << 64)];
+    candidates.into_iter().flatten().min_by_key(|sum| sum.abs_diff(about)).unwrap_or(above)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_beyond_64_bits_are_right() {
+        let histogram = FloatHistogram::new(1.0).expect("histogram");
+        let value = (1u64 << 61) as f64;
+        (0..300).for_each(|_| histogram.observe(value));
+        histogram.observe_many(value, 100);
+        histogram.observe(12_345.0);
+        let seen = histogram.snapshot();
+        assert_eq!(seen.count(), 401);
+        assert_eq!(seen.sum(), value * 400.0 + 12_345.0);
+    }
+
+    #[test]
+    fn the_nearest_sum_is_taken_on_either_side() {
+        let turn = 1u128 << 64;
+        for sum in [0, 1, turn - 1, turn, 5 * turn + 3, 7 * turn - 1] {
+            for off in [0, 1, turn / 2 - 1] {
+                assert_eq!(unwrap_near(sum as u64, sum + off), sum);
+                assert_eq!(unwrap_near(sum as u64, sum.saturating_sub(off)), sum);
+            }
+        }
+    }
+
+    #[test]
+    fn values_that_are_none_are_clamped_or_left_out() {
+        let histogram = FloatHistogram::new(0.5).expect("histogram");
+        [f64::NAN, -3.0, f64::NEG_INFINITY, 2.0].into_iter().for_each(|value| histogram.observe(value));
+        let seen = histogram.snapshot();
+        assert_eq!((seen.count(), seen.sum()), (3, 2.0));
+        histogram.observe(f64::INFINITY);
+        assert_eq!(histogram.snapshot().count(), 4);
+        for resolution in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE / 8.0] {
+            assert!(FloatHistogram::new(resolution).is_err(), "{resolution}");
+        }
+    }
+
+    #[test]
+    fn bounds_divide_the_values_as_exactly_as_quantiles() {
+        let histogram = FloatHistogram::new(1e-9).expect("histogram");
+        (1..=10_000).for_each(|value| histogram.observe(f64::from(value) / 1000.0));
+        let seen = histogram.snapshot();
+        for bound in [0.01, 0.5, 1.0, 2.5, 9.9] {
+            let off = seen.count_up_to(bound) as f64 / (bound * 1000.0) - 1.0;
+            assert!(off.abs() <= 0.1001 / (bound * 10.0) + 0.01, "{bound}: {off}");
+        }
+        assert_eq!((seen.count_up_to(0.0), seen.count_up_to(f64::INFINITY)), (0, 10_000));
+    }
+}

@@ -1,0 +1,13 @@
+//! The parts that crates share which put [`statctr`]'s counters behind other metrics APIs.
+//!
+//! - [`SeriesMap`]: series by their labels, found without a lock.
+//! - [`FloatHistogram`]: a distribution of floating-point values.
+//!
+//! A program that counts uses `statctr` itself, `statctr-metrics`, `statctr-prometheus-client` or
+//! `statctr-opentelemetry`; this crate is for those who write another of that kind.
+
+mod float_histogram;
+mod series;
+
+pub use float_histogram::{FloatHistogram, FloatHistogramSnapshot};
+pub use series::SeriesMap;

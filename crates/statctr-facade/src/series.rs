@@ -1,0 +1,216 @@
+//! Series by their labels: [`SeriesMap`].
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Entries of a bucket.
+const WAYS: usize = 4;
+/// Buckets of each level: what does not fit into a bucket of one goes to the next.
+const BUCKETS: [usize; 6] = [1 << 4, 1 << 7, 1 << 10, 1 << 13, 1 << 16, 1 << 19];
+
+/// An entry, which is only ever added.
+struct Entry<K, V> {
+    hash: u64,
+    key: K,
+    value: V,
+}
+
+/// Places that are filled from the first to the last, once.
+type Bucket<K, V> = [OnceLock<Box<Entry<K, V>>>; WAYS];
+type Table<K, V> = Box<[Bucket<K, V>]>;
+
+/// A map of which entries are only added, and found without a lock and without a write to shared memory.
+///
+/// Meant for the series of a metric: few, made once, and looked up on each update. Keys are given as a hash
+/// and a comparison, so that a borrowed form finds an owned one.
+///
+/// ```
+/// use statctr_facade::SeriesMap;
+///
+/// let lengths: SeriesMap<String, usize> = SeriesMap::new(1000);
+/// // of a hasher with a random key, where keys come from outside
+/// let hash = 42;
+/// let find = |key: &String| key == "get";
+/// assert_eq!(lengths.get(hash, find), None);
+/// assert_eq!(lengths.get_or_insert(hash, find, || ("get".to_owned(), 3)), Some(&3));
+/// assert_eq!(lengths.get(hash, find), Some(&3));
+/// ```
+///
+/// # Cost
+/// A lookup compares the hashes of at most 24 entries, and of one or two as a rule. The first entry takes
+/// one KiB; tables grow eightfold.
+///
+/// # Bounds
+/// A map has at most as many entries as it was made for. It is full earlier where many keys have one hash:
+/// 24 of exactly the same hash.
+pub struct SeriesMap<K, V> {
+    levels: [OnceLock<Table<K, V>>; BUCKETS.len()],
+    /// Held while an entry is added.
+    adding: Mutex<()>,
+    len: AtomicUsize,
+    limit: usize,
+}
+
+impl<K, V> SeriesMap<K, V> {
+    /// Creates a map for at most `limit` entries. Takes no memory before the first one.
+    #[must_use]
+    pub const fn new(limit: usize) -> SeriesMap<K, V> {
+        SeriesMap {
+            levels: [const { OnceLock::new() }; BUCKETS.len()],
+            adding: Mutex::new(()),
+            len: AtomicUsize::new(0),
+            limit,
+        }
+    }
+
+    /// Returns the value of the key with this hash for which `is` returns `true`. Takes no lock.
+    #[inline]
+    pub fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
+        for (level, table) in self.levels.iter().enumerate() {
+            let table = table.get()?;
+            for place in &table[bucket(hash, level)] {
+                // places are filled in order: behind a free one there is nothing
+                let entry = place.get()?;
+                if entry.hash == hash && is(&entry.key) {
+                    return Some(&entry.value);
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the value of the key with this hash for which `is` returns `true`; where there is none,
+    /// adds what `make` returns. `None` where the map is full.
+    ///
+    /// Takes a lock where the key is not there. `make` runs under it, once for a key, and must not use
+    /// this map.
+    #[inline]
+    pub fn get_or_insert(
+        &self,
+        hash: u64,
+        is: impl Fn(&K) -> bool,
+        make: impl FnOnce() -> (K, V),
+    ) -> Option<&V> {
+        match self.get(hash, &is) {
+            Some(value) => Some(value),
+            None => self.insert(hash, is, make),
+        }
+    }
+
+    #[cold]
+    fn insert(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> (K, V)) -> Option<&V> {
+        // nothing is half done where somebody panicked
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = self.get(hash, is) {
+            return Some(value);
+        }
+        if self.len() >= self.limit {
+            return None;
+        }
+        let place = self.levels.iter().enumerate().find_map(|(level, table)| {
+            let table = table.get_or_init(|| (0..BUCKETS[level]).map(|_| Bucket::default()).collect());
+            table[bucket(hash, level)].iter().find(|place| place.get().is_none())
+        })?;
+        let (key, value) = make();
+        self.len.fetch_add(1, Ordering::Relaxed);
+        Some(&place.get_or_init(|| Box::new(Entry { hash, key, value })).value)
+    }
+
+    /// Returns the number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns all entries, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        let tables = self.levels.iter().filter_map(OnceLock::get);
+        let places = tables.flat_map(|table| table.iter().flatten());
+        places.filter_map(OnceLock::get).map(|entry| (&entry.key, &entry.value))
+    }
+}
+
+impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for SeriesMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// Returns the bucket of a hash on a level. Levels use other bits of it, so that those who meet in a bucket
+/// of one part on the next.
+#[inline]
+fn bucket(hash: u64, level: usize) -> usize {
+    let spread = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (spread.rotate_left(11 * level as u32) >> 32) as usize & (BUCKETS[level] - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn all_that_was_added_is_found_and_nothing_else() {
+        let map = SeriesMap::new(usize::MAX);
+        for key in 0..50_000u64 {
+            assert_eq!(map.get_or_insert(key, |there| *there == key, || (key, key * 2)), Some(&(key * 2)));
+        }
+        for key in 0..50_000 {
+            assert_eq!(map.get(key, |there| *there == key), Some(&(key * 2)));
+            assert_eq!(map.get(key + 50_000, |there| *there == key + 50_000), None);
+        }
+        assert_eq!(map.len(), 50_000);
+        let mut keys: Vec<u64> = map.iter().map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        assert!(keys.into_iter().eq(0..50_000));
+    }
+
+    #[test]
+    fn a_full_map_keeps_what_it_has() {
+        let map = SeriesMap::new(10);
+        for key in 0..1000u64 {
+            assert_eq!(map.get_or_insert(key, |there| *there == key, || (key, ())).is_some(), key < 10);
+        }
+        assert!((0..10).all(|key| map.get(key, |there| *there == key).is_some()));
+        assert_eq!(map.len(), 10);
+    }
+
+    #[test]
+    fn keys_of_one_hash_are_told_apart_and_bounded() {
+        let map = SeriesMap::new(1000);
+        let added =
+            (0..100u64).filter(|key| map.get_or_insert(7, |there| there == key, || (*key, *key)).is_some());
+        assert_eq!(added.count(), WAYS * BUCKETS.len());
+        assert_eq!(map.get(7, |there| *there == 5), Some(&5));
+    }
+
+    #[test]
+    fn threads_that_add_one_key_get_one_value() {
+        let map = SeriesMap::new(10_000);
+        let made = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 0..40_000u64 {
+                        let key = round % 2000;
+                        let make = || {
+                            made.fetch_add(1, Ordering::Relaxed);
+                            (key, AtomicU64::new(0))
+                        };
+                        let counter = map.get_or_insert(key.wrapping_mul(0x1234_5677), |k| *k == key, make);
+                        counter.expect("room").fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(made.into_inner(), 2000);
+        assert!(map.iter().all(|(_, counter)| counter.load(Ordering::Relaxed) == 80));
+    }
+}

@@ -1,0 +1,135 @@
+//! The three kinds of series, and the handles to them.
+
+use metrics::{CounterFn, GaugeFn, HistogramFn};
+use statctr_facade::FloatHistogram;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Handles of a series that threads divide among them.
+const STRIPES: usize = 16;
+
+/// A series, and handles to it.
+///
+/// The macros of `metrics` take a handle by value and drop it after each update, and each of both writes its
+/// reference count. So there are several, each on lines of its own, and threads use different ones.
+pub(crate) struct Series<T> {
+    series: Arc<T>,
+    handles: [OnceLock<Arc<Handle<T>>>; STRIPES],
+}
+
+/// A reference to a series, with a reference count of its own.
+#[repr(align(128))]
+pub(crate) struct Handle<T>(Arc<T>);
+
+impl<T> Series<T> {
+    pub(crate) fn new(series: T) -> Series<T> {
+        Series { series: Arc::new(series), handles: [const { OnceLock::new() }; STRIPES] }
+    }
+
+    /// Returns the handle of the calling thread.
+    pub(crate) fn handle(&self) -> Arc<Handle<T>> {
+        let handle = &self.handles[stripe()];
+        Arc::clone(handle.get_or_init(|| Arc::new(Handle(Arc::clone(&self.series)))))
+    }
+
+    pub(crate) fn get(&self) -> &T {
+        &self.series
+    }
+}
+
+/// Returns the calling thread's number, modulo the number of stripes.
+fn stripe() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) });
+    // while the thread's variables are dropped any will do
+    let number = NUMBER.try_with(|number| {
+        if number.get() == usize::MAX {
+            number.set(THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES);
+        }
+        number.get()
+    });
+    number.unwrap_or(0)
+}
+
+/// A counter that can be raised to a value.
+pub(crate) struct CounterSeries {
+    counter: statctr::Counter,
+    /// Held while the counter is raised.
+    raising: Mutex<()>,
+}
+
+impl CounterSeries {
+    pub(crate) fn new() -> statctr::Result<CounterSeries> {
+        Ok(CounterSeries { counter: statctr::Counter::new(0)?, raising: Mutex::new(()) })
+    }
+
+    pub(crate) fn read(&self) -> u64 {
+        self.counter.read()
+    }
+}
+
+impl CounterFn for Handle<CounterSeries> {
+    fn increment(&self, value: u64) {
+        self.0.counter.add(value);
+    }
+
+    fn absolute(&self, value: u64) {
+        let _raising = self.0.raising.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only this lock's owner adds what is missing, therefore nothing is added twice. An increment that the
+        // read did not see stays in the sum, as if it came after; one that it saw came before.
+        let missing = value.saturating_sub(self.0.counter.read());
+        if missing > 0 {
+            self.0.counter.add(missing);
+        }
+    }
+}
+
+/// A floating-point gauge.
+pub(crate) struct GaugeSeries(AtomicU64);
+
+impl GaugeSeries {
+    pub(crate) fn new() -> statctr::Result<GaugeSeries> {
+        Ok(GaugeSeries(AtomicU64::new(0f64.to_bits())))
+    }
+
+    pub(crate) fn read(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Acquire))
+    }
+
+    fn add(&self, value: f64) {
+        let more = |bits| Some((f64::from_bits(bits) + value).to_bits());
+        // never refused
+        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
+    }
+}
+
+impl GaugeFn for Handle<GaugeSeries> {
+    fn increment(&self, value: f64) {
+        self.0.add(value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.0.add(-value);
+    }
+
+    fn set(&self, value: f64) {
+        self.0.0.store(value.to_bits(), Ordering::Release);
+    }
+}
+
+/// A histogram, and the bounds of its classic buckets where it is exported by those.
+pub(crate) struct HistogramSeries {
+    pub(crate) histogram: FloatHistogram,
+    pub(crate) bounds: Option<Arc<[f64]>>,
+}
+
+impl HistogramFn for Handle<HistogramSeries> {
+    fn record(&self, value: f64) {
+        self.0.histogram.observe(value);
+    }
+
+    fn record_many(&self, value: f64, count: usize) {
+        self.0.histogram.observe_many(value, count as u64);
+    }
+}

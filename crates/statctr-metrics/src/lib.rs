@@ -1,0 +1,42 @@
+//! A recorder of the crate [`metrics`] whose counters and histograms are [`statctr`]'s: each CPU counts on
+//! words of its own.
+//!
+//! ```
+//! let recorder = statctr_metrics::Recorder::new();
+//! metrics::set_global_recorder(recorder.clone()).expect("the first recorder");
+//!
+//! metrics::counter!("requests", "method" => "get").increment(1);
+//! metrics::histogram!("latency_seconds").record(0.002);
+//!
+//! assert_eq!(recorder.snapshot().counter("requests", &[("method", "get")]), Some(1));
+//! assert!(recorder.render().contains("requests{method=\"get\"} 1"));
+//! ```
+//!
+//! # Semantics
+//! - Counters are exact whatever the threads, signals and forks: [`statctr::Counter`]. `absolute` raises a
+//!   counter to a value, and never lowers it; increments at the same time are in it.
+//! - Gauges are floating-point values.
+//! - Histograms count in log-linear buckets, so quantiles are at most 1 % off over the whole time, and
+//!   nothing is sampled: [`FloatHistogram`]. Values are rounded to multiples of a resolution, by
+//!   the unit given to `describe_histogram!` before the first value, or by the end of the name:
+//!   a nanosecond for times, 1 for bytes, else 10⁻⁶ ([`Builder::resolution`]).
+//!
+//! # Costs
+//! An update through a handle that is kept (`let requests = counter!("requests")`) is an indirect call and
+//! [`statctr::Counter::add`]: about two nanoseconds, and the same with any number of threads. The macros look
+//! their series up each time: without a lock, and without a write to memory that other threads write.
+//! 8 bytes per CPU that counts and some 300 for each counter. Series are never removed.
+//!
+//! # Bounds
+//! Labels often have values from outside. There are at most [`Builder::limit`] series of each kind; what
+//! comes later is counted in one further series for each name, with the label `overflow="true"`, so that
+//! sums over a name stay exact.
+
+mod kinds;
+mod recorder;
+mod render;
+mod snapshot;
+
+pub use recorder::{Builder, Recorder};
+pub use snapshot::{Metric, Snapshot, Value};
+pub use statctr_facade::{FloatHistogram, FloatHistogramSnapshot};

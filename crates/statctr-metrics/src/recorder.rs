@@ -1,0 +1,350 @@
+//! The recorder: [`Recorder`], and its settings: [`Builder`].
+
+use crate::kinds::{CounterSeries, GaugeSeries, Handle, HistogramSeries, Series};
+use crate::render;
+use crate::snapshot::{Metric, Snapshot, Value};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, SharedString, Unit};
+use statctr::{Registry, SampleItem};
+use statctr_facade::{FloatHistogram, SeriesMap};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The most names that get a series for what is beyond the limit.
+const MOST_OVERFLOWS: usize = 10_000;
+
+/// A recorder of the crate `metrics` that counts per CPU. Cheap to clone: all clones are the same one.
+///
+/// Give one clone to [`metrics::set_global_recorder`], and keep another to read.
+///
+/// ```
+/// let recorder = statctr_metrics::Recorder::new();
+/// metrics::with_local_recorder(&recorder, || {
+///     metrics::describe_counter!("sent_bytes", metrics::Unit::Bytes, "bytes sent");
+///     metrics::counter!("sent_bytes", "device" => "eth0").increment(1500);
+/// });
+/// assert_eq!(
+///     recorder.render(),
+///     "# HELP sent_bytes bytes sent\n# TYPE sent_bytes counter\nsent_bytes{device=\"eth0\"} 1500\n"
+/// );
+/// ```
+#[derive(Clone)]
+pub struct Recorder(Arc<Inner>);
+
+struct Inner {
+    settings: Builder,
+    hasher: RandomState,
+    counters: Kind<CounterSeries>,
+    gauges: Kind<GaugeSeries>,
+    histograms: Kind<HistogramSeries>,
+    /// Series for which the system had no memory.
+    refused: AtomicU64,
+}
+
+/// The series of one kind.
+struct Kind<T> {
+    series: SeriesMap<Key, Option<Series<T>>>,
+    /// The series for what is beyond the limit, by name.
+    overflows: SeriesMap<KeyName, Option<Series<T>>>,
+    descriptions: Mutex<HashMap<KeyName, Described>>,
+}
+
+/// The unit and the help text of a name.
+#[derive(Clone, Default)]
+struct Described {
+    unit: Option<Unit>,
+    help: SharedString,
+}
+
+/// Settings of a [`Recorder`].
+///
+/// ```
+/// let recorder = statctr_metrics::Recorder::builder()
+///     .limit(1000)
+///     .buckets_of("latency_seconds", &[0.001, 0.01, 0.1, 1.0])
+///     .build();
+/// # drop(recorder);
+/// ```
+#[derive(Clone)]
+#[must_use = "makes no recorder before `build`"]
+pub struct Builder {
+    limit: usize,
+    error: f64,
+    resolutions: HashMap<String, f64>,
+    bounds: HashMap<String, Arc<[f64]>>,
+    all_bounds: Option<Arc<[f64]>>,
+    registry: Option<&'static Registry>,
+}
+
+impl Builder {
+    /// The most series of each kind, unless [`limit`](Self::limit) says otherwise.
+    pub const DEFAULT_LIMIT: usize = 100_000;
+
+    /// Sets the most series of each kind; those for what is beyond it are not included.
+    pub fn limit(mut self, series: usize) -> Builder {
+        self.limit = series;
+        self
+    }
+
+    /// Sets the relative error of histograms' quantiles, 0.01 as a rule; from 0.002 to 0.5.
+    pub fn error(mut self, error: f64) -> Builder {
+        self.error = error.clamp(0.002, 0.5);
+        self
+    }
+
+    /// Sets the resolution of the histogram of this name: values are rounded to whole multiples of it.
+    /// One that is not positive is ignored.
+    pub fn resolution(mut self, name: impl Into<String>, resolution: f64) -> Builder {
+        if resolution.is_normal() && resolution > 0.0 {
+            self.resolutions.insert(name.into(), resolution);
+        }
+        self
+    }
+
+    /// Sets the upper bounds of the buckets by which histograms are rendered; without, they are rendered as
+    /// summaries, by quantiles.
+    pub fn buckets(mut self, bounds: &[f64]) -> Builder {
+        self.all_bounds = Some(sorted(bounds));
+        self
+    }
+
+    /// Sets the upper bounds of the buckets by which the histogram of this name is rendered.
+    pub fn buckets_of(mut self, name: impl Into<String>, bounds: &[f64]) -> Builder {
+        self.bounds.insert(name.into(), sorted(bounds));
+        self
+    }
+
+    /// Adds the counters and groups of a registry of [`statctr`]'s to snapshots. The items of a group are of
+    /// one read.
+    pub fn registry(mut self, registry: &'static Registry) -> Builder {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// Creates the recorder. Takes no memory for counters before the first one.
+    #[must_use]
+    pub fn build(self) -> Recorder {
+        Recorder(Arc::new(Inner {
+            counters: Kind::new(self.limit),
+            gauges: Kind::new(self.limit),
+            histograms: Kind::new(self.limit),
+            settings: self,
+            hasher: RandomState::new(),
+            refused: AtomicU64::new(0),
+        }))
+    }
+}
+
+fn sorted(bounds: &[f64]) -> Arc<[f64]> {
+    let mut bounds: Vec<f64> = bounds.iter().copied().filter(|bound| bound.is_finite()).collect();
+    bounds.sort_by(f64::total_cmp);
+    bounds.dedup();
+    bounds.into()
+}
+
+impl Default for Recorder {
+    fn default() -> Recorder {
+        Recorder::new()
+    }
+}
+
+impl Recorder {
+    /// Creates a recorder with the usual settings.
+    #[must_use]
+    pub fn new() -> Recorder {
+        Recorder::builder().build()
+    }
+
+    /// Returns settings to change.
+    pub fn builder() -> Builder {
+        Builder {
+            limit: Builder::DEFAULT_LIMIT,
+            error: 0.01,
+            resolutions: HashMap::new(),
+            bounds: HashMap::new(),
+            all_bounds: None,
+            registry: None,
+        }
+    }
+
+    /// Returns the number of series that do nothing, because the system refused memory for them.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
+    }
+
+    /// Reads all series, in the order of their names and labels. Disturbs nobody who counts.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let mut metrics = Vec::new();
+        self.0.counters.read(&mut metrics, |series| Value::Counter(series.read()));
+        self.0.gauges.read(&mut metrics, |series| Value::Gauge(series.read()));
+        self.0.histograms.read(&mut metrics, |series| Value::Histogram {
+            values: series.histogram.snapshot(),
+            bounds: series.bounds.clone(),
+        });
+        if let Some(registry) = self.0.settings.registry {
+            registry.visit(|sample| metrics.push(of_registry(&sample)));
+        }
+        Snapshot::new(metrics)
+    }
+
+    /// Reads all series, and writes them in the text format of Prometheus (0.0.4).
+    ///
+    /// Characters that its names may not have become `_`.
+    #[must_use]
+    pub fn render(&self) -> String {
+        render::text(&self.snapshot())
+    }
+
+    fn made<T>(&self, made: statctr::Result<T>) -> Option<Series<T>> {
+        match made {
+            Ok(series) => Some(Series::new(series)),
+            Err(_) => {
+                self.0.refused.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    fn histogram(&self, name: &str) -> statctr::Result<HistogramSeries> {
+        let settings = &self.0.settings;
+        let resolution = match settings.resolutions.get(name) {
+            Some(resolution) => *resolution,
+            None => usual_resolution(self.0.histograms.described(name).unit, name),
+        };
+        let bounds = settings.bounds.get(name).or(settings.all_bounds.as_ref()).cloned();
+        Ok(HistogramSeries { histogram: FloatHistogram::with_error(resolution, settings.error)?, bounds })
+    }
+}
+
+/// Returns the resolution of a histogram that has none by setting.
+fn usual_resolution(unit: Option<Unit>, name: &str) -> f64 {
+    match unit {
+        Some(Unit::Seconds) => 1e-9,
+        Some(Unit::Milliseconds) => 1e-6,
+        Some(Unit::Microseconds) => 1e-3,
+        Some(Unit::Nanoseconds | Unit::Bytes) => 1.0,
+        Some(_) => 1e-6,
+        None if name.ends_with("_seconds") => 1e-9,
+        None if name.ends_with("_bytes") || name.ends_with("_nanoseconds") => 1.0,
+        None => 1e-6,
+    }
+}
+
+impl<T> Kind<T> {
+    fn new(limit: usize) -> Kind<T> {
+        Kind {
+            series: SeriesMap::new(limit),
+            overflows: SeriesMap::new(MOST_OVERFLOWS),
+            descriptions: Mutex::default(),
+        }
+    }
+
+    /// Returns the calling thread's handle of the series of `key`, made where it is not there; `None` where
+    /// the system has no memory.
+    fn get(
+        &self,
+        hasher: &RandomState,
+        key: &Key,
+        make: impl Fn() -> Option<Series<T>>,
+    ) -> Option<Arc<Handle<T>>> {
+        let retained = || (key.clone(), make());
+        // the key's own hash has no secret: a map bounds what those of one hash cost
+        let series = self.series.get_or_insert(key.get_hash(), |there| there == key, retained);
+        let series = series.or_else(|| {
+            let name = key.name_shared();
+            let hash = hasher.hash_one(name.as_str());
+            self.overflows.get_or_insert(hash, |there| *there == name, || (name.clone(), make()))
+        });
+        series?.as_ref().map(Series::handle)
+    }
+
+    fn describe(&self, name: KeyName, unit: Option<Unit>, help: SharedString) {
+        let mut descriptions = self.descriptions.lock().unwrap_or_else(PoisonError::into_inner);
+        descriptions.insert(name, Described { unit, help });
+    }
+
+    fn described(&self, name: &str) -> Described {
+        let descriptions = self.descriptions.lock().unwrap_or_else(PoisonError::into_inner);
+        descriptions.get(name).cloned().unwrap_or_default()
+    }
+
+    fn read(&self, metrics: &mut Vec<Metric>, read: impl Fn(&T) -> Value) {
+        let usual = self.series.iter().map(|(key, series)| (key.clone(), series));
+        let overflow = |(name, series)| {
+            let label = Label::from_static_parts("overflow", "true");
+            (Key::from_parts(KeyName::clone(name), vec![label]), series)
+        };
+        for (key, series) in usual.chain(self.overflows.iter().map(overflow)) {
+            let Some(series) = series else { continue };
+            let Described { unit, help } = self.described(key.name());
+            let labels = key.labels().map(|label| (label.key().to_owned(), label.value().to_owned()));
+            metrics.push(Metric {
+                name: key.name().to_owned(),
+                labels: labels.collect(),
+                help: help.into_owned(),
+                unit: unit.map_or("", |unit| unit.as_str()).to_owned(),
+                value: read(series.get()),
+            });
+        }
+    }
+}
+
+/// Returns the metric of a value that a registry has.
+fn of_registry(sample: &statctr::Sample<'_>) -> Metric {
+    let description = sample.description;
+    let mut labels: Vec<(String, String)> =
+        description.labels().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let (name, help, unit) = match sample.item {
+        SampleItem::Named { name, unit, help } => (format!("{}_{name}", description.name()), help, unit),
+        SampleItem::Index(index) => {
+            labels.push(("index".to_owned(), index.to_string()));
+            (description.name().to_owned(), description.help_text(), description.unit_name())
+        }
+        _ => (description.name().to_owned(), description.help_text(), description.unit_name()),
+    };
+    Metric { name, labels, help: help.to_owned(), unit: unit.to_owned(), value: Value::Counter(sample.value) }
+}
+
+impl metrics::Recorder for Recorder {
+    fn describe_counter(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
+        self.0.counters.describe(key, unit, description);
+    }
+
+    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
+        self.0.gauges.describe(key, unit, description);
+    }
+
+    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
+        self.0.histograms.describe(key, unit, description);
+    }
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let handle = self.0.counters.get(&self.0.hasher, key, || self.made(CounterSeries::new()));
+        handle.map_or_else(Counter::noop, Counter::from_arc)
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        let handle = self.0.gauges.get(&self.0.hasher, key, || self.made(GaugeSeries::new()));
+        handle.map_or_else(Gauge::noop, Gauge::from_arc)
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        let make = || self.made(self.histogram(key.name()));
+        let handle = self.0.histograms.get(&self.0.hasher, key, make);
+        handle.map_or_else(Histogram::noop, Histogram::from_arc)
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder")
+            .field("counters", &self.0.counters.series.len())
+            .field("gauges", &self.0.gauges.series.len())
+            .field("histograms", &self.0.histograms.series.len())
+            .finish_non_exhaustive()
+    }
+}

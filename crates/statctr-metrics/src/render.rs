@@ -1,0 +1,109 @@
+//! The text format of Prometheus, version 0.0.4.
+
+use crate::snapshot::{Metric, Snapshot, Value};
+use statctr_facade::FloatHistogramSnapshot;
+use std::fmt::Write as _;
+
+/// The quantiles of a histogram without bounds.
+const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
+/// Returns the text for all series of a snapshot.
+pub(crate) fn text(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    let mut last: Option<(String, &str)> = None;
+    for metric in snapshot.metrics() {
+        let name = printable(&metric.name, true);
+        let kind = match &metric.value {
+            Value::Counter(_) => "counter",
+            Value::Gauge(_) => "gauge",
+            Value::Histogram { bounds: None, .. } => "summary",
+            Value::Histogram { bounds: Some(_), .. } => "histogram",
+        };
+        if last.as_ref().is_none_or(|(last_name, last_kind)| *last_name != name || *last_kind != kind) {
+            if !metric.help.is_empty() {
+                let help = metric.help.replace('\\', "\\\\").replace('\n', "\\n");
+                line(&mut text, format_args!("# HELP {name} {help}"));
+            }
+            line(&mut text, format_args!("# TYPE {name} {kind}"));
+            last = Some((name.clone(), kind));
+        }
+        value(&mut text, &name, metric);
+    }
+    text
+}
+
+fn value(text: &mut String, name: &str, metric: &Metric) {
+    let labels = |extra: Option<(&str, f64)>| labels(&metric.labels, extra);
+    match &metric.value {
+        Value::Counter(value) => line(text, format_args!("{name}{} {value}", labels(None))),
+        Value::Gauge(value) => line(text, format_args!("{name}{} {}", labels(None), number(*value))),
+        Value::Histogram { values, bounds } => {
+            match bounds {
+                Some(bounds) => {
+                    for &bound in bounds.iter() {
+                        let count = values.count_up_to(bound);
+                        line(text, format_args!("{name}_bucket{} {count}", labels(Some(("le", bound)))));
+                    }
+                    let all = labels(Some(("le", f64::INFINITY)));
+                    line(text, format_args!("{name}_bucket{all} {}", values.count()));
+                }
+                None => quantiles(text, name, values, &metric.labels),
+            }
+            line(text, format_args!("{name}_sum{} {}", labels(None), number(values.sum())));
+            line(text, format_args!("{name}_count{} {}", labels(None), values.count()));
+        }
+    }
+}
+
+fn quantiles(
+    text: &mut String,
+    name: &str,
+    values: &FloatHistogramSnapshot,
+    own_labels: &[(String, String)],
+) {
+    for part in QUANTILES {
+        let quantile = values.quantile(part).unwrap_or(f64::NAN);
+        line(
+            text,
+            format_args!("{name}{} {}", labels(own_labels, Some(("quantile", part))), number(quantile)),
+        );
+    }
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // a string takes everything
+    let _ = writeln!(text, "{line}");
+}
+
+/// Returns the labels in braces, a number for one more at the end; nothing where there are none.
+fn labels(labels: &[(String, String)], extra: Option<(&str, f64)>) -> String {
+    let escaped = |(key, value): &(String, String)| {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        format!("{}=\"{value}\"", printable(key, false))
+    };
+    let extra = extra.map(|(key, value)| format!("{key}=\"{}\"", number(value)));
+    let all: Vec<String> = labels.iter().map(escaped).chain(extra).collect();
+    if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) }
+}
+
+/// Returns a number as the format writes it.
+fn number(value: f64) -> String {
+    match value {
+        f64::INFINITY => "+Inf".to_owned(),
+        f64::NEG_INFINITY => "-Inf".to_owned(),
+        _ => value.to_string(),
+    }
+}
+
+/// Returns a name with what the format does not take as `_`.
+fn printable(name: &str, colon: bool) -> String {
+    let taken = |(at, letter): (usize, char)| {
+        let fits = letter.is_ascii_alphabetic()
+            || letter == '_'
+            || (colon && letter == ':')
+            || (at > 0 && letter.is_ascii_digit());
+        if fits { letter } else { '_' }
+    };
+    let name: String = name.chars().enumerate().map(taken).collect();
+    if name.is_empty() { "_".to_owned() } else { name }
+}
