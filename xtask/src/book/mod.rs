@@ -4,6 +4,7 @@
 //! page, `filters` how outputs are compared. `--update` writes what the commands print into the pages.
 
 mod difference;
+mod document;
 mod filters;
 mod links;
 mod page;
@@ -189,8 +190,8 @@ enum Kind<'a> {
     Shown(&'a Range<usize>, &'a [Filter]),
     /// Not shown, or another one on each machine: the command has to succeed.
     Check,
-    /// A picture, and the command that it shows if that is another one.
-    Picture(&'a Path, Option<&'a str>),
+    /// A picture, the command that it shows if that is another one, and its size if it is one of a page.
+    Picture(&'a Path, Option<&'a str>, Option<document::Size>),
     /// Held against this schema.
     Schema(&'a Path),
 }
@@ -225,8 +226,9 @@ fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<
             Part::Schema { path, command, line } => {
                 jobs.push(Job { text: command, kind: Kind::Schema(path), line: line + 1 });
             }
-            Part::Picture { path, title, command, line } => {
-                jobs.push(Job { text: command, kind: Kind::Picture(path, title.as_deref()), line: line + 1 });
+            Part::Picture { path, title, size, command, line } => {
+                let kind = Kind::Picture(path, title.as_deref(), *size);
+                jobs.push(Job { text: command, kind, line: line + 1 });
             }
             Part::File { path, lines } => {
                 let file = book.join(path);
@@ -279,16 +281,21 @@ fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<
                     replacements.push(((*lines).clone(), printed));
                 }
             }
-            Kind::Picture(picture, title) => {
+            Kind::Picture(picture, title, size) => {
                 let command = job.text.replace(" --color always", "");
-                let new = screen::svg(title.unwrap_or(&command), outcome.output.trim_end());
+                let title = title.unwrap_or(&command);
+                let text =
+                    |svg| if size.is_some() { document::text(svg).to_owned() } else { screen::text(svg) };
+                let new = match size {
+                    Some(size) => document::svg(title, &outcome.output, *size)
+                        .with_context(|| format!("line {}: output of `{}`", job.line, job.text))?,
+                    None => screen::svg(title, outcome.output.trim_end()),
+                };
                 let file = book.join(picture);
                 let old = std::fs::read_to_string(&file).unwrap_or_default();
                 let filters = [Filter::Numbers];
-                let [one, other] = [
-                    Filter::apply(&filters, &screen::text(&old))?,
-                    Filter::apply(&filters, &screen::text(&new))?,
-                ];
+                let [one, other] =
+                    [Filter::apply(&filters, &text(&old))?, Filter::apply(&filters, &text(&new))?];
                 if one != other {
                     ran.differences.push(problem(
                         &format!("{}: {}", job.line, picture.display()),

@@ -10,8 +10,11 @@
 //!
 //! Four stand alone: `check: COMMAND` runs a command that the reader does not see and that has to succeed,
 //! `schema PATH: COMMAND` holds a command's JSON against a schema, `picture PATH: COMMAND` makes a picture of a
-//! command's output (`picture PATH as TITLE: COMMAND` where the picture shows another command), and `generated: COMMAND` begins lines that are a command's output, up to `end`.
+//! command's output (`picture PATH as TITLE: COMMAND` where the picture shows another command, `picture PATH of
+//! WIDTHxHEIGHT: COMMAND` where the output is an HTML page), and `generated: COMMAND` begins lines that are a command's
+//! output, up to `end`.
 
+use super::document::Size;
 use super::filters::Filter;
 use anyhow::{Context, Result, bail, ensure};
 use std::ops::Range;
@@ -53,6 +56,8 @@ pub(super) enum Part {
         path: PathBuf,
         /// The command that the picture shows, if that is another one.
         title: Option<String>,
+        /// The size of the picture, if the output is an HTML page.
+        size: Option<Size>,
         /// The command, which prints colours also into a pipe.
         command: String,
         /// The line of the directive.
@@ -132,8 +137,14 @@ impl Page {
                             Some((path, title)) => (path, Some(title.to_owned())),
                             None => (name, None),
                         };
-                        let path = PathBuf::from(path);
-                        parts.push(Part::Picture { path, title, command: command.to_owned(), line: next });
+                        let (path, size) = match path.split_once(" of ") {
+                            Some((path, size)) => {
+                                (path, Some(Size::parse(size).with_context(|| format!("line {number}"))?))
+                            }
+                            None => (path, None),
+                        };
+                        let (path, command) = (PathBuf::from(path), command.to_owned());
+                        parts.push(Part::Picture { path, title, size, command, line: next });
                         next + 1
                     }
                     Some((schema, command)) if schema.starts_with("schema ") => {
@@ -295,6 +306,7 @@ fn commands(lines: &[String], block: Range<usize>) -> Result<Vec<Command>> {
 #[cfg(test)]
 mod tests {
     use super::{Command, Console, Page, Part};
+    use crate::book::document::Size;
     use crate::book::filters::Filter;
     use std::path::PathBuf;
 
@@ -316,6 +328,7 @@ int one;
 <!-- book: check: test -f one -->
 <!-- book: picture images/one.svg: echo one -->
 <!-- book: picture images/two.svg as echo two: tmux echo two -->
+<!-- book: picture images/page.svg of 90x50 as make page: cat page.html -->
 <!-- book: schema one.json: echo {} -->
 <!-- book: generated: echo row -->
 row
@@ -343,17 +356,26 @@ left alone
             Part::Picture {
                 path: "images/one.svg".into(),
                 title: None,
+                size: None,
                 command: "echo one".into(),
                 line: 15,
             },
             Part::Picture {
                 path: "images/two.svg".into(),
                 title: Some("echo two".into()),
+                size: None,
                 command: "tmux echo two".into(),
                 line: 16,
             },
-            Part::Schema { path: "one.json".into(), command: "echo {}".into(), line: 17 },
-            Part::Generated { command: "echo row".into(), lines: 19..20 },
+            Part::Picture {
+                path: "images/page.svg".into(),
+                title: Some("make page".into()),
+                size: Some(Size { width: 90, height: 50 }),
+                command: "cat page.html".into(),
+                line: 17,
+            },
+            Part::Schema { path: "one.json".into(), command: "echo {}".into(), line: 18 },
+            Part::Generated { command: "echo row".into(), lines: 20..21 },
         ];
         assert_eq!(page.parts(), expected);
         assert_eq!(page.text(7..8), "a\n");
@@ -383,6 +405,7 @@ left alone
             ("<!-- book: filters times -->\ntext\n", "line 1: a directive without a block behind it"),
             ("<!-- book: varies:  -->\n", "line 1: varies without a reason"),
             ("<!-- book: where true -->\n", "line 1: where without a command and a reason"),
+            ("<!-- book: picture one.svg of 90: true -->\n", "line 1: a size is WIDTHxHEIGHT"),
             ("<!-- book: generated: true -->\n", "line 1: generated lines without an end"),
         ] {
             let error = format!("{:#}", Page::parse(text).expect_err(text));

@@ -244,7 +244,7 @@ fn push(runs: &mut Vec<Run>, letter: char, style: &Style) {
     }
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

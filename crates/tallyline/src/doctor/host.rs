@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tallyline_perf_data::recorder::SamplingInterrupts;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub(super) struct Host {
     pub(super) compiler: OsString,
     /// The reason why counters are atomic; none if they are updated per CPU.
     pub(super) fallback: Option<String>,
+    /// The error of an attempt to sample this thread; none if that works.
+    pub(super) refusal: Option<String>,
 }
 
 impl Host {
@@ -59,6 +62,7 @@ impl Host {
                 (None, statctr::Mode::Rseq) => None,
                 (None, _) => Some("this thread is not registered for rseq".into()),
             },
+            refusal: SamplingInterrupts::start(&[], 1).err().map(|error| error.to_string()),
         }
     }
 
@@ -148,8 +152,24 @@ impl Host {
         }
     }
 
-    /// Returns the right to record, by the effective capabilities and the kernel's setting.
+    /// Returns the right to record, by the effective capabilities, the kernel's setting, and an attempt.
     fn permission(&self) -> Finding {
+        let permitted = self.permitted();
+        match &self.refusal {
+            // in a container of podman 4.3 its seccomp profile refuses, whatever the setting and the capabilities are
+            Some(error) if permitted.status != Status::Missing => finding(
+                permitted.name,
+                Status::Missing,
+                format!("{}, and the attempt fails: {error}", permitted.found),
+                "in a container: start it with the capability PERFMON and a seccomp profile that permits \
+                 perf_event_open; `record --trace` needs neither",
+            ),
+            _ => permitted,
+        }
+    }
+
+    /// Returns the right to record by the effective capabilities and the kernel's setting.
+    fn permitted(&self) -> Finding {
         const PERFMON: u32 = 38;
         const SYS_ADMIN: u32 = 21;
         let name = "permission";
@@ -290,7 +310,14 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
         }
         let programs = vec![root.join("bin")];
-        Host { root, programs, debuginfod_urls: None, compiler: "cc".into(), fallback: Some("none".into()) }
+        Host {
+            root,
+            programs,
+            debuginfod_urls: None,
+            compiler: "cc".into(),
+            fallback: Some("none".into()),
+            refusal: None,
+        }
     }
 
     fn statuses(host: &Host) -> Vec<Status> {
@@ -346,5 +373,16 @@ mod tests {
         assert_eq!(of("paranoid-m1", "-1\n", "0"), Status::Works);
         assert_eq!(of("perfmon", "4\n", "0000004000000000"), Status::Works);
         assert_eq!(of("odd", "no number\n", "no number"), Status::Missing);
+    }
+
+    #[test]
+    fn permission_that_only_the_setting_gives_is_none() {
+        let mut host = host("refused", &[("proc/sys/kernel/perf_event_paranoid", "-1\n")]);
+        host.refusal = Some("Operation not permitted (os error 1)".into());
+        let found = host.permission();
+        let _ = fs::remove_dir_all(&host.root);
+        assert_eq!(found.status, Status::Missing);
+        assert!(found.found.contains("= -1), and the attempt fails: Operation not permitted"), "{found:?}");
+        assert!(found.advice.contains("seccomp"), "{found:?}");
     }
 }
