@@ -53,7 +53,7 @@ use view::Views;
 
 /// A JSON document of types' layouts under construction.
 pub struct Document<'t, W: Write> {
-    views: Views<'t>,
+    lines: Lines<'t>,
     out: W,
     any: bool,
 }
@@ -61,22 +61,36 @@ pub struct Document<'t, W: Write> {
 impl<'t, W: Write> Document<'t, W> {
     /// Writes the start of the JSON document of layouts. `cacheline` is the size of a cache line in bytes.
     pub fn start(types: &'t Types, cacheline: u64, mut out: W) -> io::Result<Document<'t, W>> {
-        let views = Views::new(types, cacheline);
-        let head = serde_json::to_string(&views.head())?;
+        let lines = Lines { views: Views::new(types, cacheline), line: Vec::new() };
+        let head = serde_json::to_string(&lines.views.head())?;
         // the head is an object that is left open
         write!(out, "{},\"types\":[", head.strip_suffix('}').unwrap_or(&head))?;
-        Ok(Document { views, out, any: false })
+        Ok(Document { lines, out, any: false })
     }
 
     /// Writes the layout of a type into the JSON document.
     pub fn add(&mut self, id: TypeId) -> io::Result<()> {
         self.out.write_all(if self.any { b",\n" } else { b"\n" })?;
         self.any = true;
-        Ok(serde_json::to_writer(&mut self.out, &self.views.of(id))?)
+        self.out.write_all(self.lines.of(id)?)
     }
 
     /// Writes the end of the JSON document of layouts.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.write_all(b"\n]}\n")
+    }
+}
+
+/// Lines of a document, each made whole in one buffer: a line has hundreds of pieces, too many to write one by one.
+struct Lines<'t> {
+    views: Views<'t>,
+    line: Vec<u8>,
+}
+
+impl Lines<'_> {
+    fn of(&mut self, id: TypeId) -> io::Result<&[u8]> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, &self.views.of(id))?;
+        Ok(&self.line)
     }
 }
