@@ -59,7 +59,7 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  tallyline demo                         what counting costs here, in half a minute
+  tallyline demo                         from a slow program to a faster one, in half a minute
   tallyline-bench update                 what an update costs here, against the other ways to count
   tallyline layout task_struct           a struct of the running kernel: offsets, holes, cache lines
   tallyline layout connection ./server   a struct of a program with debug information
@@ -88,7 +88,7 @@ enum Command {
         words: Vec<std::ffi::OsString>,
     },
 
-    /// Count packets with all CPUs, shared words against ours; shows a table and writes a page
+    /// Make a slow program faster: record, find, advise, apply, verify, measure; writes a page of each step
     Demo(demo::DemoArgs),
 
     /// Show structs as the cache sees them: offsets, holes, padding, cache lines

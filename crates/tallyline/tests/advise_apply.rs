@@ -33,9 +33,7 @@ fn applied(folder: &Path, more: &[&str], words: &[&str]) -> Value {
     let first = ["advise", "--apply", "--json", "--schedules", "2", "--accesses", "60000", "--whole"];
     let output = run_in(folder, &[&first, more, &["--", "./a"], words].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    let text = stdout(&output);
-    let start = text.find("{\n").expect("a document");
-    serde_json::from_str(&text[start..]).expect("JSON")
+    serde_json::from_str(&stdout(&output)).expect("JSON")
 }
 
 fn text(folder: &Path, file: &str) -> String {

@@ -1,4 +1,4 @@
-//! The demo from outside: what it prints and writes, and how it ends. Never how fast anything is.
+//! The demos from outside: what they print and write, and how they end. Never how fast anything is.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn holds(folder: &Path, names: &[&str]) -> bool {
 #[test]
 fn json_has_what_was_measured_and_every_count() {
     let folder = folder("demo-json");
-    let output = run_in(&folder, &["demo", "--quick", "--json"]);
+    let output = run_in(&folder, &["demo", "counters", "--quick", "--json"]);
     let found = json(&output);
     assert!(holds(&folder, &[]), "with --json no page unless asked for");
     assert_eq!((found["schema"].as_u64(), found["demo"].as_str()), (Some(1), Some("packets")));
@@ -81,10 +81,10 @@ fn json_has_what_was_measured_and_every_count() {
 #[test]
 fn the_page_needs_nothing_but_itself() {
     let folder = folder("demo-page");
-    let output = run_in(&folder, &["demo", "--quick"]);
+    let output = run_in(&folder, &["demo", "counters", "--quick"]);
     assert!(output.status.success(), "{output:?}");
-    assert!(holds(&folder, &["tallyline-demo.html"]));
-    let page = fs::read_to_string(folder.join("tallyline-demo.html")).expect("page");
+    assert!(holds(&folder, &["tallyline-counters.html"]));
+    let page = fs::read_to_string(folder.join("tallyline-counters.html")).expect("page");
     for outside in ["http://", "https://", "//cdn", "src=", "@import", "url(", "<script", "{{", "}}", "NaN"] {
         assert!(!page.contains(outside), "{outside} in the page");
     }
@@ -111,7 +111,7 @@ fn the_page_needs_nothing_but_itself() {
 #[test]
 fn the_table_says_where_the_page_is_and_ends_with_the_sentence() {
     let folder = folder("demo-table");
-    let output = run_in(&folder, &["demo", "--quick", "--threads", "1", "-o", "own.html"]);
+    let output = run_in(&folder, &["demo", "counters", "--quick", "--threads", "1", "-o", "own.html"]);
     assert!(output.status.success(), "{output:?}");
     assert!(holds(&folder, &["own.html"]));
     let text = stdout(&output);
@@ -124,14 +124,15 @@ fn the_table_says_where_the_page_is_and_ends_with_the_sentence() {
     let tables = text.lines().filter(|line| line.starts_with("  "));
     assert!(tables.clone().count() > 20 && tables.clone().all(|line| line.chars().count() <= 80), "{text}");
 
-    let silent = run_in(&folder, &["--color", "always", "demo", "--quick", "--threads", "1", "--no-html"]);
+    let silent =
+        run_in(&folder, &["--color", "always", "demo", "counters", "--quick", "--threads", "1", "--no-html"]);
     assert!(stdout(&silent).contains("\x1b["));
     assert!(holds(&folder, &["own.html"]));
 }
 
 #[test]
 fn a_page_that_cannot_be_written_is_refused_before_anything_is_measured() {
-    let output = run(&["demo", "-o", "/nowhere/at/all/page.html"]);
+    let output = run(&["demo", "counters", "-o", "/nowhere/at/all/page.html"]);
     assert_eq!(output.status.code(), Some(2));
     let complaint = stderr(&output);
     assert!(complaint.contains("/nowhere/at/all/page.html") && complaint.contains("-o"), "{complaint}");
@@ -149,7 +150,7 @@ fn bad_arguments_end_with_2_and_say_what_to_do() {
         (&["--no-html", "-o", "page.html"], "--output"),
         (&["extra"], "extra"),
     ] {
-        let output = run(&[&["demo"], args].concat());
+        let output = run(&[&["demo", "counters"], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(stderr(&output).contains(hint), "{args:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty(), "{args:?}");
@@ -159,7 +160,7 @@ fn bad_arguments_end_with_2_and_say_what_to_do() {
 #[test]
 fn without_rseq_it_says_so_and_loses_nothing() {
     let mut command = tallyline();
-    command.args(["demo", "--quick", "--threads", "1", "--json"]);
+    command.args(["demo", "counters", "--quick", "--threads", "1", "--json"]);
     let settings = [("GLIBC_TUNABLES", "glibc.pthread.rseq=0"), ("STATCTR_REGISTER", "0")];
     let output = command.envs(settings).output().expect("the program runs");
     let found = json(&output);
@@ -184,7 +185,7 @@ fn ctrl_c_leaves_nothing_behind() {
     let folder = folder("demo-ctrl-c");
     fs::write(folder.join("page.html"), "older").expect("file");
     let child = tallyline()
-        .args(["demo", "--seconds", "60", "-o", "page.html"])
+        .args(["demo", "counters", "--seconds", "60", "-o", "page.html"])
         .current_dir(&folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -213,11 +214,62 @@ fn a_checkout_of_this_project_ignores_the_page() {
         return;
     }
     let git = std::process::Command::new("git")
-        .args(["check-ignore", "-v", "tallyline-demo.html"])
+        .args(["check-ignore", "-v", "tallyline-counters.html"])
         .current_dir(&root)
         .output();
     match git {
         Ok(found) => assert!(stdout(&found).starts_with(".gitignore:"), "{found:?}"),
         Err(error) => eprintln!("skipped: git: {error}"),
     }
+}
+
+#[test]
+fn the_loop_ends_with_a_measured_speed_up_and_leaves_its_page_alone() {
+    let has_compiler = std::process::Command::new("rustc").arg("--version").output().is_ok();
+    if !has_compiler || !cfg!(target_arch = "x86_64") {
+        eprintln!("skipped: needs rustc, and x86-64");
+        return;
+    }
+    let (folder, scratch) = (folder("demo-loop"), common::folder("demo-loop-scratch"));
+    let mut program = tallyline();
+    // the folder for temporary files is looked at afterwards; without QEMU on the path the demo goes on
+    program.args(["demo", "--quick"]).current_dir(&folder).env("TMPDIR", &scratch);
+    let output = program.output().expect("the demo runs");
+    assert!(output.status.success(), "{output:?}");
+    let text = stdout(&output);
+    for step in ["1 record", "2 find", "3 advise", "4 apply", "5 verify", "6 measure"] {
+        assert!(text.contains(&format!("\n{step}")), "{step}: {text}");
+    }
+    assert!(text.contains("gateway.rs: +#[repr(align(64))]"), "{text}");
+    assert!(text.contains("WorkerStats has 64 bytes, as promised"), "{text}");
+    assert!(text.contains(" times the speed (middle half "), "{text}");
+    assert!(holds(&folder, &["tallyline-demo.html"]), "its page, and nothing else");
+    assert!(holds(&scratch, &[]), "nothing is left in the folder of temporary files");
+    let page = fs::read_to_string(folder.join("tallyline-demo.html")).expect("page");
+    for outside in ["http://", "https://", "src=", "@import", "url(", "<script", "NaN"] {
+        assert!(!page.contains(outside), "{outside} in the page");
+    }
+    for tag in ["table", "tr", "td", "th", "p", "h2", "div", "pre", "main", "body", "html"] {
+        let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+}
+
+#[test]
+fn without_a_compiler_the_loop_says_what_to_do() {
+    let folder = folder("demo-no-compiler");
+    let mut program = tallyline();
+    let output =
+        program.args(["demo", "--quick"]).current_dir(&folder).env("RUSTC", "/nowhere/rustc").output();
+    let output = output.expect("runs");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("RUSTC names another compiler"), "{}", stderr(&output));
+    assert!(holds(&folder, &[]), "no half a page");
+}
+
+#[test]
+fn arguments_of_the_comparison_are_not_the_loops() {
+    let output = run(&["demo", "--threads", "2"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--threads"), "{}", stderr(&output));
 }

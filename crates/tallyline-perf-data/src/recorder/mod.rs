@@ -38,8 +38,7 @@ use rings::{RecordingStats, Rings};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -283,12 +282,33 @@ const ROUNDS_WITHOUT_EVENTS: u32 = 2;
 /// What the kernel forbids, with what to do about it; a command that cannot be started; a file that
 /// cannot be written.
 pub fn record(options: &RecordOptions, stop: &dyn Fn() -> bool) -> Result<RecordSummary, RecordError> {
+    // what the command prints must not get into the recording
+    let error_stream = std::io::stderr();
+    let stdout = (options.output == Output::Stream).then(|| error_stream.as_fd());
+    record_to(options, stdout, stop)
+}
+
+/// Records as [`record`] does, with a file or stream in the place of the command's standard output.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_redirected(
+    options: &RecordOptions,
+    stdout: &File,
+    stop: &dyn Fn() -> bool,
+) -> Result<RecordSummary, RecordError> {
+    record_to(options, Some(stdout.as_fd()), stop)
+}
+
+fn record_to(
+    options: &RecordOptions,
+    stdout: Option<BorrowedFd<'_>>,
+    stop: &dyn Fn() -> bool,
+) -> Result<RecordSummary, RecordError> {
     let command_error = |error| RecordError::command(&options.command, error);
     let mut child = match options.command.as_slice() {
         [] => None,
-        command => {
-            Some(os::Child::prepare(command, options.output == Output::Stream).map_err(command_error)?)
-        }
+        command => Some(os::Child::prepare(command, stdout).map_err(command_error)?),
     };
     let write_error = |error| RecordError::file(options.output.path(), error);
     // first the events: where they are forbidden, an older recording stays what it is

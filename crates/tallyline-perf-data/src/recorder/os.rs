@@ -299,8 +299,8 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Makes the process; it waits. Its standard output may be the recording's: then it writes to standard error.
-    pub(super) fn prepare(command: &[OsString], output_is_taken: bool) -> Result<Self> {
+    /// Makes the process; it waits. Its standard output is the caller's, or the one that is named.
+    pub(super) fn prepare(command: &[OsString], stdout: Option<BorrowedFd<'_>>) -> Result<Self> {
         let words = command.iter().map(|word| CString::new(word.clone().into_vec()));
         let words = words.collect::<std::result::Result<Vec<_>, _>>().map_err(io::Error::other)?;
         let mut arguments: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
@@ -321,7 +321,7 @@ impl Child {
                 if libc::read(gate, (&raw mut byte).cast(), 1) != 1 {
                     libc::_exit(0);
                 }
-                if output_is_taken && libc::dup2(2, 1) < 0 {
+                if stdout.is_some_and(|stdout| libc::dup2(stdout.as_raw_fd(), 1) < 0) {
                     libc::_exit(126);
                 }
                 // Rust's runtime ignores it; commands expect the default

@@ -1,9 +1,12 @@
 //! The command line of `tallyline advise`.
 
 use crate::apply::ApplyArgs;
+use anyhow::{Context, Result};
 use clap::Args;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 
 /// Command-line options that describe the modelled machine and the number of its schedules, for `advise` and
 /// `sharing-check`.
@@ -79,7 +82,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(super) limit: usize,
 
-    /// Write JSON; its schema is in the documentation of the module `json`
+    /// Write JSON: the document alone, and the command's own output to standard error unless -o names a file
     #[arg(long)]
     pub(super) json: bool,
 
@@ -90,6 +93,19 @@ pub(crate) struct AdviseArgs {
     /// The command to run
     #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["trace", "undo"])]
     pub(super) command: Vec<OsString>,
+}
+
+impl AdviseArgs {
+    /// Returns the stream that the command's standard output goes to: ours, or standard error where a document goes to
+    /// ours, as with `record -o -`.
+    pub(super) fn command_output(&self) -> Result<Option<File>> {
+        let is_stdout = self.output.as_deref().is_none_or(|path| path == Path::new("-"));
+        if !is_stdout || !(self.json || self.apply.patch) {
+            return Ok(None);
+        }
+        let stream = std::io::stderr().as_fd().try_clone_to_owned().context("cannot copy standard error")?;
+        Ok(Some(File::from(stream)))
+    }
 }
 
 const EXAMPLES: &str = "\

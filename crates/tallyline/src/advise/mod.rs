@@ -10,6 +10,7 @@ mod window;
 
 pub(crate) use args::{AdviseArgs, ModelArgs};
 pub(crate) use model::{ModelledTrace, evidence_of};
+pub(crate) use window::sample;
 
 use crate::apply;
 use crate::record::{TracedCommand, trace_command};
@@ -57,8 +58,9 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
         (None, Some(path)) => path.clone(),
         (None, None) => folder.0.join("advise.trace"),
     };
+    let stdout = args.command_output()?;
     let window = match args.trace.is_none() && !args.whole {
-        true => window(args, &folder.0)?,
+        true => window(args, &folder.0, stdout.as_ref())?,
         false => None,
     };
     let mut slowdown = None;
@@ -69,6 +71,7 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
             max_size: args.max_size,
             window: window.as_ref().map(|_| file.as_path()),
             seconds: args.seconds,
+            stdout: stdout.as_ref(),
             ..TracedCommand::new(&args.command, &path)
         };
         let started = Instant::now();
@@ -106,10 +109,10 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
 }
 
 /// Samples the command, and returns its hot functions with the seconds that it ran; none where it cannot be sampled.
-fn window(args: &AdviseArgs, folder: &Path) -> Result<Option<(Window, f64)>> {
+fn window(args: &AdviseArgs, folder: &Path, stdout: Option<&File>) -> Result<Option<(Window, f64)>> {
     let recording = folder.join("samples.data");
     let started = Instant::now();
-    if let Err(error) = window::sample(&args.command, recording.clone(), args.seconds) {
+    if let Err(error) = window::sample(&args.command, recording.clone(), args.seconds, stdout) {
         eprintln!("tallyline: the command cannot be sampled ({error}): all of it is traced");
         return Ok(None);
     }

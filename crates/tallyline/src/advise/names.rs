@@ -295,8 +295,46 @@ fn plain_path(path: &str) -> String {
     suffixes.min_by_key(|rest| rest.len()).filter(|rest| !rest.is_empty()).unwrap_or(path).to_owned()
 }
 
-/// Returns the program's own type at an offset in one of a library's, as in `ArcInner<Server>`, and the offset in it.
+/// Returns the type whose objects an edit can set apart, and the offset in it: the program's own in one of a library's,
+/// as in `ArcInner<Server>`, and the element of an array of records that is a member.
 fn own_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
+    let (ty, offset) = in_librarys(types, ty, offset);
+    element_of_member(types, ty, offset).unwrap_or((ty, offset))
+}
+
+/// Returns the innermost record at an offset that is an element of an array in a record, and the offset in it; none
+/// where there is no such array.
+fn element_of_member(types: &Types, ty: TypeId, offset: u64) -> Option<(TypeId, u64)> {
+    let (mut ty, mut offset, mut found) = (ty, offset, None);
+    for _ in 0..DEPTH_LIMIT {
+        let (_, record) = types.as_record(types.strip(ty))?;
+        let holds = |member: &&tallyline_debuginfo::model::Member| {
+            member.bitfield.is_none() && member.offset <= offset && offset - member.offset < member.size
+        };
+        let Some(member) = types.members(record).iter().find(holds) else { break };
+        (ty, offset) = (member.ty, offset - member.offset);
+        let mut is_array = false;
+        while let Type::Array(array) = types.get(types.strip(ty)) {
+            let element = types.array(array).of;
+            let size = size_of(types, element);
+            if size == 0 {
+                return found;
+            }
+            (ty, offset, is_array) = (element, offset % size, true);
+        }
+        // what stands for one number is no object of its own
+        let Some((_, inner)) = types.as_record(types.strip(ty)).filter(|(_, inner)| inner.size > WRAPPER)
+        else {
+            break;
+        };
+        if is_array && inner.size > offset {
+            found = Some((ty, offset));
+        }
+    }
+    found
+}
+
+fn in_librarys(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
     let (mut ty, mut offset) = (ty, offset);
     for _ in 0..DEPTH_LIMIT {
         let Some((_, record)) = types.as_record(types.strip(ty)) else { break };

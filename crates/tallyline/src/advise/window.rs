@@ -85,8 +85,13 @@ impl Window {
     }
 }
 
-/// Runs a command and samples it by the clock into a file, for at most a time.
-pub(super) fn sample(command: &[OsString], output: PathBuf, seconds: Option<u64>) -> Result<()> {
+/// Runs a command and samples it by the clock into a file, for at most a time; its standard output is ours, or a file.
+pub(crate) fn sample(
+    command: &[OsString],
+    output: PathBuf,
+    seconds: Option<u64>,
+    stdout: Option<&File>,
+) -> Result<()> {
     interrupt::listen()?;
     let started = std::time::Instant::now();
     let options = RecordOptions {
@@ -110,6 +115,9 @@ pub(super) fn sample(command: &[OsString], output: PathBuf, seconds: Option<u64>
     let is_over = || {
         interrupt::asked() || seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds))
     };
-    recorder::record(&options, &is_over)?;
+    match stdout {
+        Some(stdout) => recorder::record_redirected(&options, stdout, &is_over)?,
+        None => recorder::record(&options, &is_over)?,
+    };
     Ok(())
 }

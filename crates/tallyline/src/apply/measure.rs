@@ -17,11 +17,13 @@ pub(crate) struct SpeedUp {
     pub(crate) high: f64,
     /// The number of pairs.
     pub(crate) pairs: usize,
+    /// The mean number of CPUs that the command had before the edit; none where it is not known.
+    pub(crate) cpus: Option<f64>,
 }
 
 impl fmt::Display for SpeedUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SpeedUp { low, median, high, pairs } = self;
+        let SpeedUp { low, median, high, pairs, .. } = self;
         write!(f, "speed-up {median:.3}x (middle half {low:.3} to {high:.3}) in {pairs} pairs")
     }
 }
@@ -32,6 +34,7 @@ pub(crate) fn compare(command: &str, before: &Path, after: &Path, pairs: usize) 
     run(command, before)?;
     run(command, after)?;
     let mut ratios = Vec::with_capacity(pairs);
+    let mut before_edit = Used::default();
     for pair in 0..pairs.max(1) {
         // neither is always first
         let (old, new) = if pair % 2 == 0 {
@@ -41,9 +44,10 @@ pub(crate) fn compare(command: &str, before: &Path, after: &Path, pairs: usize) 
             let new = run(command, after)?;
             (run(command, before)?, new)
         };
-        ratios.push(old / new.max(1e-9));
+        before_edit.add(&old);
+        ratios.push(old.seconds / new.seconds.max(1e-9));
     }
-    Ok(summary(ratios))
+    Ok(SpeedUp { cpus: before_edit.cpus(), ..summary(ratios) })
 }
 
 fn summary(mut ratios: Vec<f64>) -> SpeedUp {
@@ -54,14 +58,54 @@ fn summary(mut ratios: Vec<f64>) -> SpeedUp {
         let value = |at: usize| ratios.get(at).or(ratios.last()).copied().unwrap_or(1.0);
         value(low) * (1.0 - part) + value(low + 1) * part
     };
-    SpeedUp { low: at(0.25), median: at(0.5), high: at(0.75), pairs: ratios.len() }
+    SpeedUp { low: at(0.25), median: at(0.5), high: at(0.75), pairs: ratios.len(), cpus: None }
 }
 
-/// Runs a shell's command in a folder; the seconds that it took.
-fn run(command: &str, folder: &Path) -> Result<f64> {
-    let start = Instant::now();
+/// Seconds of CPU time below which the number of CPUs is not known.
+const LEAST_CPU: f64 = 0.2;
+
+/// The time that a command took.
+#[derive(Clone, Debug, Default)]
+struct Used {
+    /// Seconds from start to end.
+    seconds: f64,
+    /// Seconds of CPU time; none where the kernel does not say.
+    cpu: Option<f64>,
+}
+
+impl Used {
+    fn add(&mut self, other: &Used) {
+        self.cpu = other.cpu.map(|cpu| cpu + self.cpu.unwrap_or(0.0));
+        self.seconds += other.seconds;
+    }
+
+    /// Returns the mean number of CPUs in use; none for too little time, as the kernel counts it in hundredths.
+    fn cpus(&self) -> Option<f64> {
+        self.cpu.filter(|cpu| *cpu >= LEAST_CPU && self.seconds > 0.0).map(|cpu| cpu / self.seconds)
+    }
+}
+
+/// Runs a shell's command in a folder, and returns the time that it took.
+fn run(command: &str, folder: &Path) -> Result<Used> {
+    let (start, before) = (Instant::now(), cpu_of_children());
     shell(command, folder, Stdio::null())?;
-    Ok(start.elapsed().as_secs_f64())
+    let seconds = start.elapsed().as_secs_f64();
+    let cpu = before.zip(cpu_of_children()).map(|(before, after)| after - before);
+    Ok(Used { seconds, cpu })
+}
+
+/// Returns the seconds of CPU time that all ended children had; none where the kernel does not say.
+fn cpu_of_children() -> Option<f64> {
+    cpu_in(&std::fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+/// Reads the CPU time of children from the text of /proc/PID/stat: its fields 16 and 17, in hundredths of a second on
+/// every architecture that we run on (`USER_HZ`). The name, field 2, may have spaces and brackets.
+fn cpu_in(stat: &str) -> Option<f64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(13);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    let (user, system) = (ticks()?, ticks()?);
+    Some(user.checked_add(system)? as f64 / 100.0)
 }
 
 /// Runs a shell command in a folder; an error with its last words if it fails.
@@ -85,6 +129,17 @@ mod tests {
     fn quartiles_are_of_the_ratios() {
         let speed_up = summary(vec![4.0, 1.0, 2.0, 3.0, 5.0]);
         assert_eq!((speed_up.low, speed_up.median, speed_up.high, speed_up.pairs), (2.0, 3.0, 4.0, 5));
+    }
+
+    #[test]
+    fn the_cpu_time_of_children_is_behind_any_name() {
+        let stat = "7 (a) b (c) R 1 7 7 0 -1 4194304 100 200 0 0 11 22 150 50 20 0 1 0 5 6 7";
+        assert_eq!(cpu_in(stat), Some(2.0));
+        assert_eq!(cpu_in("7 (cut) R 1 7"), None);
+        let mut used = Used { seconds: 0.0, cpu: None };
+        used.add(&Used { seconds: 1.0, cpu: Some(2.0) });
+        used.add(&Used { seconds: 1.0, cpu: Some(1.0) });
+        assert_eq!(used.cpus(), Some(1.5));
     }
 
     #[test]

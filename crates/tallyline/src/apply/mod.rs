@@ -15,6 +15,7 @@ mod units;
 mod verify;
 
 pub(crate) use args::ApplyArgs;
+pub(crate) use measure::SpeedUp;
 pub(crate) use outcome::{Outcome, write_text};
 pub(crate) use rebuild::{Applied, carry_out};
 pub(crate) use target::{Layout, NewLayout, NewPlace, Target, layout};

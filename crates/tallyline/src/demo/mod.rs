@@ -1,82 +1,79 @@
-//! `tallyline demo`: what counting costs on this machine, with words that all CPUs share and with
-//! ours, while real threads count packets.
+//! `tallyline demo`: from a slow program to a faster one, in the steps that a user takes: record, find, advise, apply,
+//! verify, measure.
 //!
-//! The first thing that a new user runs, so it needs nothing but the program, takes half a minute,
-//! and shows where ours cost more as well as where they cost less. [`workload`] has the packets and
-//! the ways to count them, [`race`] measures, [`checks`] looks for lost counts, [`reading`] and
-//! [`memory`] tell the price; [`table`] and [`html`] show what came out.
+//! The first thing that a new user runs: it needs what built it, cargo and its compiler, neither hardware counters nor
+//! privileges, and leaves nothing but its page. [`project`] has the program that comes with it, a gateway whose workers
+//! count in neighbouring elements of an array; [`samples`] finds the type by samples of the clock; [`prediction`] asks
+//! `tallyline advise`, where QEMU is there. The edit, its verification and the measurement are those of
+//! `tallyline reorganize --apply`. [`counters`] is the comparison of counters.
 
-mod checks;
-mod figures;
-mod html;
-mod memory;
-mod plot;
-mod race;
-mod reading;
-mod result;
-mod table;
-mod workload;
+mod counters;
+mod page;
+mod prediction;
+mod project;
+mod samples;
 
+use crate::apply::{self, ApplyArgs, NewLayout, Target};
 use crate::interrupt;
+use crate::layout::source;
 use anyhow::{Context, Result, bail};
-use checks::Exactness;
-use clap::Args;
+use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use result::Results;
-use statctr::{Mode, Pool};
+use prediction::Prediction;
+use project::Project;
+use samples::HotType;
 use std::fmt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+use tallyline_debuginfo::lookup::Definitions;
+use tallyline_debuginfo::{Request, Wanted};
+use tallyline_support::cpus::allowed_cpus;
 use tallyline_support::output::{Color, Output};
-use tallyline_support::{Machine, cpus};
-use workload::{COUNTERS, INTERFACES, LABELS, ONE_COMMIT, Store};
+use tallyline_support::replacement::Replacement;
 
-/// Command-line options of `tallyline demo`.
+/// Options of `tallyline demo`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// The most threads at once, each on a CPU of its own [default: as many as there are CPUs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    threads: Option<u32>,
+    #[command(subcommand)]
+    part: Option<Part>,
 
-    /// For how long to run, about
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
-    seconds: f64,
-
-    /// Only see that it works, in two seconds; the figures mean little
-    #[arg(long, conflicts_with = "seconds")]
+    /// Only see that it works, in a few seconds; the figures mean little
+    #[arg(long)]
     quick: bool,
 
-    /// Write the page with the plots to this file [default: tallyline-demo.html]
+    /// Write the page with each step to this file [default: tallyline-demo.html]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Write no page
     #[arg(long, conflicts_with = "output")]
     no_html: bool,
+}
 
-    /// Print JSON, as described under `schema` 1, and no table; a page only where -o asks for it
-    #[arg(long)]
-    json: bool,
+/// Other demonstrations.
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// Compare counters: shared atomics with ours, while threads count packets
+    Counters(counters::CountersArgs),
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  tallyline demo                         all CPUs, 20 seconds; a table, and tallyline-demo.html
-  tallyline demo --threads 4 -o four.html
-  tallyline demo --json | jq -r .headline
+  tallyline demo              from a slow program to a faster one, and tallyline-demo.html
+  tallyline demo counters     what counting costs here, in half a minute
 
-`tallyline bench` measures single updates and reads more closely.";
+Needs rustc (or the compiler that RUSTC names). With QEMU's user emulation and a C compiler the speed-up is predicted, too.";
 
-/// The default path of the page.
+/// The default path of a page.
 const PAGE: &str = "tallyline-demo.html";
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
-        _ => Err("a number of seconds above 0, at most 3600, is wanted".into()),
-    }
-}
+/// Bytes of a cache line.
+const LINE: u64 = 64;
+
+/// The speed-up below which the edit is not kept.
+const LEAST: f64 = 1.05;
 
 /// That Ctrl-C was pressed; an error, so that everything is left on the shortest way.
 #[derive(Debug)]
@@ -91,282 +88,260 @@ impl fmt::Display for Stopped {
 impl std::error::Error for Stopped {}
 
 impl Stopped {
-    fn asked() -> bool {
-        interrupt::asked()
-    }
-
     fn check() -> Result<(), Stopped> {
-        if Stopped::asked() { Err(Stopped) } else { Ok(()) }
+        if interrupt::asked() { Err(Stopped) } else { Ok(()) }
     }
 }
 
-/// Runs `tallyline demo`: measures counters, checks their exactness, shows figures and pictures.
+/// Runs the demo.
 pub(crate) fn run(args: &DemoArgs, color: Color) -> Result<()> {
+    if let Some(Part::Counters(args)) = &args.part {
+        return counters::run(args, color);
+    }
     match show(args, color) {
-        Err(error) if error.is::<Stopped>() => {
-            // the page and the progress bar are gone by now
-            eprintln!("tallyline: {error}");
+        // what a child says of its end by Ctrl-C is beside the point
+        Err(_) if interrupt::asked() => {
+            eprintln!("tallyline: {Stopped}");
             interrupt::end()
         }
         other => other,
     }
 }
 
+/// The results of all steps.
+struct Steps {
+    /// Packets of each worker in a measured run.
+    packets: u64,
+    before: HotType,
+    size: u64,
+    prediction: Result<Prediction, String>,
+    patch: String,
+    new_size: u64,
+    speed_up: apply::SpeedUp,
+    /// The samples with the edit; none where it was not kept.
+    after: Option<HotType>,
+    /// CPUs that the program may use.
+    cpus: usize,
+}
+
 fn show(args: &DemoArgs, color: Color) -> Result<()> {
-    let plan = Plan::new(args)?;
     let path = match &args.output {
         Some(path) => Some(path.as_path()),
-        None if args.no_html || args.json => None,
+        None if args.no_html => None,
         None => Some(Path::new(PAGE)),
     };
-    // before the measurement: nobody waits half a minute to hear that a file cannot be written
-    let page = path.map(html::Page::create).transpose()?;
-    if cfg!(debug_assertions) && !plan.quick {
-        eprintln!(
-            "tallyline: this is a debug build, its figures mean nothing; use `cargo run --release -- demo`"
-        );
-    }
-    interrupt::listen()?;
-    let mut results = plan.measure()?;
-    results.page = match page {
-        Some(page) => Some(page.write(&results)?),
-        None => None,
+    // before all: nobody waits to hear that a file cannot be written
+    let cannot = |path: &Path| {
+        format!("cannot write {}; name another file with -o, or do without with --no-html", path.display())
     };
+    let page = path.map(|path| Replacement::create(path).with_context(|| cannot(path))).transpose()?;
+    interrupt::listen()?;
     let output = Output::open(None, color)?;
-    output.write(
-        |out| if args.json { table::write_json(out, &results) } else { table::write(out, &results) },
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(ProgressStyle::with_template("{spinner} {msg}").context("cannot draw a bar")?);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let steps = steps(args.quick, &bar);
+    bar.finish_and_clear();
+    let steps = steps?;
+    Stopped::check()?;
+    if let Some(mut page) = page {
+        let path = page.path().to_path_buf();
+        page.write_all(page::render(&steps)?.as_bytes()).with_context(|| cannot(&path))?;
+        page.finish().with_context(|| cannot(&path))?;
+    }
+    output.write(|out| write(&steps, path, out))
+}
+
+/// Goes from the program as it is to the faster one.
+fn steps(quick: bool, bar: &ProgressBar) -> Result<Steps> {
+    bar.set_message("building a gateway in small, and recording it");
+    let project = Project::create()?;
+    project.build()?;
+    Stopped::check()?;
+    let packets = project.packets(if quick { 0.02 } else { 0.3 })?;
+    let before = samples::hottest(&project, packets)?;
+    Stopped::check()?;
+    let Some(before) = before else {
+        bail!(
+            "the clock's samples name no type that two threads write: `tallyline doctor` says what recording lacks; \
+             `tallyline demo counters` needs none"
+        );
+    };
+    bar.set_message("tracing it, and predicting the speed-up");
+    let prediction = prediction::of(&project, &before.name, quick);
+    Stopped::check()?;
+
+    bar.set_message("editing its source, building both, measuring in pairs");
+    let program = project.program();
+    let request = Request {
+        wanted: Wanted::named([before.name.as_str()]),
+        positions: true,
+        exact: true,
+        ..Request::default()
+    };
+    let types = source::read(&program, &request, None)?;
+    let ids = Definitions::new(&types).called(before.name.as_bytes());
+    let (record, found) = ids
+        .into_iter()
+        .find_map(|id| types.as_record(types.strip(id)))
+        .with_context(|| format!("{}: no {} in its debug information", program.display(), before.name))?;
+    let (size, new_size) = (found.size, found.size.next_multiple_of(LINE));
+    let new = NewLayout { align: Some(LINE), size: new_size, ..NewLayout::default() };
+    let target = Target::of_layout(&types, &before.name, record, &new)
+        .map_err(|why| anyhow::anyhow!("{}: {why}", before.name))?;
+    let promised = target.promised.clone();
+    let arguments = ApplyArgs {
+        apply: true,
+        build: Some(project.build_command()),
+        measure: Some(project.run_command(packets)),
+        pairs: if quick { 2 } else { 9 },
+        keep_if: Some(if quick { 0.0 } else { LEAST }),
+        root: Some(project.folder().to_path_buf()),
+        ..ApplyArgs::default()
+    };
+    let plan = apply::plan(
+        &program,
+        vec![target],
+        &|some| some.iter().map(|_| Some(promised.clone())).collect(),
+        &arguments,
     )?;
-    if !results.exact {
-        bail!("counts were lost or doubled: please report this, with what `tallyline demo --json` prints");
+    if let Some((_, Some(refused))) = plan.targets.first() {
+        bail!("{}: not edited: {refused}", before.name);
     }
-    Ok(())
+    let applied = apply::carry_out(&plan, &program, &arguments)?.context("the source is not edited")?;
+    let speed_up = applied.speed_up().context("nothing was measured")?.clone();
+    Stopped::check()?;
+    let after = match applied.is_kept() {
+        true => {
+            project.build()?;
+            Some(samples::of_type(&project, packets, &before.name)?)
+        }
+        false => None,
+    };
+    Ok(Steps {
+        packets,
+        before,
+        size,
+        prediction,
+        patch: String::from_utf8_lossy(&plan.patch()).into_owned(),
+        new_size,
+        speed_up,
+        after,
+        cpus: allowed_cpus().context("cannot read the CPUs that this process may use")?.len(),
+    })
 }
 
-/// The measurements and their durations.
-struct Plan {
-    quick: bool,
-    /// CPUs that threads are kept on, in this order.
-    cpus: Vec<usize>,
-    /// Numbers of threads: 1, 2, 4 … and all.
-    threads: Vec<usize>,
-    race: race::Settings,
-    /// For how long a reader watches, in all.
-    watch: Duration,
-    /// For how long one read is repeated in one round.
-    read: Duration,
-    /// The number of counters in the *many* case.
-    many: usize,
-}
-
-/// For how long a way runs in a round, about: longer than what the scheduler gives to others, and
-/// short enough for many rounds.
-const SLICE: f64 = 0.02;
-
-/// The duration of `--quick` in seconds.
-const QUICK: f64 = 1.2;
-
-impl Plan {
-    fn new(args: &DemoArgs) -> Result<Plan> {
-        let cpus = cpus::allowed_cpus().context("cannot find out which CPUs to run on")?;
-        let most = match args.threads {
-            Some(threads) if threads as usize > cpus.len() => bail!(
-                "--threads {threads}: each thread wants a CPU of its own, and this process may run on {}; \
-                 give {} or less",
-                figures::plural(cpus.len(), "CPU"),
-                cpus.len()
-            ),
-            Some(threads) => threads as usize,
-            // knows about the quota of a container, too
-            None => std::thread::available_parallelism().map_or(cpus.len(), |n| n.get().min(cpus.len())),
+impl Steps {
+    /// Returns each step: its name, and its result in lines.
+    fn lines(&self) -> Vec<(&'static str, Vec<String>)> {
+        let before = &self.before;
+        let fields = |of: &HotType| {
+            let fields = of.fields.iter().map(|field| format!("{} {}", field.name, percent(field.share)));
+            fields.collect::<Vec<_>>().join(", ")
         };
-        let mut threads: Vec<usize> =
-            std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(|&n| n < most).collect();
-        if args.quick {
-            threads.truncate(1);
-        }
-        threads.push(most);
-        threads.dedup();
-        let total = if args.quick { QUICK } else { args.seconds };
-        // the race, the watch and the reads get 60, 25 and 10 hundredths; making counters the rest
-        let each = total * 0.60 / threads.len() as f64;
-        let most_rounds = if args.quick { 5.0 } else { 41.0 };
-        let rounds = (each / (LABELS.len() as f64 * SLICE)).clamp(5.0, most_rounds) as usize;
-        let slices = (LABELS.len() * (rounds + 1)) as f64;
-        Ok(Plan {
-            quick: args.quick,
-            cpus,
-            threads,
-            race: race::Settings { rounds, slice: Duration::from_secs_f64(each / slices) },
-            watch: Duration::from_secs_f64(total * 0.25),
-            read: Duration::from_secs_f64(total * 0.10 / f64::from(reading::slices())),
-            many: if args.quick { 100_000 } else { 1_000_000 },
-        })
+        let predicted = match &self.prediction {
+            Ok(Prediction { low, median, high }) => format!(
+                "predicted by a model, not measured: {median:.1} times the speed ({low:.1} to {high:.1})"
+            ),
+            Err(why) => format!("no prediction: {why}"),
+        };
+        let mut measured = vec![self.measured()];
+        measured.extend(self.after.as_ref().map(|after| {
+            let share = self.of_before(after.share);
+            let name = &before.name;
+            format!(
+                "time at {name}: {} of a run before, {} of that time now",
+                percent(before.share),
+                percent(share)
+            )
+        }));
+        measured.extend(self.doubts());
+        vec![
+            (
+                "record",
+                vec![format!("{} samples of the clock; no hardware counters, no privileges", before.samples)],
+            ),
+            (
+                "find",
+                vec![
+                    format!("{} of them at {}: {}", percent(before.share), before.name, fields(before)),
+                    format!(
+                        "{} threads write objects of {} bytes, which share a cache line of {LINE}",
+                        before.writers, self.size
+                    ),
+                ],
+            ),
+            (
+                "advise",
+                vec![format!("a line for each: {} instead of {} bytes", self.new_size, self.size), predicted],
+            ),
+            ("apply", self.changed()),
+            (
+                "verify",
+                vec![format!("built again: {} has {} bytes, as promised", before.name, self.new_size)],
+            ),
+            ("measure", measured),
+        ]
     }
 
-    fn measure(&self) -> Result<Results> {
-        let (begun, machine) = (Instant::now(), Machine::describe("none, as nothing is compiled"));
-        let progress = Progress::new(self.time());
-        let mut tick = |time| progress.tick(time);
-        let pool = Pool::builder().build()?;
-        let store = Store::new(&pool)?;
-        let ways = store.ways();
+    /// Returns the measured speed-up, and the decision.
+    fn measured(&self) -> String {
+        let apply::SpeedUp { low, median, high, pairs, .. } = self.speed_up;
+        let decision = match self.after {
+            Some(_) if median >= LEAST => "kept".to_owned(),
+            Some(_) => "kept, as a quick run does not tell".to_owned(),
+            None => format!("not kept, as it is less than {LEAST} on this machine"),
+        };
+        format!(
+            "{median:.2} times the speed (middle half {low:.2} to {high:.2} of {pairs} pairs of runs): {decision}"
+        )
+    }
 
-        let mut notes: Vec<String> = result::note_about(pool.mode()).into_iter().collect();
-        if let Some(load) = machine.load.filter(|load| *load > 0.5 * machine.cpus as f64) {
-            notes.push(format!(
-                "Other programs keep this machine busy (load {load} on {}): figures are larger and vary more than \
-                 on a quiet one.",
-                figures::plural(machine.cpus, "CPU")
-            ));
+    /// Returns the part of a run's time before the edit that a part of a run with it takes.
+    fn of_before(&self, share: f64) -> f64 {
+        share / self.speed_up.median.max(1e-9)
+    }
+
+    /// Returns the reasons for which a figure says less than on an idle machine with more than one CPU.
+    fn doubts(&self) -> Option<String> {
+        /// CPUs of two workers, less what starting and ending take.
+        const BOTH: f64 = 1.6;
+        match (self.cpus, self.speed_up.cpus) {
+            (1, _) => Some(
+                "this machine lets the program use one CPU: its workers run in turn, and no line moves between CPUs".to_owned(),
+            ),
+            (_, Some(cpus)) if cpus < BOTH => Some(format!(
+                "the two workers had {cpus:.1} CPUs together: other programs ran, and made the difference smaller"
+            )),
+            _ => None,
         }
-        let mut ring_rounds = [0; LABELS.len()];
-        let mut cases = Vec::new();
-        for &threads in &self.threads {
-            progress.say(&format!("counting, {}", figures::plural(threads, "thread")));
-            let race = race::run(&ways, &self.cpus[..threads], self.race, &mut tick)?;
-            ring_rounds.iter_mut().zip(&race.outcomes).for_each(|(sum, outcome)| *sum += outcome.ring_rounds);
-            cases.extend(result::cases(threads, &race.outcomes));
-            if let Some(reason) = race.unpinned.filter(|_| threads == 1) {
-                notes.push(format!("Threads could not be kept on their CPUs ({reason}): figures vary more."));
+    }
+
+    /// Returns the lines that the patch adds.
+    fn changed(&self) -> Vec<String> {
+        let added = self.patch.lines().filter(|line| line.starts_with('+') && !line.starts_with("+++"));
+        added.map(|line| format!("{}: {line}", project::SOURCE)).collect()
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0} %", 100.0 * part)
+}
+
+fn write(steps: &Steps, page: Option<&Path>, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "From a slow program to a faster one: {}\n", project::ABOUT)?;
+    for (number, (name, lines)) in steps.lines().into_iter().enumerate() {
+        for (at, line) in lines.iter().enumerate() {
+            match at {
+                0 => writeln!(out, "{} {name:<8} {line}", number + 1)?,
+                _ => writeln!(out, "{:10} {line}", "")?,
             }
         }
-        let mut watched = Vec::new();
-        let writers = 2 * self.threads.last().copied().unwrap_or(1);
-        for ((label, way), sum) in LABELS.iter().zip(&ways).zip(&mut ring_rounds) {
-            let Some(share) = Plan::share_of_watch(label) else { continue };
-            progress.say(&format!("checking {}", label.name));
-            let mut seen = checks::watch(
-                label,
-                way.as_ref(),
-                &self.cpus,
-                writers,
-                self.watch.mul_f64(share),
-                &mut tick,
-            )?;
-            *sum += seen.ring_rounds;
-            seen.pairs_promised = *label == LABELS[ONE_COMMIT] && pool.mode() == Mode::Rseq;
-            watched.push(seen);
-        }
-        let checks = LABELS.iter().zip(&ways).zip(ring_rounds);
-        let checks = checks.filter(|((label, _), _)| Plan::share_of_watch(label).is_some());
-        let exactness: Vec<Exactness> =
-            checks.map(|((label, way), sum)| Exactness::check(label, way.as_ref(), sum)).collect();
-
-        progress.say("reading");
-        let reads = reading::measure(&store, &pool, self.read, &mut tick)?;
-        progress.say("memory");
-        let memory = memory::of(&pool, 2 * INTERFACES * COUNTERS)?;
-        let memory_of_many = memory::of_many(self.many, &self.cpus)?;
-        drop(progress);
-
-        let exact = exactness.iter().all(Exactness::holds) && watched.iter().all(|seen| seen.went_down == 0);
-        let mut results = Results {
-            schema: 1,
-            demo: "packets",
-            quick: self.quick,
-            unix_time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-            seconds: begun.elapsed().as_secs_f64(),
-            machine,
-            mode: pool.mode().to_string(),
-            vector_bytes: pool.cost().vector_bytes,
-            interfaces: INTERFACES,
-            counters_per_packet: COUNTERS,
-            threads: self.threads.clone(),
-            ratios: result::ratios(&cases),
-            cases,
-            exact,
-            exactness,
-            watched,
-            read_ratios: reading::ratios(&reads),
-            reads,
-            memory,
-            memory_of_many,
-            notes,
-            headline: String::new(),
-            page: None,
-        };
-        results.headline = results.sentence();
-        Ok(results)
     }
-
-    /// Returns a method's share of the observation time; none for one that does not count.
-    fn share_of_watch(label: &workload::Label) -> Option<f64> {
-        match label.family {
-            workload::Family::Nobody => None,
-            _ if *label == LABELS[ONE_COMMIT] => Some(0.5),
-            _ => Some(0.5 / 3.0),
-        }
+    writeln!(out)?;
+    if let Some(page) = page {
+        writeln!(out, "Each step with its cache lines: {}", page.display())?;
     }
-
-    /// Returns the expected duration.
-    fn time(&self) -> Duration {
-        let slices = (self.race.rounds + 1) * LABELS.len() * self.threads.len();
-        self.race.slice * slices as u32 + self.watch + self.read * reading::slices()
-    }
-}
-
-/// A bar on standard error, if that is a terminal. Goes away when dropped.
-struct Progress(ProgressBar);
-
-impl Progress {
-    fn new(time: Duration) -> Progress {
-        let length = time.as_millis() as u64;
-        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{msg:26!} {wide_bar} {percent:>3} %  {eta:>3}") {
-            bar.set_style(style.progress_chars(if table::unicode() { "━╸ " } else { "=> " }));
-        }
-        Progress(bar)
-    }
-
-    fn say(&self, what: &str) {
-        self.0.set_message(what.to_owned());
-    }
-
-    fn tick(&self, time: Duration) {
-        // in microseconds would be more exact; a bar is not
-        self.0.inc((time.as_micros() as u64).div_ceil(1000));
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        demo: DemoArgs,
-    }
-
-    fn plan(line: &str) -> Result<Plan> {
-        let cli = Cli::try_parse_from(std::iter::once("demo").chain(line.split_whitespace()))?;
-        Plan::new(&cli.demo)
-    }
-
-    #[test]
-    fn the_plan_takes_about_the_time_that_was_asked_for() {
-        for seconds in [2.0, 20.0, 120.0] {
-            let plan = plan(&format!("--seconds {seconds}")).expect("plan");
-            let time = plan.time().as_secs_f64();
-            assert!((0.9 * seconds..=seconds).contains(&time), "{time} of {seconds}");
-            assert_eq!(plan.threads[0], 1);
-        }
-    }
-
-    #[test]
-    fn arguments_that_make_no_sense_are_refused() {
-        for line in ["--threads 0", "--threads x", "--threads 100000", "--seconds 0", "--seconds -1"] {
-            assert!(plan(line).is_err(), "{line}");
-        }
-        for line in ["--quick --seconds 3", "--no-html -o page.html", "left over"] {
-            assert!(plan(line).is_err(), "{line}");
-        }
-    }
+    writeln!(out, "For your program: tallyline advise --apply --build BUILD --measure COMMAND -- COMMAND")?;
+    Ok(())
 }

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 use tallyline_perf_data::recorder::{ask_to_end, build_id_of_file};
 use tallyline_support::replacement::Replacement;
@@ -46,15 +46,20 @@ pub(crate) struct TracedCommand<'c> {
     pub(crate) window: Option<&'c Path>,
     /// The time after which the command is asked to end.
     pub(crate) seconds: Option<u64>,
-    /// The command's own output goes nowhere.
-    pub(crate) is_quiet: bool,
+    /// The command's standard output; none for ours.
+    pub(crate) stdout: Option<&'c File>,
 }
 
 impl<'c> TracedCommand<'c> {
     /// Creates a command of which every access is traced, from start to end.
     pub(crate) fn new(command: &'c [OsString], output: &'c Path) -> Self {
-        Self { command, output, max_size: u64::MAX, window: None, seconds: None, is_quiet: false }
+        Self { command, output, max_size: u64::MAX, window: None, seconds: None, stdout: None }
     }
+}
+
+/// Opens the file in which a command's output is lost.
+pub(crate) fn no_output() -> Result<File> {
+    File::options().write(true).open("/dev/null").context("cannot open /dev/null")
 }
 
 /// Runs a command under QEMU to its end and traces its accesses. Its exit status is the caller's to judge: a
@@ -67,7 +72,7 @@ pub(crate) fn trace_command(traced: &TracedCommand<'_>) -> Result<ExitStatus> {
         .with_window(traced.window.map(Path::to_path_buf));
     let emulation = emulator::emulation(traced.command, None, &plugin, &options)?;
     interrupt::listen()?;
-    let status = run_emulator(&emulation, traced.seconds.map(Duration::from_secs), traced.is_quiet)
+    let status = run_emulator(&emulation, traced.seconds.map(Duration::from_secs), traced.stdout)
         .with_context(|| format!("cannot run {}", emulation.emulator().display()))?;
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     Trace::open(&file).map_err(|error| not_traced(error, &emulation, status))?;
@@ -85,7 +90,7 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
     let options = PluginOptions::new(path.to_path_buf(), args.trace.every, args.max_size.unwrap_or(u64::MAX));
     let emulation = emulator::emulation(&args.command, args.trace.emulator.as_deref(), plugin, &options)?;
     interrupt::listen()?;
-    let status = run_emulator(&emulation, None, false)
+    let status = run_emulator(&emulation, None, None)
         .with_context(|| format!("cannot run {}", emulation.emulator().display()))?;
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let trace = Trace::open(&file).map_err(|error| not_traced(error, &emulation, status))?;
@@ -112,12 +117,12 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
 fn run_emulator(
     emulation: &EmulatorCommand,
     time: Option<Duration>,
-    is_quiet: bool,
+    stdout: Option<&File>,
 ) -> std::io::Result<ExitStatus> {
     let started = Instant::now();
     let mut command = Command::new(emulation.emulator());
-    if is_quiet {
-        command.stdout(Stdio::null());
+    if let Some(stdout) = stdout {
+        command.stdout(stdout.try_clone()?);
     }
     let mut child = command.args(emulation.words()).spawn()?;
     let mut is_told = false;
