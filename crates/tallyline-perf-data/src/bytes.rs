@@ -29,6 +29,16 @@ impl ByteOrder {
         }
     }
 
+    /// Returns the two numbers of 32 bits that a word consists of, in the order of the file.
+    #[inline]
+    pub(crate) fn halves(self, word: u64) -> [u32; 2] {
+        let (low, high) = (word as u32, (word >> 32) as u32);
+        match self {
+            Self::Little => [low, high],
+            Self::Big => [high, low],
+        }
+    }
+
     pub(crate) fn u64(self, bytes: [u8; 8]) -> u64 {
         match self {
             Self::Little => u64::from_le_bytes(bytes),
@@ -128,6 +138,15 @@ impl<'a> Cursor<'a> {
         Ok(self.order.u64(self.array(what)?))
     }
 
+    /// Reads `count` words of 8 bytes if as many are left; else nothing.
+    #[inline]
+    pub(crate) fn words_if_there(&mut self, count: u32) -> Option<Words<'a>> {
+        let (bytes, rest) = self.bytes.split_at_checked(count as usize * 8)?;
+        self.bytes = rest;
+        self.offset = self.offset.saturating_add(bytes.len() as u64);
+        Some(Words { bytes, order: self.order })
+    }
+
     /// Reads `count` words of 8 bytes.
     #[inline]
     pub(crate) fn words(&mut self, count: u64, what: &str) -> Result<Words<'a>> {
@@ -208,5 +227,13 @@ mod tests {
         assert_eq!((words.get(1), words.get(2), words.len()), (Some(256), None, 2));
         let words = Cursor::new(&bytes, ByteOrder::Little, 0).words(1, "words").expect("one word");
         assert_eq!(words.get(0), Some(1 << 56));
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let mut cursor = Cursor::new(&bytes, order, 0);
+            let halves = [cursor.u32("one").expect("there"), cursor.u32("other").expect("there")];
+            let mut whole = Cursor::new(&bytes, order, 0);
+            assert!(whole.words_if_there(3).is_none() && whole.rest().len() == 16);
+            let word = whole.words_if_there(1).and_then(|words| words.get(0)).expect("there");
+            assert_eq!((order.halves(word), whole.offset(), whole.rest()), (halves, 8, cursor.rest()));
+        }
     }
 }

@@ -16,6 +16,7 @@ use super::returns::ReturnAddresses;
 use super::samples::{LoadedSamples, MergeGranularity, SampleGroup, Samples};
 use super::unwind::{Unwinder, has_stacks, of_sample};
 use rustc_hash::FxHashMap;
+use std::hash::{Hash, Hasher};
 use std::num::NonZeroU32;
 use tallyline_perf_data::abi::{read_format, sample as bit};
 use tallyline_perf_data::file::{
@@ -280,6 +281,8 @@ struct SampleReader {
     // whether that is not the order of time
     is_disordered: bool,
     extras: Vec<MemoryInfo>,
+    // whether the last of them is of a sample with nothing but an address
+    is_last_plain: bool,
     // what changes address spaces: when, how many samples come before it in the file, its position
     changes: Vec<(u64, usize, u64)>,
     // which registers have to be there
@@ -302,7 +305,7 @@ struct PackedSample {
 }
 
 /// The part that is equal in samples that merge, as long as nothing is mapped.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct SampleKey {
     ip: u64,
     pid: i32,
@@ -318,6 +321,17 @@ struct SampleKey {
     has_stack: bool,
 }
 
+impl Hash for SampleKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let pair = |one: u32, other: u32| u64::from(one) << 32 | u64::from(other);
+        // what differs among samples, in few words: there is one of these for each sample
+        state.write_u64(self.ip);
+        state.write_u64(pair(self.pid.cast_unsigned(), self.tid.cast_unsigned()));
+        state.write_u64(pair(self.event, self.extra));
+        state.write_u64(pair(self.cpu.unwrap_or(0), self.caller.map_or(0, NonZeroU32::get)));
+    }
+}
+
 /// The memory access of a sample, for events that record it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct MemoryInfo {
@@ -327,6 +341,28 @@ struct MemoryInfo {
     source: Option<DataSource>,
     data_page_size: u64,
     code_page_size: u64,
+}
+
+impl MemoryInfo {
+    fn of(sample: &Sample<'_>) -> MemoryInfo {
+        MemoryInfo {
+            address: sample.addr,
+            physical_address: sample.physical_address.unwrap_or(0),
+            weight: sample.weight.unwrap_or_default(),
+            source: sample.data_source,
+            data_page_size: sample.data_page_size.unwrap_or(0),
+            code_page_size: sample.code_page_size.unwrap_or(0),
+        }
+    }
+
+    /// Returns whether a sample has nothing of it but an address.
+    fn is_address_alone(sample: &Sample<'_>) -> bool {
+        sample.physical_address.is_none()
+            && sample.weight.is_none()
+            && sample.data_source.is_none()
+            && sample.data_page_size.is_none()
+            && sample.code_page_size.is_none()
+    }
 }
 
 /// The lookups that hold until something is mapped or renamed: samples of one loop come by the thousand.
@@ -428,17 +464,15 @@ impl SampleReader {
     }
 
     fn same(&mut self, event: usize, sample: &Sample<'_>) -> SampleKey {
-        let extra = MemoryInfo {
-            address: sample.addr,
-            physical_address: sample.physical_address.unwrap_or(0),
-            weight: sample.weight.unwrap_or_default(),
-            source: sample.data_source,
-            data_page_size: sample.data_page_size.unwrap_or(0),
-            code_page_size: sample.code_page_size.unwrap_or(0),
-        };
-        // most recordings have the same in all
-        if self.extras.last() != Some(&extra) {
-            self.extras.push(extra);
+        // most recordings have nothing of it, or an address alone that is the same in all
+        let is_plain = MemoryInfo::is_address_alone(sample);
+        let is_same_address = || self.extras.last().is_some_and(|last| last.address == sample.addr);
+        if !(is_plain && self.is_last_plain && is_same_address()) {
+            let extra = MemoryInfo::of(sample);
+            if self.extras.last() != Some(&extra) {
+                self.extras.push(extra);
+            }
+            self.is_last_plain = is_plain;
         }
         // the first entry is the address of the sample itself
         let caller = sample.callers().nth(1).map(|(mode, address)| {

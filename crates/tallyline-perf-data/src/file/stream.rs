@@ -82,15 +82,21 @@ impl<'a> RawRecords<'a> {
     fn read(&mut self) -> Result<RawRecord<'a>> {
         let mut at = self.at;
         let offset = at.offset();
-        let kind = at.u32("header of a record")?;
-        let misc = at.u16("header of a record")?;
-        let size = at.u16("header of a record")?;
+        const HEADER: &str = "header of a record";
+        let order = at.order();
+        let (kind, misc, size) = match *at.rest() {
+            // one check for all
+            [a, b, c, d, e, f, g, h, ..] => {
+                at.take(8, HEADER)?;
+                (order.u32([a, b, c, d]), order.u16([e, f]), order.u16([g, h]))
+            }
+            _ => (at.u32(HEADER)?, at.u16(HEADER)?, at.u16(HEADER)?),
+        };
         let Some(len) = u64::from(size).checked_sub(8) else {
             return Err(Error::damaged(offset, format!("a record of {size} bytes: its header alone has 8")));
         };
         let body_offset = at.offset();
         let body = at.take(len, "a record")?;
-        let order = at.order();
         let extra = extra(kind, Cursor::new(body, order, body_offset))?;
         match extra.checked_sub(at.rest().len() as u64) {
             Some(missing) if missing <= self.behind => at = Cursor::new(&[], order, at.offset() + extra),
@@ -140,6 +146,7 @@ fn are_convincing(bytes: &[u8], order: ByteOrder) -> bool {
 }
 
 /// Returns the number of bytes that follow a record and are not counted in its size.
+#[inline]
 fn extra(kind: u32, mut body: Cursor<'_>) -> Result<u64> {
     Ok(match kind {
         kind::AUXTRACE => body.u64("size of a trace")?,

@@ -191,6 +191,17 @@ pub struct Sample<'a> {
     pub aux: Option<&'a [u8]>,
 }
 
+/// The fields in front, each of which is a word.
+const TASK_AND_TIME: u64 = bit::IDENTIFIER
+    | bit::IP
+    | bit::TID
+    | bit::TIME
+    | bit::ADDR
+    | bit::ID
+    | bit::STREAM_ID
+    | bit::CPU
+    | bit::PERIOD;
+
 impl<'a> Sample<'a> {
     /// Decodes the body of a sample (what follows its header) of the event `attr`.
     pub(crate) fn decode(header_misc: u16, at: Cursor<'a>, attr: &Attr) -> Result<Self> {
@@ -214,7 +225,10 @@ impl<'a> Sample<'a> {
                 attr.sample_type & !bit::KNOWN
             )));
         }
-        sample.decode_task_and_time(at, &has_field)?;
+        match at.words_if_there((attr.sample_type & TASK_AND_TIME).count_ones()) {
+            Some(words) => sample.set_task_and_time(words, &has_field),
+            None => sample.decode_task_and_time(at, &has_field)?,
+        }
         if has_field(bit::READ) {
             sample.read = Some(ReadValues::decode(at, attr.read_format)?);
         }
@@ -249,7 +263,26 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
+    /// Takes the fields in front from the words that they are.
     #[inline]
+    fn set_task_and_time(&mut self, words: Words<'_>, has_field: &impl Fn(u64) -> bool) {
+        let (order, mut words) = (words.order(), words.iter());
+        let mut word = |field: u64| if has_field(field) { words.next() } else { None };
+        let identifier = word(bit::IDENTIFIER);
+        self.ip = word(bit::IP);
+        if let Some([pid, tid]) = word(bit::TID).map(|word| order.halves(word)) {
+            (self.pid, self.tid) = (Some(pid.cast_signed()), Some(tid.cast_signed()));
+        }
+        self.time = word(bit::TIME);
+        self.addr = word(bit::ADDR);
+        self.id = word(bit::ID).or(identifier);
+        self.stream_id = word(bit::STREAM_ID);
+        self.cpu = word(bit::CPU).map(|word| order.halves(word)[0]);
+        self.period = word(bit::PERIOD);
+    }
+
+    /// Decodes the fields in front one by one, of a sample that ends among them: the error names the one.
+    #[cold]
     fn decode_task_and_time(&mut self, at: &mut Cursor<'a>, has_field: &impl Fn(u64) -> bool) -> Result<()> {
         if has_field(bit::IDENTIFIER) {
             self.id = Some(at.u64("identifier")?);
