@@ -33,6 +33,7 @@ mod nodes;
 mod operand;
 mod outcome;
 mod query;
+mod store;
 mod strided_value;
 mod table;
 mod tag_facts;

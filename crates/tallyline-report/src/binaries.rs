@@ -16,6 +16,11 @@ impl Binaries {
         self.list.get(dso.position())?.as_ref()?.as_ref().ok()
     }
 
+    /// Keeps the functions that were decoded for the next run, of programs that have a place for them.
+    pub(crate) fn keep_functions(&self) {
+        self.list.iter().flatten().flatten().for_each(|program| program.image.keep_functions());
+    }
+
     /// Returns the reason why the program of a recorded file could not be opened.
     pub(crate) fn why_not(&self, dso: DsoId) -> Option<&str> {
         self.list.get(dso.position())?.as_ref()?.as_ref().err().map(String::as_str)

@@ -59,6 +59,7 @@ pub(super) fn join(
     operands.joined = joined;
     let mut typed = TypedSamples { samples, binaries, charges, operands };
     typed.operands.joined.by_evidence = evidence::apply(&mut typed, records);
+    typed.binaries.keep_functions();
     typed
 }
 

@@ -34,10 +34,12 @@ impl Program {
         Program { image, debug, btf, store: None }
     }
 
-    /// Sets the cache that the program's operand types are taken from and stored in.
+    /// Sets the caches that the program's operand types and its decoded functions are taken from and stored in.
     #[must_use]
-    pub fn with_store(self, store: Option<Box<dyn Store>>) -> Program {
-        Program { store, ..self }
+    pub fn with_stores(mut self, types: Box<dyn Store>, functions: Box<dyn Store>) -> Program {
+        self.store = Some(types);
+        self.image.set_function_store(functions);
+        self
     }
 
     /// Returns the program's code, data and symbols.

@@ -33,7 +33,7 @@ pub(super) fn name_slots(
         let (Some(program), Some(Ok(answers))) = (binaries.get(dso), answers.get(&dso)) else { continue };
         let Some(function) = answers.table().function_at(address) else { continue };
         let Some(entry) = function.ranges().first().map(|range| range.start) else { continue };
-        let decode = || Body::decode(&program.image, function.ranges(), entry);
+        let decode = || Body::of_function(&program.image, function.ranges());
         let body = bodies.entry((dso, entry)).or_insert_with(decode);
         if let Some(text) = slot(body, answers.table(), address) {
             found.insert(place, samples.names.intern(&text));

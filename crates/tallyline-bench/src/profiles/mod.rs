@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tallyline_inference::cache::file_of_build;
+use tallyline_inference::cache::files_of_build;
 use tallyline_inference::code::Image;
 
 /// Rounds where nobody says otherwise.
@@ -86,8 +86,8 @@ struct Subject {
     name: String,
     recording: PathBuf,
     vmlinux: Option<PathBuf>,
-    /// The file name of the program's own type cache, where it is known and the program uses libraries.
-    own: Option<String>,
+    /// The file names of the program's own type cache, where it is known and the program uses libraries.
+    own: Option<[String; 2]>,
 }
 
 /// Runs the benchmark `report`: the time and memory of reports by type on recordings, against perf.
@@ -112,11 +112,11 @@ pub(crate) fn run(options: &ReportOptions, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of the file that a program's types are kept in.
-fn kept_as(program: &Path) -> Result<Option<String>> {
+/// Returns the names of the files that a program's types and decoded functions are kept in.
+fn kept_as(program: &Path) -> Result<Option<[String; 2]>> {
     let image = File::open(program).map(|file| Image::read(&file));
     let image = image.with_context(|| format!("cannot read {}", program.display()))??;
-    Ok(image.build_id().map(file_of_build))
+    Ok(image.build_id().map(files_of_build))
 }
 
 fn find_perf(perf: &Path, report: &mut Report) -> Option<PathBuf> {
@@ -216,8 +216,10 @@ impl Bench {
                 if let Some(perf) = &self.perf {
                     theirs.push(child::run(&mut command(perf, their_words, subject))?);
                 }
-                if let Some(own) = &subject.own {
-                    fs::remove_file(self.kept.join(own)).context("types were not kept")?;
+                if let Some([types, functions]) = &subject.own {
+                    fs::remove_file(self.kept.join(types)).context("types were not kept")?;
+                    // there is none where no sample's place was looked at
+                    let _ = fs::remove_file(self.kept.join(functions));
                     new.push(child::run(&mut self.own(our_words, subject, true))?);
                 }
                 warm.push(child::run(&mut self.own(our_words, subject, true))?);

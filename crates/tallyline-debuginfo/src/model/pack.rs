@@ -25,6 +25,11 @@ impl Packer {
         self.bytes.push(number as u8);
     }
 
+    /// Writes a byte.
+    pub fn byte(&mut self, byte: u8) {
+        self.bytes.push(byte);
+    }
+
     /// Writes a signed number; numbers near zero take few bytes.
     pub fn signed(&mut self, number: i64) {
         self.number(((number << 1) ^ (number >> 63)).cast_unsigned());
@@ -70,14 +75,28 @@ impl<'b> Unpacker<'b> {
         self.rest.is_empty()
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    /// Reads a byte.
+    #[inline]
+    pub fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
         Some(*first)
     }
 
     /// Reads an unsigned number of up to 64 bits from the packed bytes; `None` where they are damaged.
+    #[inline]
     pub fn number(&mut self) -> Option<u64> {
+        match self.rest {
+            // most are small
+            [first @ ..0x80, rest @ ..] => {
+                self.rest = rest;
+                Some((*first).into())
+            }
+            _ => self.large_number(),
+        }
+    }
+
+    fn large_number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;

@@ -1,38 +1,22 @@
 //! The file that tables of one program are kept in: an index, and a part for each unit.
 //!
 //! ```text
-//! magic, 16 bytes · length of the index, checksum of the index, 4 bytes each
 //! index: stamp · units (number, place and checksum of its part, ranges of its functions)
 //!        · addresses without a function · the variables' part, and the addresses asked for
-//! parts
+//! blobs: parts
 //! ```
-//! The index says where parts are from the end of the index on. Only parts that are wanted are read. What
-//! is damaged, cut or somebody else's is not there: the tables are made anew.
+//! Only parts that are wanted are read. What is damaged, cut or somebody else's is not there: the tables are made
+//! anew.
 
 use super::super::table::Part;
-use super::{Store, part};
+use super::part;
+use crate::store::{Blob, BlobFile, BlobWriter, Store};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use tallyline_debuginfo::model::{Packer, Unpacker};
 
 const MAGIC: [u8; 16] = *b"tallyline types\n";
-
-/// Bytes before the index.
-const HEADER: u64 = 24;
-
-/// The longest file that is written or read; types of a whole kernel take less.
-const FILE_LIMIT: u64 = 1 << 30;
-
-/// The location of a blob behind the index, with its checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Blob {
-    start: u64,
-    size: u64,
-    checksum: u32,
-}
 
 /// The cached functions of one unit.
 #[derive(Clone, Debug)]
@@ -52,8 +36,7 @@ struct CachedVariables {
 #[derive(Debug, Default)]
 pub(super) struct CachedTables {
     // none for an empty cache
-    file: Option<File>,
-    parts_start: u64,
+    file: Option<BlobFile>,
     units: BTreeMap<usize, CachedUnit>,
     // sorted by start: unit, and index of the function in it
     ranges: Vec<(Range<u64>, usize, usize)>,
@@ -65,28 +48,12 @@ pub(super) struct CachedTables {
 impl CachedTables {
     /// Opens the file of a store; an empty cache unless it was written with the stamp of the store.
     pub(super) fn open(store: &dyn Store) -> CachedTables {
-        store.open().and_then(|file| CachedTables::read(file, store.stamp())).unwrap_or_default()
-    }
-
-    fn read(file: File, stamp: &[u8]) -> Option<CachedTables> {
-        let length = file.metadata().ok().filter(|data| data.is_file())?.len();
-        let mut header = [0; HEADER as usize];
-        file.read_exact_at(&mut header, 0).ok()?;
-        let (magic, rest) = header.split_first_chunk::<16>()?;
-        let (size, checksum) = rest.split_first_chunk::<4>()?;
-        let size = u64::from(u32::from_le_bytes(*size));
-        let parts_start = HEADER + size;
-        if *magic != MAGIC || length > FILE_LIMIT || parts_start > length {
-            return None;
-        }
-        let mut index = vec![0; usize::try_from(size).ok()?];
-        file.read_exact_at(&mut index, HEADER).ok()?;
-        if crc32fast::hash(&index).to_le_bytes() != checksum {
-            return None;
-        }
-        let mut kept = CachedTables::parse(&index, stamp, length - parts_start)?;
-        (kept.file, kept.parts_start) = (Some(file), parts_start);
-        Some(kept)
+        let read = || {
+            let (file, index) = BlobFile::open(store.open()?, &MAGIC)?;
+            let kept = CachedTables::parse(&index, store.stamp(), file.length())?;
+            Some(CachedTables { file: Some(file), ..kept })
+        };
+        read().unwrap_or_default()
     }
 
     /// Reads an index; its blobs lie in so many bytes.
@@ -95,10 +62,7 @@ impl CachedTables {
         if from.bytes()? != stamp {
             return None;
         }
-        let blob = |from: &mut Unpacker<'_>| {
-            let blob = Blob { start: from.number()?, size: from.number()?, checksum: from.small()? };
-            (blob.start.checked_add(blob.size)? <= length).then_some(blob)
-        };
+        let blob = |from: &mut Unpacker<'_>| Blob::unpack(from, length);
         let mut kept = CachedTables::default();
         for (number, unit) in from.table(|from| {
             let (number, blob) = (from.small::<usize>()?, blob(from)?);
@@ -183,11 +147,7 @@ impl CachedTables {
     }
 
     fn bytes(&self, blob: Blob) -> Option<Vec<u8>> {
-        // it lies in the file, so there is no memory for what is only claimed to be there
-        let mut bytes = vec![0; usize::try_from(blob.size).ok()?];
-        let start = self.parts_start.checked_add(blob.start)?;
-        self.file.as_ref()?.read_exact_at(&mut bytes, start).ok()?;
-        (crc32fast::hash(&bytes) == blob.checksum).then_some(bytes)
+        self.file.as_ref()?.read(blob)
     }
 
     /// Returns the bytes of a file with what is kept and what was found; parts take the place of older ones
@@ -225,25 +185,7 @@ impl CachedTables {
         outside.sort_unstable();
         outside.dedup();
         let index = index(stamp, &units, &outside, data.as_ref());
-        let size = u32::try_from(index.len()).ok()?;
-        let checksum = crc32fast::hash(&index);
-        let head = [&MAGIC[..], &size.to_le_bytes(), &checksum.to_le_bytes()];
-        let file = [&head.concat()[..], &index, &blobs.bytes].concat();
-        (file.len() as u64 <= FILE_LIMIT).then_some(file)
-    }
-}
-
-/// The blobs behind the index, as they are written.
-#[derive(Default)]
-struct BlobWriter {
-    bytes: Vec<u8>,
-}
-
-impl BlobWriter {
-    fn add(&mut self, bytes: &[u8]) -> Blob {
-        let start = self.bytes.len() as u64;
-        self.bytes.extend_from_slice(bytes);
-        Blob { start, size: bytes.len() as u64, checksum: crc32fast::hash(bytes) }
+        blobs.file(&MAGIC, &index)
     }
 }
 
@@ -254,16 +196,11 @@ fn index(
     data: Option<&CachedVariables>,
 ) -> Vec<u8> {
     let mut out = Packer::default();
-    let blob = |out: &mut Packer, blob: Blob| {
-        out.number(blob.start);
-        out.number(blob.size);
-        out.number(blob.checksum.into());
-    };
     out.bytes(stamp);
     out.number(units.len() as u64);
     for (number, unit) in units {
         out.number(*number as u64);
-        blob(&mut out, unit.blob);
+        unit.blob.pack(&mut out);
         out.number(unit.functions.len() as u64);
         for ranges in &unit.functions {
             out.number(ranges.len() as u64);
@@ -276,7 +213,7 @@ fn index(
     pack_addresses(&mut out, outside);
     out.flag(data.is_some());
     if let Some(data) = data {
-        blob(&mut out, data.blob);
+        data.blob.pack(&mut out);
         pack_addresses(&mut out, &data.asked);
     }
     out.into_bytes()

@@ -14,21 +14,9 @@ use super::query::{AddressQuery, analyse};
 use super::table::TypeTable;
 use crate::code::Image;
 use crate::error::{Error, Result};
+pub use crate::store::Store;
 use file::CachedTables;
-use std::fs::File;
 use tallyline_debuginfo::Companions;
-
-/// Storage for the tables of one program.
-pub trait Store: Send + Sync {
-    /// Opens the file that was stored last; `None` if there is none.
-    fn open(&self) -> Option<File>;
-
-    /// Replaces the stored file. A failure only means that there is no cache.
-    fn keep(&self, bytes: &[u8]);
-
-    /// Returns the key of the stored file: the build-id of the program and the build of this tool.
-    fn stamp(&self) -> &[u8];
-}
 
 /// Parses the index of a cache file, whatever its stamp; for fuzzing.
 #[doc(hidden)]
@@ -125,8 +113,11 @@ impl Request<'_> {
     }
 }
 
-/// Returns the name of the file that holds the tables of a build.
-pub fn file_of_build(build_id: &[u8]) -> String {
+/// The extensions of the files of a build: its tables of types, and its decoded functions.
+pub const EXTENSIONS: [&str; 2] = ["types", "code"];
+
+/// Returns the names of the files that hold the tables of a build and its decoded functions.
+pub fn files_of_build(build_id: &[u8]) -> [String; 2] {
     let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{id}.types")
+    EXTENSIONS.map(|extension| format!("{id}.{extension}"))
 }

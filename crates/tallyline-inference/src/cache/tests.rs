@@ -3,6 +3,7 @@ use super::super::table::Part;
 use super::super::{field_path, infer_queries};
 use super::*;
 use crate::code::{Access, Register};
+use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
 use std::process::Command;

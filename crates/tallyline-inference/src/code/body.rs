@@ -5,6 +5,7 @@ use super::fusion::{FusiblePair, FusionRole};
 use super::image::{Image, Machine};
 use super::implicit_edges::{self, CfgEdge};
 use super::instruction::{Effect, Flow, Instruction, Memory};
+use super::packed::Code;
 use super::tables;
 use super::x86;
 use rustc_hash::FxHashMap;
@@ -59,89 +60,114 @@ pub enum Predecessors {
 /// The machine code of one function, decoded into instructions and basic blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
-    instructions: Vec<Instruction>,
-    effects: Vec<Effect>,
-    // sorted by position; few instructions have two operands in memory
-    second_operands: Vec<(u32, Memory)>,
+    code: Code,
     blocks: Vec<Block>,
     // the block of each instruction
     block_index: Vec<u32>,
-    // targets of indirect jumps through known jump tables, by position
-    tables: FxHashMap<usize, Vec<u64>>,
     entry: u32,
 }
 
 impl Body {
+    /// Returns the decoded function with these code ranges, which is entered at the start of the first one: from the
+    /// image's store, if it is kept there.
+    pub fn of_function(image: &Image, ranges: &[Range<u64>]) -> Body {
+        let entry = ranges.first().map_or(0, |range| range.start);
+        let Some(store) = image.function_store() else { return Body::decode(image, ranges, entry) };
+        let kept = store.get(ranges).and_then(|bytes| Body::unpacked(ranges, &edges(image, ranges), &bytes));
+        kept.unwrap_or_else(|| {
+            let body = Body::decode(image, ranges, entry);
+            store.add(ranges, body.packed());
+            body
+        })
+    }
+
+    /// Returns the decoded instructions as bytes.
+    pub(super) fn packed(&self) -> Vec<u8> {
+        self.code.pack()
+    }
+
+    /// Returns the function with these code ranges from the bytes of its decoded instructions, with edges that no
+    /// instruction shows; `None` where the bytes are damaged.
+    pub(super) fn unpacked(ranges: &[Range<u64>], edges: &[CfgEdge], bytes: &[u8]) -> Option<Body> {
+        let size =
+            ranges.iter().map(|range| range.end.saturating_sub(range.start)).fold(0, u64::saturating_add);
+        let code = Code::unpack(bytes, size.min(BYTES_LIMIT))?;
+        Some(Body::of_code(ranges.first()?.start, edges, code))
+    }
+
     /// Decodes the code ranges of one function that is entered at `entry`.
     pub fn decode(image: &Image, ranges: &[Range<u64>], entry: u64) -> Body {
-        let mut body = Body::default();
+        let mut code = Code::default();
         let mut left = BYTES_LIMIT;
         let mut sorted: Vec<_> = ranges.to_vec();
         sorted.sort_by_key(|range| range.start);
         for range in sorted {
-            let start = body.instructions.last().map_or(range.start, |last| range.start.max(last.end()));
+            let start = code.instructions.last().map_or(range.start, |last| range.start.max(last.end()));
             let size = range.end.saturating_sub(start).min(left);
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             let Some((_, bytes)) = image.bytes(start, size).filter(|(region, _)| region.code) else {
                 continue;
             };
             left -= bytes.len() as u64;
+            let Code { instructions, effects, second_operands, .. } = &mut code;
             match image.machine() {
-                Machine::X86_64 => {
-                    let seconds = &mut body.second_operands;
-                    x86::decode(&bytes, start, &mut body.instructions, &mut body.effects, seconds);
-                }
-                Machine::Aarch64 => {
-                    aarch64::decode(&bytes, start, &mut body.instructions, &mut body.effects);
-                }
+                Machine::X86_64 => x86::decode(&bytes, start, instructions, effects, second_operands),
+                Machine::Aarch64 => aarch64::decode(&bytes, start, instructions, effects),
             }
         }
-        let tables = body.find_tables(image, ranges);
-        let edges: Vec<CfgEdge> =
-            ranges.iter().flat_map(|range| implicit_edges::within(image, range)).collect();
-        body.find_blocks(entry, &tables, &edges);
-        body.tables = tables;
+        code.tables = find_tables(&code, image, ranges);
+        Body::of_code(entry, &edges(image, ranges), code)
+    }
+
+    /// Finds the control-flow graph of decoded code.
+    fn of_code(entry: u64, edges: &[CfgEdge], code: Code) -> Body {
+        let mut body = Body { code, ..Body::default() };
+        body.find_blocks(entry, edges);
         body
     }
 
     /// Returns the function's instructions, sorted by address.
     pub fn instructions(&self) -> &[Instruction] {
-        &self.instructions
+        &self.code.instructions
     }
 
     /// Returns the second memory operand of an instruction: the destination of a string move, the second string of a
     /// comparison. The implicit stack operand of a push, pop or call does not count.
     pub fn second_operand(&self, position: usize) -> Option<&Memory> {
-        if self.second_operands.is_empty() {
+        if self.code.second_operands.is_empty() {
             return None;
         }
         let position = u32::try_from(position).ok()?;
-        let index = self.second_operands.binary_search_by_key(&position, |(position, _)| *position).ok()?;
-        Some(&self.second_operands[index].1)
+        let index =
+            self.code.second_operands.binary_search_by_key(&position, |(position, _)| *position).ok()?;
+        Some(&self.code.second_operands[index].1)
     }
 
     /// Returns the memory operands of the function's instruction at a position: none, one or two.
     pub fn operands(&self, position: usize) -> impl Iterator<Item = &Memory> {
-        let first = self.instructions.get(position).and_then(|instruction| instruction.memory.as_ref());
+        let first = self.code.instructions.get(position).and_then(|instruction| instruction.memory.as_ref());
         first.into_iter().chain(self.second_operand(position))
     }
 
     /// Returns what the function's instruction at a position does to registers, in order.
     pub fn effects(&self, instruction: &Instruction) -> &[Effect] {
-        let (start, end) = instruction.effects;
-        self.effects.get(start as usize..end as usize).unwrap_or(&[])
+        self.code.effects(instruction)
     }
 
     /// Returns the set of registers that the function's own instructions write, one bit each; those of
     /// callees aside.
     pub fn written(&self) -> u64 {
-        self.effects.iter().flat_map(Effect::written).fold(0, |all, register| all | 1 << (register.0 & 63))
+        self.code
+            .effects
+            .iter()
+            .flat_map(Effect::written)
+            .fold(0, |all, register| all | 1 << (register.0 & 63))
     }
 
     /// Returns the code addresses in the jump table of an indirect jump (a `switch`); empty if no table is
     /// known.
     pub fn table(&self, position: usize) -> &[u64] {
-        self.tables.get(&position).map_or(&[], Vec::as_slice)
+        self.code.tables.get(&position).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the function's basic blocks, sorted by address.
@@ -156,7 +182,7 @@ impl Body {
 
     /// Returns the position, in [`instructions`](Self::instructions), of the instruction at an address.
     pub fn position(&self, address: u64) -> Option<usize> {
-        self.instructions.binary_search_by_key(&address, |instruction| instruction.address).ok()
+        self.code.instructions.binary_search_by_key(&address, |instruction| instruction.address).ok()
     }
 
     /// Returns the basic block that contains the instruction at a position.
@@ -170,7 +196,7 @@ impl Body {
         let position = self.position(address)?;
         let block = &self.blocks[self.block_of(position)?];
         if position > block.instructions.start as usize {
-            return Some(before(&self.instructions[position - 1]));
+            return Some(before(&self.code.instructions[position - 1]));
         }
         if block.predecessors.is_empty() {
             let is_entry = block.instructions.start == self.blocks[self.entry()].instructions.start;
@@ -178,7 +204,7 @@ impl Body {
         }
         let last = |block: &u32| {
             let end = self.blocks.get(*block as usize)?.instructions.end as usize;
-            self.instructions.get(end.checked_sub(1)?)
+            self.code.instructions.get(end.checked_sub(1)?)
         };
         let all: Vec<&Instruction> = block.predecessors.iter().filter_map(last).collect();
         match all[..] {
@@ -200,26 +226,11 @@ impl Body {
             .then_some(FusiblePair { producer: first, condition })
     }
 
-    /// Returns the targets of indirect jumps through jump tables, by the position of the jump.
-    fn find_tables(&self, image: &Image, ranges: &[Range<u64>]) -> FxHashMap<usize, Vec<u64>> {
-        let mut found = FxHashMap::default();
-        for (position, instruction) in self.instructions.iter().enumerate() {
-            if instruction.flow == Flow::Jump(None) {
-                let effects = |instruction: &Instruction| self.effects(instruction);
-                let targets = tables::targets(image, &self.instructions, effects, position, ranges);
-                if !targets.is_empty() {
-                    found.insert(position, targets);
-                }
-            }
-        }
-        found
-    }
-
-    fn find_blocks(&mut self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, edges: &[CfgEdge]) {
-        let leaders = self.leaders(entry, tables, edges);
-        self.block_index = Vec::with_capacity(self.instructions.len());
+    fn find_blocks(&mut self, entry: u64, edges: &[CfgEdge]) {
+        let leaders = self.leaders(entry, edges);
+        self.block_index = Vec::with_capacity(self.code.instructions.len());
         for (index, start) in leaders.iter().enumerate() {
-            let end = leaders.get(index + 1).copied().unwrap_or(self.instructions.len() as u32);
+            let end = leaders.get(index + 1).copied().unwrap_or(self.code.instructions.len() as u32);
             self.blocks.push(Block { instructions: *start..end, ..Block::default() });
             self.block_index.resize(end as usize, index as u32);
         }
@@ -239,12 +250,11 @@ impl Body {
             }
             if last.flow == Flow::Jump(None) {
                 let position = self.blocks[index].instructions.end as usize - 1;
-                match tables.get(&position) {
+                match self.code.tables.get(&position) {
                     Some(targets) => {
-                        for target in targets {
-                            if let Some(successor) = self.block_at(*target) {
-                                self.connect(index as u32, successor);
-                            }
+                        let targets = targets.iter().map(|target| self.block_at(*target));
+                        for successor in targets.flatten().collect::<Vec<u32>>() {
+                            self.connect(index as u32, successor);
                         }
                     }
                     None => computed.push(index as u32),
@@ -269,10 +279,12 @@ impl Body {
             .collect();
         // with many of both, the edges would be their product: one jump stands for all
         let jumps = if computed.len().saturating_mul(orphans.len()) > 1 << 16 { &[first] } else { computed };
+        // none of them is connected yet, which need not be looked for: an interpreter has some ten thousand edges
+        for jump in jumps {
+            self.blocks[*jump as usize].successors.extend_from_slice(&orphans);
+        }
         for orphan in orphans {
-            for jump in jumps {
-                self.connect(*jump, orphan);
-            }
+            self.blocks[orphan as usize].predecessors.extend_from_slice(jumps);
         }
     }
 
@@ -285,7 +297,7 @@ impl Body {
 
     fn last_of(&self, block: usize) -> Option<&Instruction> {
         let end = self.blocks.get(block)?.instructions.end as usize;
-        self.instructions.get(end.checked_sub(1)?)
+        self.code.instructions.get(end.checked_sub(1)?)
     }
 
     fn block_at(&self, address: u64) -> Option<u32> {
@@ -295,23 +307,23 @@ impl Body {
     }
 
     /// Returns the leaders: positions at which blocks start.
-    fn leaders(&self, entry: u64, tables: &FxHashMap<usize, Vec<u64>>, edges: &[CfgEdge]) -> Vec<u32> {
-        let mut is_leader = vec![false; self.instructions.len()];
+    fn leaders(&self, entry: u64, edges: &[CfgEdge]) -> Vec<u32> {
+        let mut is_leader = vec![false; self.code.instructions.len()];
         let mut lead = |position: Option<usize>| {
             if let Some(is_leader) = position.and_then(|position| is_leader.get_mut(position)) {
                 *is_leader = true;
             }
         };
-        lead((!self.instructions.is_empty()).then_some(0));
+        lead((!self.code.instructions.is_empty()).then_some(0));
         lead(self.position(entry));
-        tables.values().flatten().for_each(|target| lead(self.position(*target)));
-        let count = self.instructions.len();
+        self.code.tables.values().flatten().for_each(|target| lead(self.position(*target)));
+        let count = self.code.instructions.len();
         for (from, to) in edges {
             lead(self.position(*to));
             lead(self.position(*from).map(|position| position + 1).filter(|next| *next < count));
         }
-        for (position, instruction) in self.instructions.iter().enumerate() {
-            let next = self.instructions.get(position + 1);
+        for (position, instruction) in self.code.instructions.iter().enumerate() {
+            let next = self.code.instructions.get(position + 1);
             let gap = next.is_some_and(|next| next.address != instruction.end());
             if instruction.flow == Flow::Next && !gap {
                 continue;
@@ -325,6 +337,26 @@ impl Body {
         }
         (0..).zip(is_leader).filter(|(_, is_leader)| *is_leader).map(|(position, _)| position).collect()
     }
+}
+
+/// Returns the edges in code ranges that no instruction shows.
+fn edges(image: &Image, ranges: &[Range<u64>]) -> Vec<CfgEdge> {
+    ranges.iter().flat_map(|range| implicit_edges::within(image, range)).collect()
+}
+
+/// Returns the targets of indirect jumps through jump tables, by the position of the jump.
+fn find_tables(code: &Code, image: &Image, ranges: &[Range<u64>]) -> FxHashMap<usize, Vec<u64>> {
+    let mut found = FxHashMap::default();
+    for (position, instruction) in code.instructions.iter().enumerate() {
+        if instruction.flow == Flow::Jump(None) {
+            let effects = |instruction: &Instruction| code.effects(instruction);
+            let targets = tables::targets(image, &code.instructions, effects, position, ranges);
+            if !targets.is_empty() {
+                found.insert(position, targets);
+            }
+        }
+    }
+    found
 }
 
 fn before(instruction: &Instruction) -> Predecessors {

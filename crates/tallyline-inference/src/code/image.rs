@@ -1,10 +1,12 @@
 //! The parts of an ELF file that the analysis needs: code, read-only data, symbols.
 
+use super::function_store::FunctionStore;
 use super::instruction::Register;
 use super::kernel_tables::{self, KernelTableEntry};
 use super::region::{Region, SMALL, read_at};
 use super::symbols::{Symbol, SymbolKind, SymbolName, Symbols};
 use crate::error::{Error, Result};
+use crate::store::Store;
 use object::elf;
 use object::read::elf::ElfFile64;
 use object::{
@@ -105,6 +107,8 @@ pub struct Image {
     frames: Option<(u64, u64)>,
     // sorted by address
     kernel_table_entries: Vec<KernelTableEntry>,
+    // decoded functions of earlier runs
+    function_store: Option<Arc<FunctionStore>>,
 }
 
 impl Image {
@@ -141,6 +145,7 @@ impl Image {
             runtime_types: OnceLock::new(),
             frames: None,
             kernel_table_entries: Vec::new(),
+            function_store: None,
             build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),
         };
         image.regions.sort_by_key(|region| region.address);
@@ -172,6 +177,22 @@ impl Image {
         };
         image.kernel_table_entries = kernel_tables::read(section, |address| image.is_code(address));
         Ok(image)
+    }
+
+    /// Sets the store in which the program's decoded functions are kept between runs: those that
+    /// [`Body::of_function`](super::Body::of_function) returns.
+    pub fn set_function_store(&mut self, store: Box<dyn Store>) {
+        self.function_store = Some(Arc::new(FunctionStore::new(store)));
+    }
+
+    /// Writes the functions that were decoded since the last time to the image's store, if it has one.
+    pub fn keep_functions(&self) {
+        self.function_store.iter().for_each(|store| store.keep());
+    }
+
+    /// Returns the store of the program's decoded functions.
+    pub(super) fn function_store(&self) -> Option<&FunctionStore> {
+        self.function_store.as_deref()
     }
 
     /// Reads the slots that dynamic relocations fill: addresses in the program itself, and the names of imported

@@ -8,12 +8,14 @@ mod aarch64;
 mod address_taken;
 mod bits;
 mod body;
+mod function_store;
 mod fusion;
 mod image;
 mod implicit_edges;
 mod instruction;
 mod kernel_tables;
 mod operation;
+mod packed;
 mod region;
 mod scan;
 mod symbols;
@@ -35,7 +37,19 @@ pub use instruction::{
     Access, ComparisonOperand, Effect, Flow, Instruction, Memory, REGISTERS, Register, SegmentBase,
 };
 pub use operation::{Operation, operation_at};
-pub use scan::{instruction_before, is_branched_to};
+pub use scan::{instructions, is_branched_to};
 pub use symbols::Symbol;
 pub use update::{MemoryUpdate, memory_update_at};
 pub(crate) use vector::{LaneQuery, Lanes, lanes_written, vector_index};
+
+/// Parses bytes as the index of a file of decoded functions, and as one decoded function; for fuzzing.
+#[doc(hidden)]
+pub fn read_functions(bytes: &[u8]) -> bool {
+    let ranges = [0x1000..0x1100, 0x800..0x900];
+    let body = Body::unpacked(&ranges, &[(0x1004, 0x1010)], bytes).unwrap_or_default();
+    for (position, instruction) in body.instructions().iter().enumerate() {
+        let _ = (body.pair_at(position), body.second_operand(position), body.table(position));
+        let _ = body.predecessors(instruction.address());
+    }
+    function_store::read_index(bytes) || !body.instructions().is_empty()
+}

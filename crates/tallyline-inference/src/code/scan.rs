@@ -10,23 +10,29 @@ use std::ops::Range;
 /// The size of an instruction on aarch64, in bytes.
 const AARCH64_SIZE: u64 = 4;
 
-/// Returns the address of the instruction of a function that ends at an address. Linear in the bytes in front of it, a
-/// fifth of the time of [`Body::decode`].
-pub fn instruction_before(image: &Image, function: &Range<u64>, end: u64) -> Option<u64> {
-    if !(function.start < end && end <= function.end) {
-        return None;
-    }
+/// Returns the start and the end of each valid instruction of a function, in order: a fifth of the time of
+/// [`Body::decode`].
+pub fn instructions(image: &Image, function: &Range<u64>) -> Vec<(u64, u64)> {
+    let size = usize::try_from(function.end.saturating_sub(function.start)).unwrap_or(usize::MAX);
+    let Some((_, bytes)) = image.bytes(function.start, size).filter(|(region, _)| region.code) else {
+        return Vec::new();
+    };
+    let mut found = Vec::with_capacity(bytes.len() / 4);
     if image.machine() == Machine::Aarch64 {
-        return end.checked_sub(AARCH64_SIZE).filter(|start| function.contains(start));
+        let starts =
+            (0..bytes.len() as u64 / AARCH64_SIZE).map(|index| function.start + index * AARCH64_SIZE);
+        found.extend(starts.map(|start| (start, start + AARCH64_SIZE)));
+        return found;
     }
-    let size = usize::try_from(end - function.start).ok()?;
-    let (_, bytes) = image.bytes(function.start, size).filter(|(region, _)| region.code)?;
     let mut decoder = Decoder::with_ip(64, &bytes, function.start, DecoderOptions::NONE);
     let mut native = iced_x86::Instruction::default();
     while decoder.can_decode() {
         decoder.decode_out(&mut native);
+        if !native.is_invalid() {
+            found.push((native.ip(), native.next_ip()));
+        }
     }
-    (native.next_ip() == end && !native.is_invalid()).then(|| native.ip())
+    found
 }
 
 /// Returns whether a jump or a branch in a function leads to an address; those through tables are not looked at.
@@ -57,14 +63,13 @@ mod tests {
         for function in image.functions().iter().filter(|function| function.size() > 0).take(300) {
             let range = function.address()..function.address() + function.size();
             let body = Body::decode(&image, std::slice::from_ref(&range), range.start);
+            let found = super::instructions(&image, &range);
+            assert!(found.is_sorted() && found.len() <= body.instructions().len());
             for instruction in body.instructions() {
                 if matches!(instruction.flow(), Flow::Call(_)) {
-                    let found = instruction_before(&image, &range, instruction.end());
-                    assert_eq!(found, Some(instruction.address()));
+                    let of_call = (instruction.address(), instruction.end());
+                    assert!(found.binary_search(&of_call).is_ok());
                     calls += 1;
-                    if instruction.length() > 1 {
-                        assert_eq!(instruction_before(&image, &range, instruction.end() - 1), None);
-                    }
                 }
             }
             let leads = |to: u64| {

@@ -20,9 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
-use tallyline_inference::code::{
-    Body, Flow, Predecessors, addresses_taken, instruction_before, is_branched_to,
-};
+use tallyline_inference::code::{Body, Flow, Predecessors, addresses_taken, instructions, is_branched_to};
 use tallyline_perf_data::spaces::DsoId;
 
 /// The most functions that jump on to each other that are looked through for a jump through memory.
@@ -75,7 +73,12 @@ impl Calls {
     /// on the samples' stacks.
     pub(crate) fn find(samples: &Samples, returns: &[(u32, PlaceId)], binaries: &Binaries) -> Calls {
         let mut calls = Calls::default();
-        let mut functions = Functions { binaries, bodies: FxHashMap::default(), jumps: FxHashMap::default() };
+        let mut functions = Functions {
+            binaries,
+            bodies: FxHashMap::default(),
+            instructions: FxHashMap::default(),
+            jumps: FxHashMap::default(),
+        };
         let mut entries: Vec<Option<bool>> = vec![None; samples.places.len()];
         // the functions that return to each place
         let mut entered: FxHashMap<PlaceId, BTreeSet<PlaceId>> = FxHashMap::default();
@@ -123,6 +126,8 @@ impl Calls {
 struct Functions<'b> {
     binaries: &'b Binaries,
     bodies: DecodedFunctions,
+    // where the instructions of functions start and end that are asked for calls alone, by file and first address
+    instructions: FxHashMap<(DsoId, u64), Vec<(u64, u64)>>,
     // the jumps through memory that leave a function
     jumps: FxHashMap<(DsoId, u64), Vec<u64>>,
 }
@@ -137,7 +142,7 @@ impl Functions<'_> {
         let range = self.range(dso, address)?;
         let program = self.binaries.get(dso)?;
         let decode = || {
-            let body = Body::decode(&program.image, std::slice::from_ref(&range), range.start);
+            let body = Body::of_function(&program.image, std::slice::from_ref(&range));
             (range.end, Arc::new(body))
         };
         Some(Arc::clone(&self.bodies.entry((dso, range.start)).or_insert_with(decode).1))
@@ -159,7 +164,7 @@ impl Functions<'_> {
     }
 
     /// Returns the instruction that ends at an address, alone.
-    fn instruction_before(&self, dso: DsoId, end: u64) -> Option<Body> {
+    fn instruction_before(&mut self, dso: DsoId, end: u64) -> Option<Body> {
         let range = self.range(dso, end.checked_sub(1)?)?;
         let image = &self.binaries.get(dso)?.image;
         let start = match self.bodies.get(&(dso, range.start)) {
@@ -167,7 +172,11 @@ impl Functions<'_> {
                 let position = body.instructions().partition_point(|instruction| instruction.end() < end);
                 body.instructions().get(position).filter(|found| found.end() == end)?.address()
             }
-            None => instruction_before(image, &range, end)?,
+            None => {
+                let scan = || instructions(image, &range);
+                let all = self.instructions.entry((dso, range.start)).or_insert_with(scan);
+                all[all.binary_search_by_key(&end, |(_, end)| *end).ok()?].0
+            }
         };
         Some(Body::decode(image, std::slice::from_ref(&(start..end)), start))
     }

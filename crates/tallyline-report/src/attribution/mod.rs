@@ -186,7 +186,7 @@ fn view<'s>(function: &'s Sampled, binaries: &Binaries, answers: &All, calls: &C
         [only] => calls.body(function.dso, only),
         _ => None,
     };
-    let decode = || Arc::new(Body::decode(&program.image, ranges, function.entry));
+    let decode = || Arc::new(Body::of_function(&program.image, ranges));
     let body = &*decoded.unwrap_or_else(decode);
     let samples = FunctionSamples::new(body, program.image.machine(), &function.counts)
         .with_branches(&function.branches);

@@ -1,4 +1,4 @@
-//! Tables of types that reports keep between runs, a file for each build of a program.
+//! Tables of types and decoded functions that reports keep between runs, a file of each for each build of a program.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -8,16 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
-use tallyline_inference::cache::Store;
+use tallyline_inference::cache::{EXTENSIONS, Store, files_of_build};
 
 /// The environment's word: `off`, or the folder to use.
 const VARIABLE: &str = "TALLYLINE_CACHE";
 
 /// The most bytes that all files may take together; those that were used last stay.
 const LIMIT: u64 = 512 << 20;
-
-/// The extension of the files' names.
-const EXTENSION: &str = "types";
 
 /// The folder that was set, or `off`.
 static FOLDER: OnceLock<OsString> = OnceLock::new();
@@ -54,13 +51,17 @@ impl Cache {
         &self.folder
     }
 
-    /// Returns the cache of the types of one program, by its build-id; none where the build is unknown.
-    pub(crate) fn of_build(&self, build_id: Option<&[u8]>) -> Option<Kept> {
+    /// Returns the caches of one program's types and of its decoded functions, by its build-id; none where the build
+    /// is unknown.
+    pub(crate) fn of_build(&self, build_id: Option<&[u8]>) -> Option<[Kept; 2]> {
         let id = build_id.filter(|id| !id.is_empty())?;
-        let path = self.folder.join(tallyline_inference::cache::file_of_build(id));
         let name: String = hexadecimal(id);
         let stamp = [self.maker.as_bytes(), b" ", name.as_bytes()].concat();
-        Some(Kept { folder: self.folder.clone(), path, stamp })
+        Some(files_of_build(id).map(|file| Kept {
+            path: self.folder.join(file),
+            folder: self.folder.clone(),
+            stamp: stamp.clone(),
+        }))
     }
 }
 
@@ -75,7 +76,7 @@ fn maker() -> Option<String> {
     Some(format!("{} {} {}", env!("CARGO_PKG_VERSION"), own.len(), time.as_nanos()))
 }
 
-/// The cached operand types of one program, by its build-id.
+/// One file about one program, by its build-id: its operand types, or its decoded functions.
 #[derive(Debug)]
 pub(crate) struct Kept {
     folder: PathBuf,
@@ -114,7 +115,8 @@ impl Kept {
         // what is profiled is nobody else's business
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let beside = self.path.with_extension(format!("{EXTENSION}-{}-{number}", std::process::id()));
+        let extension = self.path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let beside = self.path.with_extension(format!("{extension}-{}-{number}", std::process::id()));
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         let written = file.write_all(bytes).and_then(|()| fs::rename(&beside, &self.path));
         if written.is_err() {
@@ -151,7 +153,12 @@ fn trim(folder: &Path, keep: &Path, limit: u64) {
 /// Returns whether a file belongs to the cache, complete or not: the folder may hold other files.
 fn is_ours(path: &Path) -> bool {
     let is_id = |stem: &str| stem.len() >= 2 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_kind = |kind: &str| kind == EXTENSION || kind.starts_with(&format!("{EXTENSION}-"));
+    let is_kind = |kind: &str| {
+        let of = |extension: &&str| {
+            kind.strip_prefix(*extension).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        EXTENSIONS.iter().any(of)
+    };
     path.file_stem().and_then(|stem| stem.to_str()).is_some_and(is_id)
         && path.extension().and_then(|kind| kind.to_str()).is_some_and(is_kind)
 }
@@ -171,8 +178,12 @@ mod tests {
     fn what_was_not_used_for_the_longest_time_goes_first() {
         let folder = folder("trim");
         let cache = Cache { folder: folder.clone(), maker: "test".into() };
-        let kept: Vec<Kept> =
-            (0..4_u8).map(|number| cache.of_build(Some(&[number, 7])).expect("an id")).collect();
+        let kept: Vec<Kept> = (0..4_u8)
+            .map(|number| {
+                let [types, code] = cache.of_build(Some(&[number, 7])).expect("an id");
+                if number % 2 == 0 { types } else { code }
+            })
+            .collect();
         for (number, kept) in kept.iter().enumerate() {
             kept.keep(&[0; 100]);
             let age = Duration::from_secs(1000 - number as u64);
@@ -181,11 +192,13 @@ mod tests {
         }
         fs::write(folder.join("notes.txt"), [0; 1000]).expect("writable");
         fs::write(folder.join("other.types"), [0; 1000]).expect("writable");
+        fs::write(folder.join("0107.codes"), [0; 1000]).expect("writable");
         assert!(kept[0].open().is_some(), "used again");
         trim(&folder, &kept[3].path, 200);
         let there: Vec<bool> = kept.iter().map(|kept| kept.path.exists()).collect();
         assert_eq!(there, [true, false, false, true]);
         assert!(folder.join("notes.txt").exists() && folder.join("other.types").exists(), "not ours");
+        assert!(folder.join("0107.codes").exists(), "not ours");
         fs::remove_dir_all(&folder).expect("removable");
     }
 
@@ -193,13 +206,13 @@ mod tests {
     fn a_file_takes_the_place_of_the_one_before_and_nothing_is_left_beside_it() {
         let folder = folder("place");
         let cache = Cache { folder: folder.clone(), maker: "test".into() };
-        let kept = cache.of_build(Some(&[0xab, 0xcd])).expect("an id");
+        let [kept, code] = cache.of_build(Some(&[0xab, 0xcd])).expect("an id");
         assert!(kept.open().is_none());
         kept.keep(b"first");
         kept.keep(b"second");
         assert_eq!(std::io::read_to_string(kept.open().expect("kept")).expect("readable"), "second");
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
-        assert!(kept.path.ends_with("abcd.types"));
+        assert!(kept.path.ends_with("abcd.types") && code.path.ends_with("abcd.code"));
         fs::remove_dir_all(&folder).expect("removable");
     }
 

@@ -137,11 +137,14 @@ impl Files {
         }
     }
 
-    /// Says where the table of a program's types is kept.
-    fn with_store(&self, program: Program) -> Program {
+    /// Says where the table of a program's types is kept, and where its decoded functions are.
+    fn with_stores(&self, program: Program) -> Program {
         let cache = self.cache.as_ref().filter(|_| program.debug().is_some());
         let kept = cache.and_then(|cache| cache.of_build(program.image().build_id()));
-        program.with_store(kept.map(|kept| Box::new(kept) as _))
+        match kept {
+            Some([types, code]) => program.with_stores(Box::new(types), Box::new(code)),
+            None => program,
+        }
     }
 
     /// Returns the file of a build from a server.
@@ -171,7 +174,7 @@ impl Programs for Files {
             }
             match open(&path, dso, self.symfs.as_deref()) {
                 Ok(program) if self.is_named(&path, dso) || program.image().build_id().is_some() => {
-                    return Ok(self.with_store(program));
+                    return Ok(self.with_stores(program));
                 }
                 Ok(_) => {}
                 Err(reason) => why = reason,

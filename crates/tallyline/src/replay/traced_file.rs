@@ -43,7 +43,7 @@ impl TracedFile {
         let data = data.iter().map(|address| address.wrapping_sub(bias));
         let data = data.filter(|address| program.symbols().data_at(*address).is_some()).collect();
         let asked = &mut std::iter::once(AddressQuery { code, data });
-        let kept = cache.and_then(|cache| cache.of_build(image.build_id()));
+        let kept = cache.and_then(|cache| cache.of_build(image.build_id())).map(|[types, _]| types);
         let table = program.debug().as_ref().and_then(|debug| {
             let (file, companions) = (Debug::File(debug.file()), debug.companions());
             match kept {
