@@ -55,6 +55,7 @@
 //! | [`Counter::inc`] | about a plain increment and a half | 8 bytes per CPU that counts, 16 for the handle |
 //! | [`StaticCounter::inc`] | twice [`Counter::inc`] in a bare loop, else as that | 8 bytes per CPU that counts, from its first update on |
 //! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
+//! | [`ApproximateCounter::approximate`] | a cache line at any number of CPUs | |
 //! | [`FloatGauge::add`] | about two increments | 16 bytes per CPU that counts, 64 for the handle |
 //! | [`Histogram::observe`] | an event of two items and some five instructions | 16 bytes per bucket and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |
@@ -71,6 +72,7 @@
 //! `uniprocessor`: for machines with one possible CPU. A counter is a plain word, an update one
 //! unlocked instruction, and building a pool fails where more CPUs are possible.
 
+mod approximate;
 mod combine;
 mod counter;
 mod cpu;
@@ -92,6 +94,7 @@ mod static_counter;
 mod sys;
 pub mod topology;
 
+pub use approximate::ApproximateCounter;
 pub use combine::Combine;
 pub use counter::{Batch, Counter, CounterArray, CounterRef};
 pub use description::Description;

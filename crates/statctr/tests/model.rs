@@ -5,6 +5,8 @@
 //! the comments in `rseq` and `memory` specify them; what they hold is that specification.
 #![cfg(all(target_pointer_width = "64", not(feature = "uniprocessor")))]
 
+#[path = "model/bounded.rs"]
+mod bounded;
 #[path = "model/drain.rs"]
 mod drain;
 #[path = "model/epoch.rs"]
@@ -596,4 +598,65 @@ fn a_sum_zeroed_by_others_comes_back() {
 #[should_panic(expected = "not exact")]
 fn a_fallback_cell_that_is_kept_counts_again_after_two_sets() {
     added_and_set(epoch::Variant::KeepsTheFallback, CALM, 0);
+}
+
+/// Checks a counter that three threads of one CPU count with, of which this one also reads it; the others
+/// count so many times.
+fn approximately_read(variant: bounded::Variant, plan: Plan, increments: [u64; 2]) {
+    // in the models a thread that moves makes it two CPUs
+    let bound = bounded::Counter::bound(if plan.moves { 2 } else { 1 });
+    explore(2, 3, move || {
+        let counter = Arc::new(bounded::Counter::new(variant));
+        counter.inc(&mut Thread::on(0, CALM));
+        let writers = [(plan, increments[0]), (CALM, increments[1])].map(|(plan, increments)| {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || {
+                let mut thread = Thread::on(0, plan);
+                (0..increments).for_each(|_| counter.inc(&mut thread));
+            })
+        });
+        // the others first: their being stopped in the middle are the two preemptions
+        thread::yield_now();
+        counter.inc(&mut Thread::on(0, CALM));
+        let least = counter.read();
+        assert!(least >= 2, "{least} of 2: not visible");
+        let value = counter.approximate();
+        let most = counter.read();
+        assert!(value + bound >= least && value <= most + bound, "{value} of {least} to {most}: off");
+        for writer in writers {
+            writer.join().expect("joined");
+        }
+        let exact = counter.read();
+        assert_eq!(exact, 2 + increments.iter().sum::<u64>(), "not exact");
+        let value = counter.approximate();
+        assert!(value + bound >= exact && value <= exact + bound, "{value} of {exact}: off");
+    });
+}
+
+#[test]
+fn an_approximate_value_is_within_its_bound() {
+    for &plan in plans() {
+        approximately_read(bounded::Variant::Correct, plan, [1, 1]);
+    }
+    if is_thorough() {
+        approximately_read(bounded::Variant::Correct, CALM, [1, 2]);
+    }
+}
+
+#[test]
+#[should_panic(expected = "off")]
+fn with_several_flushes_under_way_a_value_is_off_by_more_than_the_bound() {
+    approximately_read(bounded::Variant::NoLock, CALM, [1, 2]);
+}
+
+#[test]
+#[should_panic(expected = "off")]
+fn with_flushes_after_the_update_a_value_is_off_by_more_than_the_bound() {
+    approximately_read(bounded::Variant::FlushAfterwards, CALM, [1, 2]);
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn counts_that_are_moved_are_missed_meanwhile() {
+    approximately_read(bounded::Variant::TakenOut, CALM, [1, 1]);
 }

@@ -3,7 +3,7 @@
 use super::depot::Depot;
 use super::handle::Handle;
 use super::latch::hold_lock;
-use super::layout::{CHUNK_BYTES, CHUNK_WORDS, FLOAT_SUM_WORDS, LatchLayout, Layout, PieceShape};
+use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout, Layout, PAIR_WORDS, PieceShape};
 use super::reservation::Reservation;
 use super::slots::{AllocatedSlots, Slots};
 use super::supply::UnitSupply;
@@ -152,23 +152,39 @@ impl Arena {
         Ok(prepare(taken.used, handle))
     }
 
-    /// Takes the words of a floating-point sum, which are zero for every CPU;
-    /// [`free_float_sum`](Self::free_float_sum) takes them back.
+    /// Takes the words of a floating-point sum, which are zero for every CPU; [`free_pair`](Self::free_pair)
+    /// takes them back.
     pub(super) fn take_float_sum(self: &Arc<Self>) -> Result<Handle> {
+        self.take_pair(PieceShape::FloatSum, |_| {})
+    }
+
+    /// Takes the words of a counter with the value `initial` of which nothing is flushed, all others zero;
+    /// [`free_pair`](Self::free_pair) takes them back.
+    pub(super) fn take_bounded_sum(self: &Arc<Self>, initial: u64) -> Result<Handle> {
+        self.take_pair(PieceShape::BoundedSum, |handle| {
+            for index in 0..PAIR_WORDS {
+                // SAFETY: the words were taken just now.
+                unsafe { handle.word(index) }.at(0).store(0, Ordering::Relaxed);
+            }
+            handle.store_baseline(initial);
+        })
+    }
+
+    fn take_pair(self: &Arc<Self>, shape: PieceShape, prepare: impl FnOnce(Handle)) -> Result<Handle> {
         let mut state = self.state.lock();
-        let (taken, handle) =
-            self.take(&mut state, FLOAT_SUM_WORDS, self.settings.counters, Slots::take_pair)?;
+        let (taken, handle) = self.take(&mut state, PAIR_WORDS, self.settings.counters, Slots::take_pair)?;
         let reservation = handle.reservation();
         if taken.used {
             reservation.cpus().walk().for_each(|displacement| {
-                for index in 0..FLOAT_SUM_WORDS {
+                for index in 0..PAIR_WORDS {
                     // SAFETY: the words were taken just now.
                     unsafe { handle.word(index) }.at(displacement).store(0, Ordering::Relaxed);
                 }
             });
         }
+        prepare(handle);
         if let Some(held) = state.reservations.get_mut(&reservation.address()) {
-            held.shapes.insert(taken.word, PieceShape::FloatSum);
+            held.shapes.insert(taken.word, shape);
         }
         Ok(handle)
     }
@@ -246,9 +262,9 @@ impl Arena {
         })
     }
 
-    pub(super) fn free_float_sum(&self, handle: Handle) -> bool {
+    pub(super) fn free_pair(&self, handle: Handle) -> bool {
         self.free(handle, |held, word| {
-            let freed = (word..word + FLOAT_SUM_WORDS).all(|word| held.slots.free_word(word));
+            let freed = (word..word + PAIR_WORDS).all(|word| held.slots.free_word(word));
             held.shapes.remove(&word);
             freed
         })

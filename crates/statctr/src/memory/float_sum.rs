@@ -166,6 +166,6 @@ fn slot(epoch: u64) -> usize {
 impl Drop for FloatSum {
     fn drop(&mut self) {
         // SAFETY: the count that `adopt` took, once.
-        unsafe { release(self.handle, |arena| _ = arena.free_float_sum(self.handle)) };
+        unsafe { release(self.handle, |arena| _ = arena.free_pair(self.handle)) };
     }
 }

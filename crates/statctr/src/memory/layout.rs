@@ -69,16 +69,18 @@ impl LatchLayout {
     }
 }
 
-/// Words of a floating-point sum in a unit: the sum, and the epoch that it belongs to.
-pub(super) const FLOAT_SUM_WORDS: usize = 2;
+/// Words in a unit of what is more than a counter there: its sum, and what that is by.
+pub(super) const PAIR_WORDS: usize = 2;
 
 /// Meaning of the words of a piece that are not a counter each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PieceShape {
     /// Latched lines: only one of two copies counts.
     Latched(LatchLayout),
-    /// A floating-point sum.
+    /// A floating-point sum, and the epoch that it belongs to.
     FloatSum,
+    /// A counter, and the part of it that was flushed.
+    BoundedSum,
 }
 
 impl PieceShape {
@@ -86,7 +88,7 @@ impl PieceShape {
     pub(super) fn words(self) -> usize {
         match self {
             PieceShape::Latched(layout) => layout.chunks() * CHUNK_WORDS,
-            PieceShape::FloatSum => FLOAT_SUM_WORDS,
+            PieceShape::FloatSum | PieceShape::BoundedSum => PAIR_WORDS,
         }
     }
 }

@@ -14,6 +14,7 @@
 mod active_cpu_mask;
 mod arena;
 mod atomics;
+mod bounded_sum;
 mod depot;
 mod drain;
 mod float_sum;
@@ -37,6 +38,7 @@ mod writable_extent;
 
 pub use arena::Trimmed;
 pub(crate) use arena::{Arena, ArenaSettings};
+pub(crate) use bounded_sum::BoundedSum;
 pub use drain::Drained;
 pub(crate) use float_sum::FloatSum;
 pub(crate) use fold_lines::{fold_piece_tiles, fold_rows, fold_runs};

@@ -459,6 +459,7 @@ impl Reservation {
                 match *shape {
                     PieceShape::Latched(latch) => copy.add_latched_lines(first, latch),
                     PieceShape::FloatSum => copy.add_float_sum(first),
+                    PieceShape::BoundedSum => copy.add_bounded_sum(first),
                 }
                 done = first + shape.words();
             }
@@ -620,6 +621,14 @@ impl ResidueBuilder<'_> {
         };
         self.store(first, sum);
         self.store(first + 1, epoch);
+    }
+
+    /// Adds the unit's counter, all of it flushed.
+    fn add_bounded_sum(&self, first: usize) {
+        let (counted, flushed) = (self.load(first, self.unit), self.load(first + 1, self.unit));
+        self.word(first + 1, 0).fetch_add(counted.wrapping_sub(flushed), Ordering::Relaxed);
+        self.store(first, self.old(first).wrapping_add(counted));
+        self.store(first + 1, self.old(first + 1).wrapping_add(counted));
     }
 
     /// Adds the words of a latched piece: of the unit the copy that the line's

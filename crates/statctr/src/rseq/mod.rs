@@ -46,6 +46,16 @@
 //!           t[0] := v                      a sum of another epoch: nobody adds it
 //!   [3]     t[1] := e         (commit)     the same instruction as above, with another address
 //!
+//! add_bounded(base, T, limit, v):          claim(base, T, claimed):
+//!   arm                                      arm
+//!   [1] c := cpu_id                          [1] c := cpu_id
+//!   [2] t := T[c]                            [2] t := T[c]
+//!       if t = 0 leave for the slow path         if t = 0 leave for the slow path
+//!       t := t + base                            t := t + base
+//!       s := t[0] + v                            *claimed := t[0] - t[1]   a word of the caller's
+//!       if |s - t[1]| > limit leave, too
+//!   [3] t[0] := s             (commit)       [3] t[1] := t[0]              (commit)
+//!
 //! join(field, i, line, s[0..4], o[0..4], m[0..4]):            four words of a lazy object whose
 //!   arm                                                         index i was looked up before: a CPU
 //!   [1] if field ≠ i leave                                      or a concurrency id (mm_cid)

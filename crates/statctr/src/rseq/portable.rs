@@ -59,6 +59,23 @@ pub(crate) unsafe fn add_float(_base: *mut u8, _table: *const u8, _epoch: *const
     false
 }
 
+/// Never adds to a counter, and returns `false`: no critical sections are written for this machine.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn add_bounded(_base: *mut u8, _table: *const u8, _limit: u64, _value: u64) -> bool {
+    false
+}
+
+/// Never notes anything as flushed, and returns `false`: no critical sections are written for this machine.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn claim(_base: *mut u8, _table: *const u8, _claimed: *mut u64) -> bool {
+    false
+}
+
 /// Never commits an event, and returns `false`: no critical sections are written for this machine.
 ///
 /// # Safety

@@ -212,6 +212,8 @@ macro_rules! section_operands {
 
 mod area;
 pub(crate) use area::*;
+mod bounded;
+pub(crate) use bounded::*;
 mod float;
 pub(crate) use float::*;
 mod instance;

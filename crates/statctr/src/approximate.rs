@@ -1,0 +1,134 @@
+//! A counter that can be read approximately, at one cache line's cost: [`ApproximateCounter`].
+
+use crate::error::Result;
+use crate::memory::BoundedSum;
+use crate::placement::Pool;
+use std::cmp::Ordering;
+use std::fmt;
+
+/// A [`Counter`](crate::Counter) that can also be read approximately, with a stated bound, by a load of one
+/// cache line, however many CPUs count.
+///
+/// For limits that are looked at often, such as a quota: [`compare`](Self::compare) reads all CPUs only where
+/// the value is near. Each CPU adds what it counted to a shared word whenever that comes to a `batch`; a
+/// larger batch makes that rarer and the approximation worse.
+///
+/// ```
+/// use statctr::ApproximateCounter;
+/// use std::cmp::Ordering;
+///
+/// let blocks = ApproximateCounter::new(0, 64)?;
+/// (0..1000).for_each(|_| blocks.inc());
+/// assert_eq!(blocks.read(), 1000);
+/// assert!(blocks.approximate().abs_diff(1000) <= blocks.bound());
+/// assert_eq!(blocks.compare(1_000_000), Ordering::Less);
+/// assert_eq!(blocks.compare(1000), Ordering::Equal);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// # Bound
+/// [`bound`](Self::bound) is (batch − 1) · (P + 1) for the P CPUs that there can be. Where only additions run at
+/// the same time, [`approximate`](Self::approximate) is off by at most that from a value that the counter had
+/// during the call; without concurrent updates, from the value. It holds whatever threads are preempted,
+/// migrated or stopped in an update. The kernel's `percpu_counter` has the same bound but for the 1.
+///
+/// # Cost
+/// 48 bytes for the handle, and 16 per CPU that counts. An update costs one to two times
+/// [`Counter::add`](crate::Counter::add); one of a batch or more is added to the shared word atomically, and
+/// so is one that comes to a batch while another thread adds its own there.
+///
+/// # Arithmetic, ordering, threads, signals, forks
+/// Those of [`Counter`](crate::Counter). Approximate values are not monotone: one may be below another of
+/// before, by no more than twice the bound.
+///
+/// Source: Linux `lib/percpu_counter.c`.
+pub struct ApproximateCounter(BoundedSum);
+
+impl ApproximateCounter {
+    /// Creates a counter with the value `initial` in the global pool, of which each CPU keeps less than
+    /// `batch` to itself.
+    ///
+    /// # Errors
+    /// Fails as [`new_in`](Self::new_in) and [`Pool::global`] do.
+    pub fn new(initial: u64, batch: u64) -> Result<ApproximateCounter> {
+        ApproximateCounter::new_in(Pool::global()?, initial, batch)
+    }
+
+    /// Creates a counter with the value `initial` in `pool`, of which each CPU keeps less than `batch` to
+    /// itself.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`](crate::Error::BadSetting) for a batch of 0, or one whose bound is 2⁶² or more,
+    /// and [`Error::OutOfMemory`](crate::Error::OutOfMemory) for address space.
+    pub fn new_in(pool: &Pool, initial: u64, batch: u64) -> Result<ApproximateCounter> {
+        BoundedSum::take(pool.arena(), initial, batch).map(ApproximateCounter)
+    }
+
+    /// Adds 1. Never waits; async-signal-safe.
+    #[inline(always)]
+    pub fn inc(&self) {
+        self.0.add(1);
+    }
+
+    /// Subtracts 1. Never waits; async-signal-safe.
+    #[inline(always)]
+    pub fn dec(&self) {
+        self.0.add(u64::MAX);
+    }
+
+    /// Adds `value`. Never waits; async-signal-safe.
+    #[inline(always)]
+    pub fn add(&self, value: u64) {
+        self.0.add(value);
+    }
+
+    /// Subtracts `value`. Never waits; async-signal-safe.
+    #[inline(always)]
+    pub fn sub(&self, value: u64) {
+        self.0.add(value.wrapping_neg());
+    }
+
+    /// Returns the exact value. Cost and guarantees as [`Counter::read`](crate::Counter::read).
+    #[must_use]
+    pub fn read(&self) -> u64 {
+        self.0.read()
+    }
+
+    /// Returns the value as it is known to all CPUs, off by at most [`bound`](Self::bound). Reads one cache line
+    /// of the counter, and where it was set or made with another value than 0 a second one.
+    /// Async-signal-safe.
+    #[must_use]
+    #[inline]
+    pub fn approximate(&self) -> u64 {
+        self.0.approximate()
+    }
+
+    /// Returns the most that [`approximate`](Self::approximate) is off by.
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        self.0.bound()
+    }
+
+    /// Compares the value with `other`, exactly: by the approximate value where that is further away than the
+    /// bound, else by the exact one. Values that are 2⁶³ or more apart are compared as if the counter had
+    /// wrapped. Async-signal-safe.
+    #[must_use]
+    pub fn compare(&self, other: u64) -> Ordering {
+        let difference = self.approximate().wrapping_sub(other).cast_signed();
+        if difference.unsigned_abs() > self.bound() {
+            return difference.cmp(&0);
+        }
+        self.read().wrapping_sub(other).cast_signed().cmp(&0)
+    }
+
+    /// Sets the value; see [`Counter::set`](crate::Counter::set). Takes the pool's lock: not for signal handlers.
+    pub fn set(&self, value: u64) {
+        self.0.set(value);
+    }
+}
+
+impl fmt::Debug for ApproximateCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ApproximateCounter").field(&self.read()).finish()
+    }
+}

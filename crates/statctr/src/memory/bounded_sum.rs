@@ -1,0 +1,184 @@
+//! A counter with an approximate value that is never off by more than a bound: [`BoundedSum`].
+//!
+//! ```text
+//! per CPU (two words):       c, what was counted │ f, the part of it that was flushed
+//! at the home words:         direct │ flushed, which is the sum of all f but for one flush under way
+//! value:                     baseline + direct + the sum of all c        (as of any counter)
+//! approximate value:         baseline + direct + flushed                 (one line)
+//!
+//! add(v), in a section on CPU c:     flush, while the counter's flush lock is held:
+//!   s := c + v                         d := c − f  and  f := c     in a section on the CPU
+//!   if |s − f| >= batch                flushed := flushed + d
+//!       leave: flush, try again
+//!   c := s                (commit)
+//! ```
+//! A section refuses what would leave a batch unflushed, so each CPU has less than one; and whoever finds the
+//! lock taken adds to `direct`, atomically, so one flush is under way at most. Therefore the approximate value
+//! is off by less than (CPUs + 1) · batch, whatever threads are stopped in between, and nobody waits.
+
+use super::arena::Arena;
+use super::handle::Handle;
+use super::owner::{adopt, arena_of, release};
+use super::signal_safe_lock::SignalSafeLock;
+use crate::error::{Error, Result};
+use crate::rseq::{self, HandleTag};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Owner of a counter's words of which each CPU leaves less than a batch unflushed.
+#[derive(Debug)]
+pub(crate) struct BoundedSum {
+    /// The word that is counted in; the next one is the part that was flushed.
+    handle: Handle,
+    /// The most that a CPU leaves unflushed.
+    limit: u64,
+    lock: SignalSafeLock,
+    /// `true` while a flush is under way: found under the lock, it is one of a fork's parent.
+    is_flushing: AtomicBool,
+}
+
+// SAFETY: as for `Word`; all else are atomics.
+unsafe impl Send for BoundedSum {}
+// SAFETY: as above.
+unsafe impl Sync for BoundedSum {}
+
+impl BoundedSum {
+    /// Takes memory for a counter with the value `initial` from `arena`.
+    pub(crate) fn take(arena: &Arc<Arena>, initial: u64, batch: u64) -> Result<BoundedSum> {
+        let handle = adopt(arena.take_bounded_sum(initial)?, arena);
+        let sum = BoundedSum {
+            handle,
+            limit: batch.wrapping_sub(1),
+            lock: SignalSafeLock::new(),
+            is_flushing: AtomicBool::new(false),
+        };
+        let bound = sum.limit.checked_mul(sum.cpus() + 1);
+        // comparisons are of signed differences
+        if batch == 0 || bound.is_none_or(|bound| bound > i64::MAX as u64 / 2) {
+            return Err(Error::BadSetting("the batch of an approximate counter is 0 or too large"));
+        }
+        Ok(sum)
+    }
+
+    fn cpus(&self) -> u64 {
+        self.handle.reservation().cpus().len() as u64
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&self, value: u64) {
+        let (base, table) = (self.handle.base.as_ptr(), self.handle.table.as_ptr());
+        // SAFETY: both words are ours, for these sections alone.
+        let done =
+            !cfg!(feature = "uniprocessor") && unsafe { rseq::add_bounded(base, table, self.limit, value) };
+        if !done {
+            self.add_slow(value);
+        }
+    }
+
+    /// Adds `value` after the section failed to commit or refused: flushes what the CPU has counted, or counts
+    /// atomically. Async-signal-safe.
+    #[cold]
+    #[inline(never)]
+    fn add_slow(&self, value: u64) {
+        if self.handle.table.addr().get() & HandleTag::Rseq as usize == 0 {
+            return self.handle.add_elsewhere(value);
+        }
+        let fits = value.wrapping_add(self.limit) <= 2 * self.limit;
+        for _ in 0..if fits { rseq::TRIES } else { 0 } {
+            if !self.handle.reservation().announce_current() {
+                break;
+            }
+            // SAFETY: as in `add`.
+            if unsafe {
+                rseq::add_bounded(self.handle.base.as_ptr(), self.handle.table.as_ptr(), self.limit, value)
+            } {
+                return;
+            }
+            if !self.flush() {
+                break;
+            }
+        }
+        self.handle.add_to_fallback(value);
+    }
+
+    /// Flushes what the calling thread's CPU has counted; `false` where somebody else is flushing.
+    fn flush(&self) -> bool {
+        let Some(_held) = self.lock.try_lock() else { return false };
+        if self.is_flushing.swap(true, Ordering::Relaxed) {
+            // The parent forked in the middle of another thread's flush, of which nobody knows how far it
+            // came. Nobody flushes but us.
+            self.flushed().store(self.sum_of_flushed(), Ordering::Relaxed);
+        }
+        let mut claimed = 0;
+        // SAFETY: as in `add`; an aborted section may leave anything in `claimed`.
+        if unsafe { rseq::claim(self.handle.base.as_ptr(), self.handle.table.as_ptr(), &raw mut claimed) } {
+            self.flushed().fetch_add(claimed, Ordering::Relaxed);
+        }
+        self.is_flushing.store(false, Ordering::Relaxed);
+        true
+    }
+
+    fn second_word(&self) -> Handle {
+        // SAFETY: ours, as is the first.
+        unsafe { self.handle.word(1) }
+    }
+
+    fn sum_of_flushed(&self) -> u64 {
+        let second = self.second_word();
+        second.reservation().cpus().consistently(|walk| {
+            let mut sum = 0u64;
+            walk.for_each(|displacement| {
+                sum = sum.wrapping_add(second.at(displacement).load(Ordering::Relaxed));
+            });
+            sum
+        })
+    }
+
+    /// Returns the word with the sum of what was flushed.
+    fn flushed(&self) -> &AtomicU64 {
+        // SAFETY: the home word of the second word, which is ours and lives as long as we do.
+        unsafe { self.handle.base.add(8).cast().as_ref() }
+    }
+
+    /// Returns the exact value.
+    pub(crate) fn read(&self) -> u64 {
+        self.handle.read()
+    }
+
+    /// Returns a value that is off by at most the bound.
+    #[inline]
+    pub(crate) fn approximate(&self) -> u64 {
+        // the baseline first, as in `Handle::read`
+        let baseline = self.handle.baseline();
+        // Where updates also subtract, what one of these words gained and the other lost must not be seen in
+        // part: so they are read again until the first stayed the same.
+        let mut direct = self.handle.at(0).load(Ordering::Acquire);
+        for _ in 0..rseq::TRIES {
+            let flushed = self.flushed().load(Ordering::Acquire);
+            let again = self.handle.at(0).load(Ordering::Acquire);
+            if again == direct {
+                return baseline.wrapping_add(direct).wrapping_add(flushed);
+            }
+            direct = again;
+        }
+        // Updates come in faster than they can be read, all of them atomically.
+        self.read()
+    }
+
+    /// Returns the most that the approximate value is off by.
+    pub(crate) fn bound(&self) -> u64 {
+        self.limit * (self.cpus() + 1)
+    }
+
+    /// Sets the value by its baseline. Takes the arena's lock.
+    pub(crate) fn set(&self, value: u64) {
+        arena_of(self.handle).while_locked(|| self.handle.set_locked(value));
+    }
+}
+
+impl Drop for BoundedSum {
+    fn drop(&mut self) {
+        // SAFETY: the count that `adopt` took, once.
+        unsafe { release(self.handle, |arena| _ = arena.free_pair(self.handle)) };
+    }
+}
