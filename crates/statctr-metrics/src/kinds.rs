@@ -3,7 +3,7 @@
 use metrics::{CounterFn, GaugeFn, HistogramFn};
 use statctr_facade::FloatHistogram;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Handles of a series that threads divide among them.
@@ -86,35 +86,29 @@ impl CounterFn for Handle<CounterSeries> {
 }
 
 /// A floating-point gauge.
-pub(crate) struct GaugeSeries(AtomicU64);
+pub(crate) struct GaugeSeries(statctr::FloatGauge);
 
 impl GaugeSeries {
     pub(crate) fn new() -> statctr::Result<GaugeSeries> {
-        Ok(GaugeSeries(AtomicU64::new(0f64.to_bits())))
+        statctr::FloatGauge::new(0.0).map(GaugeSeries)
     }
 
     pub(crate) fn read(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Acquire))
-    }
-
-    fn add(&self, value: f64) {
-        let more = |bits| Some((f64::from_bits(bits) + value).to_bits());
-        // never refused
-        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
+        self.0.read()
     }
 }
 
 impl GaugeFn for Handle<GaugeSeries> {
     fn increment(&self, value: f64) {
-        self.0.add(value);
+        self.0.0.add(value);
     }
 
     fn decrement(&self, value: f64) {
-        self.0.add(-value);
+        self.0.0.sub(value);
     }
 
     fn set(&self, value: f64) {
-        self.0.0.store(value.to_bits(), Ordering::Release);
+        self.0.0.set(value);
     }
 }
 

@@ -15,7 +15,7 @@
 //! # Semantics
 //! - Counters are exact whatever the threads, signals and forks: [`statctr::Counter`]. `absolute` raises a
 //!   counter to a value, and never lowers it; increments at the same time are in it.
-//! - Gauges are floating-point values.
+//! - Gauges are [`statctr::FloatGauge`]s: adding is per CPU, setting takes a lock.
 //! - Histograms count in log-linear buckets, so quantiles are at most 1 % off over the whole time, and
 //!   nothing is sampled: [`FloatHistogram`]. Values are rounded to multiples of a resolution, by
 //!   the unit given to `describe_histogram!` before the first value, or by the end of the name:

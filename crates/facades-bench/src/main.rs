@@ -1,0 +1,154 @@
+//! The facades' own benchmarks, with their counters and with ours behind the same API.
+//!
+//! Both sides of a pair run in turn in one process, on the same pinned threads; a figure is the median of the
+//! rounds' ratios with the middle half, and the machine is named. `ci/facades --bench` runs it.
+
+mod runner;
+
+use metrics::Recorder as _;
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
+use prometheus_client::metrics::counter::Counter as TheirCounter;
+use prometheus_client::metrics::family::Family as TheirFamily;
+use runner::Pair;
+use std::cell::Cell;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tallyline_support::{Machine, cpus};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("facades-bench: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let rounds = match std::env::args().nth(1) {
+        Some(rounds) => rounds.parse().map_err(|_| format!("not a number of rounds: {rounds}"))?,
+        None => 21,
+    };
+    let allowed = cpus::allowed_cpus()?;
+    println!("{}", Machine::describe("").model());
+    println!("nanoseconds an update and thread; ratio: median of {rounds} rounds, and their middle half\n");
+    println!("{:<44} {:>7} {:>8} {:>8} {:>7}  middle half", "pair", "threads", "over", "under", "ratio");
+    for pair in pairs()? {
+        for threads in [1, 2] {
+            if let Some(cpus) = allowed.get(..threads) {
+                pair.measure(cpus, rounds)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A word that only its thread counts on, behind the API: the floor of what its indirect call costs.
+struct ThreadLocalWord;
+
+thread_local!(static WORD: Cell<u64> = const { Cell::new(0) });
+
+impl metrics::CounterFn for ThreadLocalWord {
+    fn increment(&self, value: u64) {
+        WORD.with(|word| word.set(word.get().wrapping_add(value)));
+    }
+
+    fn absolute(&self, value: u64) {
+        WORD.with(|word| word.set(word.get().max(value)));
+    }
+}
+
+fn pairs() -> Result<Vec<Pair>, Box<dyn std::error::Error>> {
+    let mut pairs = metrics_pairs();
+    pairs.extend(prometheus_pairs()?);
+    pairs.extend(opentelemetry_pairs());
+    Ok(pairs)
+}
+
+fn metrics_pairs() -> Vec<Pair> {
+    let key = metrics::Key::from_static_name("updates");
+    let metadata = metrics::Metadata::new("bench", metrics::Level::INFO, None);
+    let recorder = statctr_metrics::Recorder::new();
+    let ours = recorder.register_counter(&key, &metadata);
+    let theirs = metrics::Counter::from_arc(Arc::new(metrics::atomics::AtomicU64::new(0)));
+    let floor = metrics::Counter::from_arc(Arc::new(ThreadLocalWord));
+    let again = ours.clone();
+    let labels = vec![metrics::Label::from_static_parts("method", "GET")];
+    let labelled = metrics::Key::from_parts("looked_up", labels);
+    vec![
+        Pair::new("metrics: ours / thread-local word", move || ours.increment(1), move || floor.increment(1)),
+        Pair::new("metrics: atomic / ours", move || theirs.increment(1), {
+            let ours = again.clone();
+            move || ours.increment(1)
+        }),
+        Pair::new(
+            "metrics: lookup and update / kept handle",
+            move || recorder.register_counter(&labelled, &metadata).increment(1),
+            move || again.increment(1),
+        ),
+    ]
+}
+
+fn prometheus_pairs() -> Result<Vec<Pair>, Box<dyn std::error::Error>> {
+    type Labels = [(&'static str, &'static str); 2];
+    const LABELS: Labels = [("method", "GET"), ("status", "200")];
+    let (theirs, ours) = (TheirCounter::<u64>::default(), statctr_prometheus_client::Counter::new()?);
+    let their_family = TheirFamily::<Labels, TheirCounter>::default();
+    let our_family =
+        statctr_prometheus_client::Family::<Labels, _>::new(statctr_prometheus_client::Counter::new)?;
+    Ok(vec![
+        Pair::new(
+            "prometheus-client: theirs / ours",
+            move || {
+                theirs.inc();
+            },
+            move || ours.inc(),
+        ),
+        Pair::new(
+            "prometheus-client, family: theirs / ours",
+            move || {
+                their_family.get_or_create(&LABELS).inc();
+            },
+            move || our_family.get(&LABELS).inc(),
+        ),
+    ])
+}
+
+fn opentelemetry_pairs() -> Vec<Pair> {
+    let attributes = || [KeyValue::new("method", "GET"), KeyValue::new("status", "200")];
+    let theirs = sdk();
+    let ours = statctr_opentelemetry::MeterProvider::new(sdk());
+    let their_counter = theirs.meter("bench").u64_counter("updates").build();
+    let our_counter = ours.meter("bench").u64_counter("updates").build();
+    let (their_bound, our_bound) = (their_counter.bind(&attributes()), our_counter.bind(&attributes()));
+    let plain = (their_counter.clone(), our_counter.clone());
+    let (theirs_given, ours_given) = (attributes(), attributes());
+    // providers shut down when they are dropped
+    let providers = (theirs, ours);
+    vec![
+        Pair::new("OpenTelemetry: theirs / ours", move || plain.0.add(1, &[]), move || plain.1.add(1, &[])),
+        Pair::new(
+            "OpenTelemetry, bound: theirs / ours",
+            move || their_bound.add(1),
+            move || our_bound.add(1),
+        ),
+        Pair::new(
+            "OpenTelemetry, 2 attributes: theirs / ours",
+            move || their_counter.add(1, &theirs_given),
+            move || {
+                let _ = &providers;
+                our_counter.add(1, &ours_given);
+            },
+        ),
+    ]
+}
+
+/// Returns an SDK that exports nothing before it is told to.
+fn sdk() -> SdkMeterProvider {
+    let reader = PeriodicReader::builder(runner::Nowhere).with_interval(Duration::from_secs(1 << 20)).build();
+    SdkMeterProvider::builder().with_reader(reader).build()
+}

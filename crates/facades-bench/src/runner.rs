@@ -1,0 +1,123 @@
+//! Pairs of loops that are timed in turn, on threads that are pinned.
+
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::Temporality;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+use tallyline_support::{Summary, cpus};
+
+/// The length of one side's run in a round.
+const SLICE: Duration = Duration::from_millis(4);
+/// Updates of the first run, by which the others' number is found.
+const FIRST: u64 = 20_000;
+
+/// A loop of this many updates.
+type Loop = Box<dyn Fn(u64) + Send + Sync>;
+
+/// Two ways to do one thing.
+pub(crate) struct Pair {
+    name: &'static str,
+    sides: [Loop; 2],
+}
+
+impl Pair {
+    /// Creates a pair, whose figure is the first side's time over the second one's.
+    pub(crate) fn new(
+        name: &'static str,
+        over: impl Fn() + Send + Sync + 'static,
+        under: impl Fn() + Send + Sync + 'static,
+    ) -> Pair {
+        Pair { name, sides: [repeated(over), repeated(under)] }
+    }
+
+    /// Runs both sides in turn on these CPUs, and prints the figures.
+    pub(crate) fn measure(&self, cpus: &[usize], rounds: usize) -> Result<(), Box<dyn std::error::Error>> {
+        let counts = [self.count(cpus, 0)?, self.count(cpus, 1)?];
+        let mut times = [Vec::new(), Vec::new()];
+        for round in 0..rounds {
+            // each side is the first one in every other round
+            for step in 0..2 {
+                let side = (round + step) % 2;
+                times[side].push(self.run(cpus, side, counts[side])?);
+            }
+        }
+        let of = |side: usize| Summary::of(&times[side]).ok_or("no rounds");
+        let ratio = Summary::of_ratio(&times[0], &times[1]).ok_or("no rounds")?;
+        println!(
+            "{:<44} {:>7} {:>8.2} {:>8.2} {:>7.2}  {:.2} to {:.2}",
+            self.name,
+            cpus.len(),
+            of(0)?.median,
+            of(1)?.median,
+            ratio.median,
+            ratio.q1,
+            ratio.q3
+        );
+        Ok(())
+    }
+
+    /// Returns the number of updates that fill a slice.
+    fn count(&self, cpus: &[usize], side: usize) -> Result<u64, String> {
+        let mut least = f64::INFINITY;
+        for _ in 0..5 {
+            least = least.min(self.run(cpus, side, FIRST)?);
+        }
+        Ok((SLICE.as_nanos() as f64 / least) as u64)
+    }
+
+    /// Runs a side on all CPUs at once; nanoseconds for an update, the mean of the threads.
+    fn run(&self, cpus: &[usize], side: usize, updates: u64) -> Result<f64, String> {
+        let together = Barrier::new(cpus.len());
+        let work = |cpu: usize| {
+            let pinned = cpus::pin(cpu).map_err(|error| format!("cannot stay on CPU {cpu}: {error}"));
+            (self.sides[side])(updates / 16);
+            together.wait();
+            let start = Instant::now();
+            (self.sides[side])(updates);
+            pinned.map(|()| start.elapsed().as_nanos() as f64 / updates as f64)
+        };
+        let times: Vec<Result<f64, String>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = cpus.iter().map(|&cpu| scope.spawn(move || work(cpu))).collect();
+            let joined = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|_| Err("a thread panicked".to_owned()))
+            };
+            threads.into_iter().map(joined).collect()
+        });
+        let times: Vec<f64> = times.into_iter().collect::<Result<_, _>>()?;
+        Ok(times.iter().sum::<f64>() / cpus.len() as f64)
+    }
+}
+
+/// Returns a loop around an update. The update is compiled into it; the loop is called once a run.
+fn repeated(update: impl Fn() + Send + Sync + 'static) -> Loop {
+    Box::new(move |updates| {
+        for _ in 0..updates {
+            // the handle is one that the compiler knows nothing of, as in a program
+            black_box(&update)();
+        }
+    })
+}
+
+/// An exporter of nothing.
+pub(crate) struct Nowhere;
+
+impl PushMetricExporter for Nowhere {
+    async fn export(&self, _: &ResourceMetrics) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn temporality(&self) -> Temporality {
+        Temporality::Cumulative
+    }
+}

@@ -1,0 +1,230 @@
+//! Sums that OpenTelemetry's SDK exports, under threads.
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Meter, MeterProvider as _};
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Temporality};
+use statctr::{Group, ItemSpec, Schema, Unit};
+use statctr_opentelemetry::{CARDINALITY_LIMIT, MeterProvider, observe_counter, observe_group};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const THREADS: u64 = 4;
+const UPDATES: u64 = 100_000;
+
+/// The last values exported, by name and sorted attributes.
+type Values = BTreeMap<(String, Vec<String>), f64>;
+
+#[derive(Clone, Default)]
+struct Exporter(Arc<Mutex<(Values, Vec<String>)>>);
+
+impl PushMetricExporter for Exporter {
+    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
+        let mut seen = self.0.lock().expect("not poisoned");
+        seen.0.clear();
+        seen.1.clear();
+        for metric in metrics.scope_metrics().flat_map(|scope| scope.metrics()) {
+            seen.1.push(format!("{} {} {}", metric.name(), metric.unit(), metric.description()));
+            let points: Vec<(Vec<String>, f64)> = match metric.data() {
+                AggregatedMetrics::U64(MetricData::Sum(sum)) => {
+                    assert!(sum.is_monotonic());
+                    sum.data_points().map(|point| (texts(point.attributes()), point.value() as f64)).collect()
+                }
+                AggregatedMetrics::I64(MetricData::Sum(sum)) => {
+                    sum.data_points().map(|point| (texts(point.attributes()), point.value() as f64)).collect()
+                }
+                AggregatedMetrics::F64(MetricData::Sum(sum)) => {
+                    sum.data_points().map(|point| (texts(point.attributes()), point.value())).collect()
+                }
+                AggregatedMetrics::F64(MetricData::Histogram(histogram)) => {
+                    histogram.data_points().map(|point| (texts(point.attributes()), point.sum())).collect()
+                }
+                AggregatedMetrics::I64(MetricData::Gauge(gauge)) => gauge
+                    .data_points()
+                    .map(|point| (texts(point.attributes()), point.value() as f64))
+                    .collect(),
+                _ => panic!("{} is of no kind that is tested", metric.name()),
+            };
+            for (attributes, value) in points {
+                assert!(seen.0.insert((metric.name().to_owned(), attributes), value).is_none(), "twice");
+            }
+        }
+        Ok(())
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn temporality(&self) -> Temporality {
+        Temporality::Cumulative
+    }
+}
+
+fn texts<'a>(attributes: impl Iterator<Item = &'a KeyValue>) -> Vec<String> {
+    let mut texts: Vec<String> =
+        attributes.map(|attribute| format!("{}={}", attribute.key, attribute.value)).collect();
+    texts.sort();
+    texts
+}
+
+/// The SDK with an exporter that keeps the last values, behind our provider.
+struct Kit {
+    provider: MeterProvider<SdkMeterProvider>,
+    exporter: Exporter,
+}
+
+impl Kit {
+    fn new() -> Kit {
+        let exporter = Exporter::default();
+        let reader =
+            PeriodicReader::builder(exporter.clone()).with_interval(Duration::from_secs(3600)).build();
+        let sdk = SdkMeterProvider::builder().with_reader(reader).build();
+        Kit { provider: MeterProvider::new(sdk), exporter }
+    }
+
+    fn meter(&self) -> Meter {
+        self.provider.meter("tests")
+    }
+
+    fn values(&self) -> Values {
+        self.provider.inner().force_flush().expect("exported");
+        self.exporter.0.lock().expect("not poisoned").0.clone()
+    }
+}
+
+fn value(values: &Values, name: &str, attributes: &[&str]) -> Option<f64> {
+    let attributes = attributes.iter().map(|&text| text.to_owned()).collect();
+    values.get(&(name.to_owned(), attributes)).copied()
+}
+
+fn on_threads(work: impl Fn(u64) + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let work = &work;
+            scope.spawn(move || work(thread));
+        }
+    });
+}
+
+#[test]
+fn sums_of_all_counters_are_exact() {
+    let kit = Kit::new();
+    let meter = kit.meter();
+    let counter = meter.u64_counter("requests").with_unit("1").with_description("served").build();
+    let float = meter.f64_counter("energy").build();
+    let up_down = meter.i64_up_down_counter("open").build();
+    let float_up_down = meter.f64_up_down_counter("level").build();
+    on_threads(|thread| {
+        // the same counter, asked for again
+        let again = kit.meter().u64_counter("Requests").build();
+        let bound = again.bind(&[KeyValue::new("status", 200), KeyValue::new("method", "GET")]);
+        for update in 0..UPDATES {
+            counter.add(update % 3, &[]);
+            bound.add(1);
+            let mut attributes = [KeyValue::new("method", "GET"), KeyValue::new("status", 200)];
+            attributes.rotate_left(update as usize % 2);
+            again.add(2, &attributes);
+            float.add(0.5, &[]);
+            up_down.add(if thread % 2 == 0 { 3 } else { -5 }, &[]);
+            float_up_down.add(if thread % 2 == 0 { 0.25 } else { -0.75 }, &[]);
+        }
+    });
+    let values = kit.values();
+    let all = (THREADS * UPDATES) as f64;
+    let thirds = (0..UPDATES).map(|update| update % 3).sum::<u64>();
+    assert_eq!(value(&values, "requests", &[]), Some((THREADS * thirds) as f64));
+    assert_eq!(value(&values, "requests", &["method=GET", "status=200"]), Some(3.0 * all));
+    assert_eq!(value(&values, "energy", &[]), Some(0.5 * all));
+    assert_eq!(value(&values, "open", &[]), Some(-all));
+    assert_eq!(value(&values, "level", &[]), Some(-0.25 * all));
+    let described = kit.exporter.0.lock().expect("not poisoned").1.clone();
+    assert!(described.contains(&"requests 1 served".to_owned()), "{described:?}");
+    // cumulative, and the same where nothing was added
+    assert_eq!(kit.values(), values);
+}
+
+#[test]
+fn of_a_key_that_is_given_twice_the_last_value_counts() {
+    let kit = Kit::new();
+    let counter = kit.meter().u64_counter("twice").build();
+    for (first, last) in [("a", "b"), ("b", "b"), ("c", "b")] {
+        counter.add(1, &[KeyValue::new("key", first), KeyValue::new("key", last)]);
+    }
+    counter.add(1, &[KeyValue::new("key", "b")]);
+    let values = kit.values();
+    assert_eq!((values.len(), value(&values, "twice", &["key=b"])), (1, Some(4.0)));
+}
+
+#[test]
+fn a_flood_of_attributes_is_bounded_and_loses_no_count() {
+    let kit = Kit::new();
+    let counter = kit.meter().u64_counter("flood").build();
+    on_threads(|_| {
+        for update in 0..CARDINALITY_LIMIT as i64 * 2 {
+            counter.add(1, &[KeyValue::new("id", update)]);
+        }
+    });
+    let mut sum = 0.0;
+    kit.values().values().for_each(|value| sum += value);
+    assert_eq!(sum, (THREADS * CARDINALITY_LIMIT as u64 * 2) as f64);
+    let overflow = value(&kit.values(), "flood", &["otel.metric.overflow=true"]);
+    assert!(overflow.expect("beyond the limit") >= (THREADS as usize * CARDINALITY_LIMIT) as f64);
+}
+
+#[test]
+fn other_instruments_are_the_other_providers() {
+    let kit = Kit::new();
+    let meter = kit.meter();
+    meter.i64_gauge("temperature").build().record(-7, &[]);
+    meter.f64_histogram("latency").with_boundaries(vec![1.0]).build().record(2.5, &[]);
+    let _seen = meter.u64_observable_counter("seen").with_callback(|seen| seen.observe(9, &[])).build();
+    let values = kit.values();
+    assert_eq!(value(&values, "temperature", &[]), Some(-7.0));
+    assert_eq!(value(&values, "latency", &[]), Some(2.5));
+    assert_eq!(value(&values, "seen", &[]), Some(9.0));
+}
+
+#[test]
+fn a_group_in_a_collection_is_of_one_read() {
+    let kit = Kit::new();
+    let items = [ItemSpec::new("packets"), ItemSpec::new("volume").unit(Unit::BYTES).help("sent")];
+    let schema = Schema::new(items, &[&[0, 1]]).expect("schema");
+    let event = schema.event::<2>(0).expect("two items");
+    let group = Arc::new(Group::new(&schema).expect("group"));
+    let counter = Arc::new(statctr::Counter::new(0).expect("counter"));
+    observe_group(&kit.meter(), "tx", &[KeyValue::new("device", "eth0")], &group);
+    observe_counter(&kit.meter(), "own", &[], &counter);
+    let done = AtomicBool::new(false);
+    let packets = std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    group.commit(event, [1, 1500]);
+                    counter.inc();
+                }
+            });
+        }
+        let mut last = 0.0;
+        for _ in 0..300 {
+            let values = kit.values();
+            let item = |name| value(&values, name, &["device=eth0"]).expect("observed");
+            assert_eq!(item("tx.volume"), 1500.0 * item("tx.packets"));
+            assert!(item("tx.packets") >= last);
+            last = item("tx.packets");
+        }
+        done.store(true, Ordering::Relaxed);
+        last
+    });
+    let values = kit.values();
+    assert!(value(&values, "tx.packets", &["device=eth0"]) >= Some(packets));
+    assert_eq!(value(&values, "own", &[]), Some(counter.read() as f64));
+}

@@ -1,0 +1,125 @@
+//! Metrics of one name, by their labels: [`Family`].
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use statctr_facade::SeriesMap;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+
+/// The labels of the metric for what is beyond the limit.
+const OVERFLOW: [(&str, &str); 1] = [("overflow", "true")];
+
+/// Metrics of one name, by their labels. Clones are the same one.
+///
+/// Looked up without a lock and without a write to memory that other threads write. Metrics are only
+/// added, up to a [limit](Self::DEFAULT_LIMIT); what comes later counts on one further metric, with the label
+/// `overflow="true"`, so the sum over a family stays exact.
+pub struct Family<S, M>(Arc<Inner<S, M>>);
+
+struct Inner<S, M> {
+    metrics: SeriesMap<S, M>,
+    overflow: M,
+    overflowed: std::sync::atomic::AtomicBool,
+    make: Box<dyn Fn() -> statctr::Result<M> + Send + Sync>,
+    hasher: foldhash::fast::RandomState,
+}
+
+impl<S, M> Clone for Family<S, M> {
+    fn clone(&self) -> Self {
+        Family(Arc::clone(&self.0))
+    }
+}
+
+impl<S: Clone + Hash + Eq, M> Family<S, M> {
+    /// The most metrics of a family, unless it is made with another limit.
+    pub const DEFAULT_LIMIT: usize = 10_000;
+
+    /// Creates a family without metrics, of which `make` makes each.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn new(make: impl Fn() -> statctr::Result<M> + Send + Sync + 'static) -> statctr::Result<Self> {
+        Family::with_limit(Self::DEFAULT_LIMIT, make)
+    }
+
+    /// Creates a family of at most `limit` metrics, the one for the rest not included.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn with_limit(
+        limit: usize,
+        make: impl Fn() -> statctr::Result<M> + Send + Sync + 'static,
+    ) -> statctr::Result<Self> {
+        Ok(Family(Arc::new(Inner {
+            metrics: SeriesMap::new(limit),
+            overflow: make()?,
+            overflowed: false.into(),
+            make: Box::new(make),
+            hasher: foldhash::fast::RandomState::default(),
+        })))
+    }
+
+    /// Returns the metric with these labels, made where it is not there; beyond the limit, and where the
+    /// system has no memory for another one, the metric for the rest.
+    pub fn get(&self, labels: &S) -> &M {
+        let hash = self.0.hasher.hash_one(labels);
+        match self.0.metrics.get(hash, |there| there == labels) {
+            Some(metric) => metric,
+            None => self.make(hash, labels),
+        }
+    }
+
+    #[cold]
+    fn make(&self, hash: u64, labels: &S) -> &M {
+        use std::sync::atomic::Ordering::Relaxed;
+        // at the limit nothing is made for each further label
+        let full = self.0.overflowed.load(Relaxed);
+        let made = if full { None } else { (self.0.make)().ok() };
+        let metric = made.and_then(|made| {
+            self.0.metrics.get_or_insert(hash, |there| there == labels, || (labels.clone(), made))
+        });
+        metric.unwrap_or_else(|| {
+            self.0.overflowed.store(true, Relaxed);
+            &self.0.overflow
+        })
+    }
+
+    /// Returns the number of metrics, the one for the rest not included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.metrics.len()
+    }
+
+    /// Returns `true` if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.metrics.is_empty()
+    }
+}
+
+impl<S, M: TypedMetric> TypedMetric for Family<S, M> {
+    const TYPE: MetricType = M::TYPE;
+}
+
+impl<S: EncodeLabelSet, M: EncodeMetric + TypedMetric> EncodeMetric for Family<S, M> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        for (labels, metric) in self.0.metrics.iter() {
+            metric.encode(encoder.encode_family(labels)?)?;
+        }
+        if self.0.overflowed.load(std::sync::atomic::Ordering::Relaxed) {
+            self.0.overflow.encode(encoder.encode_family(&OVERFLOW)?)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        M::TYPE
+    }
+}
+
+impl<S: fmt::Debug, M: fmt::Debug> fmt::Debug for Family<S, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.metrics.fmt(f)
+    }
+}

@@ -1,0 +1,35 @@
+//! Metrics for the crate [`prometheus_client`] that count per CPU, on words of [`statctr`]'s.
+//!
+//! ```
+//! use prometheus_client::{encoding::text::encode, registry::Registry};
+//! use statctr_prometheus_client::Counter;
+//!
+//! let mut registry = Registry::default();
+//! let requests = Counter::new()?;
+//! registry.register("requests", "requests served", requests.clone());
+//! requests.inc();
+//!
+//! let mut text = String::new();
+//! encode(&mut text, &registry).expect("a string takes everything");
+//! assert!(text.contains("requests_total 1\n"));
+//! # Ok::<(), statctr::Error>(())
+//! ```
+//!
+//! - [`Counter`], [`Gauge`], [`FloatGauge`], [`Histogram`] and [`Family`] are registered as those of the
+//!   other crate are.
+//! - [`Collector`] exports what is in a registry of [`statctr`]'s: counters, groups, statics.
+//!
+//! `inc` and its kin return nothing: a counter that is divided among CPUs has no old value to return, which
+//! is why it cannot be the other crate's `Atomic`.
+//!
+//! # Consistency
+//! A scrape reads each metric once. The items of a group, and the buckets, the number and the sum of a
+//! histogram, are of one read.
+
+mod collector;
+mod family;
+mod metrics;
+
+pub use collector::Collector;
+pub use family::Family;
+pub use metrics::{Counter, FloatGauge, Gauge, Histogram};

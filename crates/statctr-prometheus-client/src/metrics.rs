@@ -1,0 +1,231 @@
+//! The metrics: [`Counter`], [`Gauge`], [`FloatGauge`], [`Histogram`].
+
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use statctr_facade::FloatHistogram;
+use std::fmt;
+use std::sync::Arc;
+
+/// A counter. Clones count on the same one.
+#[derive(Debug, Clone)]
+pub struct Counter(Arc<statctr::Counter>);
+
+impl Counter {
+    /// Creates a counter with the value 0.
+    ///
+    /// # Errors
+    /// Fails as [`statctr::Counter::new`] does.
+    pub fn new() -> statctr::Result<Counter> {
+        statctr::Counter::new(0).map(|counter| Counter(Arc::new(counter)))
+    }
+
+    /// Adds 1. Cost as [`statctr::Counter::inc`]; async-signal-safe.
+    #[inline(always)]
+    pub fn inc(&self) {
+        self.0.inc();
+    }
+
+    /// Adds `value`. Cost as [`inc`](Self::inc).
+    #[inline(always)]
+    pub fn inc_by(&self, value: u64) {
+        self.0.add(value);
+    }
+
+    /// Returns the value. Cost: a cache line for each CPU that counts.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.read()
+    }
+}
+
+impl TypedMetric for Counter {
+    const TYPE: MetricType = MetricType::Counter;
+}
+
+impl EncodeMetric for Counter {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_counter::<NoLabelSet, u64, u64>(&self.get(), None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+/// A signed gauge. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Gauge(Arc<statctr::Gauge>);
+
+impl Gauge {
+    /// Creates a gauge with the value 0.
+    ///
+    /// # Errors
+    /// Fails as [`statctr::Gauge::new`] does.
+    pub fn new() -> statctr::Result<Gauge> {
+        statctr::Gauge::new(0).map(|gauge| Gauge(Arc::new(gauge)))
+    }
+
+    /// Adds 1.
+    #[inline(always)]
+    pub fn inc(&self) {
+        self.0.inc();
+    }
+
+    /// Adds `value`.
+    #[inline(always)]
+    pub fn inc_by(&self, value: i64) {
+        self.0.add(value);
+    }
+
+    /// Subtracts 1.
+    #[inline(always)]
+    pub fn dec(&self) {
+        self.0.dec();
+    }
+
+    /// Subtracts `value`.
+    #[inline(always)]
+    pub fn dec_by(&self, value: i64) {
+        self.0.sub(value);
+    }
+
+    /// Sets the value; see [`statctr::Gauge::set`].
+    pub fn set(&self, value: i64) {
+        self.0.set(value);
+    }
+
+    /// Returns the value.
+    #[must_use]
+    pub fn get(&self) -> i64 {
+        self.0.read()
+    }
+}
+
+impl TypedMetric for Gauge {
+    const TYPE: MetricType = MetricType::Gauge;
+}
+
+impl EncodeMetric for Gauge {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_gauge(&self.get())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+/// A floating-point gauge. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct FloatGauge(Arc<statctr::FloatGauge>);
+
+impl FloatGauge {
+    /// Creates a gauge with the value 0.
+    ///
+    /// # Errors
+    /// Fails as [`statctr::FloatGauge::new`] does.
+    pub fn new() -> statctr::Result<FloatGauge> {
+        statctr::FloatGauge::new(0.0).map(|gauge| FloatGauge(Arc::new(gauge)))
+    }
+
+    /// Adds `value`.
+    #[inline]
+    pub fn inc_by(&self, value: f64) {
+        self.0.add(value);
+    }
+
+    /// Subtracts `value`.
+    #[inline]
+    pub fn dec_by(&self, value: f64) {
+        self.0.sub(value);
+    }
+
+    /// Sets the value; see [`statctr::FloatGauge::set`].
+    pub fn set(&self, value: f64) {
+        self.0.set(value);
+    }
+
+    /// Returns the value.
+    #[must_use]
+    pub fn get(&self) -> f64 {
+        self.0.read()
+    }
+}
+
+impl TypedMetric for FloatGauge {
+    const TYPE: MetricType = MetricType::Gauge;
+}
+
+impl EncodeMetric for FloatGauge {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_gauge(&self.get())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+/// A histogram of floating-point values. Clones are the same one.
+///
+/// Counts in log-linear buckets ([`FloatHistogram`]), from which those of the bounds given are made: a value
+/// within 1 % of a bound may be counted on its other side.
+#[derive(Debug, Clone)]
+pub struct Histogram(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    values: FloatHistogram,
+    bounds: Box<[f64]>,
+}
+
+impl Histogram {
+    /// Creates a histogram of multiples of `resolution` (10⁻⁹ for seconds that are measured in nanoseconds),
+    /// which is exported by buckets with these upper bounds.
+    ///
+    /// # Errors
+    /// Fails as [`FloatHistogram::new`] does.
+    pub fn new(resolution: f64, bounds: impl IntoIterator<Item = f64>) -> statctr::Result<Histogram> {
+        let mut bounds: Vec<f64> = bounds.into_iter().filter(|bound| bound.is_finite()).collect();
+        bounds.sort_by(f64::total_cmp);
+        bounds.dedup();
+        let values = FloatHistogram::new(resolution)?;
+        Ok(Histogram(Arc::new(Inner { values, bounds: bounds.into() })))
+    }
+
+    /// Counts a value.
+    #[inline]
+    pub fn observe(&self, value: f64) {
+        self.0.values.observe(value);
+    }
+
+    /// Returns all that was counted, at 1 % and not by the bounds.
+    #[must_use]
+    pub fn snapshot(&self) -> statctr_facade::FloatHistogramSnapshot {
+        self.0.values.snapshot()
+    }
+}
+
+impl TypedMetric for Histogram {
+    const TYPE: MetricType = MetricType::Histogram;
+}
+
+impl EncodeMetric for Histogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let seen = self.snapshot();
+        let count = seen.count();
+        let mut below = 0;
+        let mut buckets = Vec::with_capacity(self.0.bounds.len() + 1);
+        for &bound in &self.0.bounds {
+            let up_to = seen.count_up_to(bound);
+            buckets.push((bound, up_to.saturating_sub(below)));
+            below = up_to;
+        }
+        buckets.push((f64::INFINITY, count.saturating_sub(below)));
+        encoder.encode_histogram::<NoLabelSet>(seen.sum(), count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}

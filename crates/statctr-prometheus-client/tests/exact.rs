@@ -1,0 +1,126 @@
+//! Sums in the text that prometheus-client writes, under threads.
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use statctr::{Description, Group, ItemSpec, Schema, Unit};
+use statctr_prometheus_client::{Collector, Counter, Family, FloatGauge, Gauge, Histogram};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const THREADS: u64 = 4;
+const UPDATES: u64 = 100_000;
+
+type Labels = Vec<(String, String)>;
+
+fn text(registry: &Registry) -> String {
+    let mut text = String::new();
+    encode(&mut text, registry).expect("a string takes everything");
+    text
+}
+
+/// Returns the number behind the series that is written like this.
+fn value(text: &str, series: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {series} in {text}")).parse().expect("a number")
+}
+
+fn on_threads(work: impl Fn(u64) + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let work = &work;
+            scope.spawn(move || work(thread));
+        }
+    });
+}
+
+#[test]
+fn all_kinds_are_exact() {
+    let mut registry = Registry::default();
+    let (counter, gauge, float) =
+        (Counter::new().expect("counter"), Gauge::new().expect("gauge"), FloatGauge::new().expect("gauge"));
+    let histogram = Histogram::new(1.0, [10.0, 100.0]).expect("histogram");
+    registry.register("counter", "help", counter.clone());
+    registry.register("gauge", "help", gauge.clone());
+    registry.register("float", "help", float.clone());
+    registry.register("sizes", "help", histogram.clone());
+    on_threads(|thread| {
+        for update in 0..UPDATES {
+            counter.inc();
+            counter.inc_by(2);
+            gauge.inc_by(3);
+            gauge.dec();
+            float.inc_by(0.5);
+            histogram.observe([5.0, 50.0, 500.0, 5000.0][(update + thread) as usize % 4]);
+        }
+    });
+    let text = text(&registry);
+    let all = (THREADS * UPDATES) as f64;
+    assert_eq!(value(&text, "counter_total"), 3.0 * all);
+    assert_eq!(value(&text, "gauge"), 2.0 * all);
+    assert_eq!(value(&text, "float"), 0.5 * all);
+    assert_eq!(value(&text, "sizes_count"), all);
+    assert_eq!(value(&text, "sizes_sum"), 5555.0 * all / 4.0);
+    let bucket = |bound: &str| value(&text, &format!("sizes_bucket{{le=\"{bound}\"}}"));
+    assert_eq!((bucket("10.0"), bucket("100.0"), bucket("+Inf")), (all / 4.0, all / 2.0, all));
+    assert!(text.ends_with("# EOF\n"), "{text}");
+}
+
+#[test]
+fn a_family_is_exact_and_bounded() {
+    let mut registry = Registry::default();
+    let family = Family::<Labels, Counter>::with_limit(10, Counter::new).expect("family");
+    registry.register("requests", "help", family.clone());
+    assert!(!text(&registry).contains("overflow"));
+    on_threads(|_| {
+        for update in 0..UPDATES / 10 {
+            family.get(&vec![("id".to_owned(), (update % 100).to_string())]).inc();
+        }
+    });
+    assert_eq!(family.len(), 10);
+    let text = text(&registry);
+    let series = text.lines().filter(|line| line.starts_with("requests_total{"));
+    let values = series.map(|line| line.rsplit(' ').next().and_then(|value| value.parse::<u64>().ok()));
+    let values: Vec<u64> = values.map(|value| value.expect("a number")).collect();
+    assert_eq!((values.len(), values.iter().sum::<u64>()), (11, THREADS * UPDATES / 10));
+    assert!(value(&text, "requests_total{overflow=\"true\"}") > 0.0);
+}
+
+#[test]
+fn a_group_in_a_scrape_is_of_one_read() {
+    let counters: &'static statctr::Registry = Box::leak(Box::new(statctr::Registry::new()));
+    let items = [ItemSpec::new("packets").help("seen"), ItemSpec::new("volume").unit(Unit::BYTES)];
+    let schema = Schema::new(items, &[&[0, 1]]).expect("schema");
+    let event = schema.event::<2>(0).expect("two items");
+    let groups: Vec<Arc<Group>> = ["eth0", "eth1"]
+        .into_iter()
+        .map(|device| {
+            let group = Arc::new(Group::new(&schema).expect("group"));
+            counters.register(Description::new("rx").label("device", device), &group).expect("free");
+            group
+        })
+        .collect();
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Collector::new(counters)));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for group in &groups {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    group.commit(event, [1, 1500]);
+                }
+            });
+        }
+        for _ in 0..1000 {
+            let text = text(&registry);
+            for device in ["eth0", "eth1"] {
+                let item = |name: &str| value(&text, &format!("{name}_total{{device=\"{device}\"}}"));
+                assert_eq!(item("rx_volume_bytes"), 1500.0 * item("rx_packets"));
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    let text = text(&registry);
+    // one description for each name
+    assert_eq!(text.matches("# HELP rx_packets seen\n# TYPE rx_packets counter\n").count(), 1, "{text}");
+    assert_eq!(text.matches("# UNIT rx_volume_bytes bytes\n").count(), 1, "{text}");
+}
