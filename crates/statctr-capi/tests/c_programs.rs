@@ -418,3 +418,15 @@ fn from_cxx() {
         build.flags(flags.iter().copied()).link().run(&[]);
     }
 }
+
+#[test]
+fn classes_of_cxx() {
+    let compiler = variable("STATCTR_TEST_CXX", "c++");
+    for (name, flags) in
+        [("classes", &[][..]), ("classes-calls", &["-DSTATCTR_NO_INLINE"]), ("classes-o0", &["-O0"])]
+    {
+        let Some(mut build) = Build::new(&compiler, name, CXX_STRICT) else { return };
+        build.command.arg(sources().join("cpp").join("classes.cpp"));
+        build.flags(flags.iter().copied()).link().run(&[]);
+    }
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/**
+ * statctr for C++17: counters, gauges and groups that initialise and clean up themselves.
+ *
+ *     statctr::counter packets;                    // throws std::system_error where there is no memory
+ *     ++packets;                                   // inline: the instructions of statctr_inc()
+ *     packets += 3;
+ *     std::uint64_t n = packets.read();
+ *
+ * Every class holds the handle of <statctr.h>, and costs what that costs; costs, order, threads, signals
+ * and fork are described there. Objects can be moved, and not copied: who needs two names for a counter
+ * takes a reference. An object that was moved from may be destroyed and assigned to, and nothing else: what
+ * is counted by one is lost. Updates never throw. A static object is initialised before
+ * main(); a counter that is there before any constructor is STATCTR_DEFINE() of <statctr/static.h>.
+ */
+#ifndef STATCTR_HPP
+#define STATCTR_HPP
+
+#include <statctr.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace statctr {
+
+namespace detail {
+
+/** Throws the library's error, if it is one. */
+inline void check(int error, const char *what)
+{
+    if (error < 0)
+        throw std::system_error(-error, std::generic_category(), what);
+}
+
+} // namespace detail
+
+/** A 64-bit counter, modulo 2^64. */
+class counter {
+public:
+    /** Initialises the counter with a value. Throws std::system_error. Signals: not safe. */
+    explicit counter(unsigned long value = 0) { detail::check(statctr_init(&handle_, value), "statctr::counter"); }
+
+    ~counter() { release(); }
+
+    counter(const counter &) = delete;
+    counter &operator=(const counter &) = delete;
+
+    counter(counter &&other) noexcept : handle_(std::exchange(other.handle_, statctr_t{})) {}
+
+    counter &operator=(counter &&other) noexcept
+    {
+        if (this != &other) {
+            release();
+            handle_ = std::exchange(other.handle_, statctr_t{});
+        }
+        return *this;
+    }
+
+    /** Adds 1. Signals: safe. */
+    void inc() noexcept { (void)statctr_inc(&handle_); }
+
+    /** Subtracts 1. Signals: safe. */
+    void dec() noexcept { (void)statctr_dec(&handle_); }
+
+    /** Adds `value`. Signals: safe. */
+    void add(unsigned long value) noexcept { (void)statctr_add(&handle_, value); }
+
+    /** Subtracts `value`. Signals: safe. */
+    void sub(unsigned long value) noexcept { (void)statctr_sub(&handle_, value); }
+
+    /** Adds 1. There is no value to return: it is divided among CPUs. */
+    void operator++() noexcept { inc(); }
+
+    /** Subtracts 1. */
+    void operator--() noexcept { dec(); }
+
+    /** Adds `value`. */
+    void operator+=(unsigned long value) noexcept { add(value); }
+
+    /** Subtracts `value`. */
+    void operator-=(unsigned long value) noexcept { sub(value); }
+
+    /** Returns the value; 0 of a counter that was moved from. Signals: safe. */
+    std::uint64_t read() const noexcept
+    {
+        std::uint64_t value = 0;
+        return statctr_read_checked(&handle_, &value) < 0 ? 0 : value;
+    }
+
+    /** Sets the value. Throws std::system_error for a counter that was moved from. Signals: not safe. */
+    void set(unsigned long value) { detail::check(statctr_set(&handle_, value), "statctr::counter::set"); }
+
+    /** Returns the handle, for the functions of <statctr.h>; it stays this object's. */
+    statctr_t *handle() noexcept { return &handle_; }
+
+    /** Returns the handle, for the functions of <statctr.h> that read. */
+    const statctr_t *handle() const noexcept { return &handle_; }
+
+private:
+    /* of one that was moved from the library says that it is none */
+    void release() noexcept { (void)statctr_cleanup(&handle_); }
+
+    statctr_t handle_{};
+};
+
+/** A signed value that goes up and down. See counter for what each function is. */
+class gauge {
+public:
+    /** Initialises the gauge with a value. Throws std::system_error. Signals: not safe. */
+    explicit gauge(long value = 0) { add(value); }
+
+    /** Adds 1. Signals: safe. */
+    void inc() noexcept { counter_.inc(); }
+
+    /** Subtracts 1. Signals: safe. */
+    void dec() noexcept { counter_.dec(); }
+
+    /** Adds `value`. Signals: safe. */
+    void add(long value) noexcept
+    {
+        /* as the opposite of what is below 0: where a long has 32 bits its pattern alone is another number */
+        if (value < 0)
+            counter_.sub(0UL - static_cast<unsigned long>(value));
+        else
+            counter_.add(static_cast<unsigned long>(value));
+    }
+
+    /** Sets the value. Throws std::system_error for a gauge that was moved from. Signals: not safe. */
+    void set(long value)
+    {
+        /* two steps for what is below 0 where a long has 32 bits */
+        const bool fits = value >= 0 || sizeof(long) == sizeof(std::int64_t);
+        counter_.set(fits ? static_cast<unsigned long>(value) : 0UL);
+        if (!fits)
+            add(value);
+    }
+
+    /**
+     * Returns the value. One that never was below 0 may be read as such for a moment, while it goes up on one CPU
+     * and down on another. Signals: safe.
+     */
+    std::int64_t read() const noexcept { return static_cast<std::int64_t>(counter_.read()); }
+
+private:
+    counter counter_;
+};
+
+/**
+ * A group of the kind that STATCTR_GROUP() declared: `statctr::group traffic(traffic_group);`. Items and
+ * events are that macro's enumerators.
+ */
+class group {
+public:
+    /** Initialises a group of this kind, all zero. Throws std::system_error. Signals: not safe. */
+    explicit group(const statctr_group_desc_t &kind) : slots_(kind.slots)
+    {
+        detail::check(statctr_group_init(&handle_, &kind), "statctr::group");
+    }
+
+    ~group() { release(); }
+
+    group(const group &) = delete;
+    group &operator=(const group &) = delete;
+
+    group(group &&other) noexcept
+        : handle_(std::exchange(other.handle_, statctr_group_t{})), slots_(std::exchange(other.slots_, 0u))
+    {
+    }
+
+    group &operator=(group &&other) noexcept
+    {
+        if (this != &other) {
+            release();
+            handle_ = std::exchange(other.handle_, statctr_group_t{});
+            slots_ = std::exchange(other.slots_, 0u);
+        }
+        return *this;
+    }
+
+    /** Adds 1 to an item. Signals: safe. */
+    void inc(unsigned item) noexcept { (void)statctr_group_inc(&handle_, item); }
+
+    /** Subtracts 1 from an item. Signals: safe. */
+    void dec(unsigned item) noexcept { (void)statctr_group_dec(&handle_, item); }
+
+    /** Adds `value` to an item. Signals: safe. */
+    void add(unsigned item, std::uint64_t value) noexcept { (void)statctr_group_add(&handle_, item, value); }
+
+    /** Adds to the items of an event of 2 by one commit. Signals: safe. */
+    void event(unsigned event, std::uint64_t v0, std::uint64_t v1) noexcept
+    {
+        (void)statctr_group_event2(&handle_, event, v0, v1);
+    }
+
+    /** Adds to the items of an event of 4 (or 3, and 0 for the last) by one commit. Signals: safe. */
+    void event(unsigned event, std::uint64_t v0, std::uint64_t v1, std::uint64_t v2, std::uint64_t v3) noexcept
+    {
+        (void)statctr_group_event4(&handle_, event, v0, v1, v2, v3);
+    }
+
+    /** Adds to the items of an event of 8 (or 5 to 7) by one commit. Signals: safe. */
+    void event(unsigned event, const std::array<std::uint64_t, 8> &values) noexcept
+    {
+        (void)statctr_group_event8(&handle_, event, values.data());
+    }
+
+    /** Returns the value of an item. Throws std::system_error for one that is not there. Signals: not safe. */
+    std::uint64_t read(unsigned item) const
+    {
+        std::uint64_t value = 0;
+        detail::check(statctr_group_read_item(&handle_, item, &value), "statctr::group::read");
+        return value;
+    }
+
+    /** Returns the values of all slots, of one read. Throws std::system_error. Signals: not safe. */
+    std::vector<std::uint64_t> read() const
+    {
+        std::vector<std::uint64_t> values(slots_);
+        detail::check(statctr_group_fold(&handle_, values.data(), values.size()), "statctr::group::read");
+        return values;
+    }
+
+    /** Sets the value of an item. Throws std::system_error. Signals: not safe. */
+    void set(unsigned item, std::uint64_t value)
+    {
+        detail::check(statctr_group_set(&handle_, item, value), "statctr::group::set");
+    }
+
+    /** Returns the handle, for the functions of <statctr/group.h>; it stays this object's. */
+    statctr_group_t *handle() noexcept { return &handle_; }
+
+private:
+    void release() noexcept { (void)statctr_group_cleanup(&handle_); }
+
+    statctr_group_t handle_{};
+    std::uint32_t slots_;
+};
+
+} // namespace statctr
+
+#endif /* STATCTR_HPP */

@@ -1,0 +1,140 @@
+// The classes of statctr.hpp: exact under threads, moved, cleaned up, and refusing what the library refuses.
+#include <statctr.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#define CHECK(condition)                                                              \
+    do {                                                                              \
+        if (!(condition)) {                                                           \
+            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            std::exit(1);                                                             \
+        }                                                                             \
+    } while (0)
+
+#define TRAFFIC(EVENT, ITEM, kind)                             \
+    EVENT(kind, received, 2)                                   \
+    ITEM(kind, packets, STATCTR_PACKETS, "packets received")   \
+    ITEM(kind, bytes, STATCTR_BYTES, "bytes received")         \
+    ITEM(kind, errors, STATCTR_PACKETS, "malformed packets")   \
+    EVENT(kind, looped, 4)                                     \
+    ITEM(kind, a, "", "")                                      \
+    ITEM(kind, b, "", "")                                      \
+    ITEM(kind, c, "", "")                                      \
+    ITEM(kind, d, "", "")
+STATCTR_GROUP(traffic, TRAFFIC);
+
+static_assert(!std::is_copy_constructible_v<statctr::counter> && !std::is_copy_assignable_v<statctr::counter>);
+static_assert(std::is_nothrow_move_constructible_v<statctr::counter> && std::is_nothrow_move_assignable_v<statctr::group>);
+static_assert(!std::is_copy_constructible_v<statctr::group> && std::is_nothrow_move_constructible_v<statctr::gauge>);
+static_assert(sizeof(statctr::counter) == sizeof(statctr_t), "nothing but the handle");
+
+static std::uint64_t slots()
+{
+    statctr_memory_t memory;
+    CHECK(statctr_get_memory(&memory) == 0);
+    return memory.slots;
+}
+
+static statctr::counter of_constructors(5); // initialised before main
+
+static void threads_count_exactly()
+{
+    constexpr unsigned threads = 4, updates = 50000;
+    statctr::counter counter;
+    statctr::gauge gauge(-7);
+    statctr::group group(traffic_group);
+    std::vector<std::thread> workers;
+    for (unsigned i = 0; i < threads; i++)
+        workers.emplace_back([&, i] {
+            for (unsigned n = 0; n < updates; n++) {
+                ++counter;
+                counter += 3;
+                counter -= 1;
+                gauge.add(i % 2 == 0 ? 2 : -5);
+                group.event(traffic_received, 1, 1500);
+                group.event(traffic_looped, 1, 2, 3, 4);
+                group.inc(traffic_errors);
+            }
+        });
+    for (auto &worker : workers)
+        worker.join();
+    constexpr std::uint64_t all = std::uint64_t{threads} * updates;
+    CHECK(counter.read() == 3 * all);
+    CHECK(gauge.read() == -7 - static_cast<std::int64_t>(3 * all / 2));
+    CHECK(group.read(traffic_packets) == all && group.read(traffic_bytes) == 1500 * all);
+    const std::vector<std::uint64_t> values = group.read();
+    CHECK(values.size() == traffic_SLOTS);
+    CHECK(values[traffic_a] == all && values[traffic_d] == 4 * all && values[traffic_errors] == all);
+}
+
+static void moves_keep_the_counts()
+{
+    const std::uint64_t before = slots();
+    {
+        statctr::counter first(3);
+        ++first;
+        statctr::counter second(std::move(first));
+        CHECK(second.read() == 4);
+        statctr::counter third;
+        third = std::move(second); // what was counted there is cleaned up
+        third += 1;
+        CHECK(third.read() == 5);
+        statctr::counter &itself = third;
+        third = std::move(itself);
+        CHECK(third.read() == 5);
+
+        std::vector<statctr::counter> many;
+        for (unsigned long i = 0; i < 100; i++)
+            many.emplace_back(i); // moved whenever the vector grows
+        for (unsigned long i = 0; i < 100; i++)
+            CHECK(many[i].read() == i);
+
+        statctr::group group(traffic_group);
+        group.add(traffic_bytes, 9);
+        statctr::group other(std::move(group));
+        group = std::move(other);
+        CHECK(group.read()[traffic_bytes] == 9);
+    }
+    CHECK(slots() == before);
+}
+
+static void what_cannot_be_is_thrown()
+{
+    statctr::group group(traffic_group);
+    int error = 0;
+    try {
+        (void)group.read(traffic_SLOTS);
+    } catch (const std::system_error &thrown) {
+        error = thrown.code().value();
+    }
+    CHECK(error == ERANGE);
+    const statctr_group_desc_t empty{nullptr, 0, 0};
+    error = 0;
+    try {
+        statctr::group none(empty);
+    } catch (const std::system_error &thrown) {
+        error = thrown.code().value();
+    }
+    CHECK(error == EINVAL);
+}
+
+int main()
+{
+    CHECK(of_constructors.read() == 5);
+    of_constructors.set(7);
+    --of_constructors;
+    CHECK(of_constructors.read() == 6 && statctr_read(of_constructors.handle()) == 6);
+    statctr::gauge gauge;
+    gauge.set(-9);
+    gauge.inc();
+    CHECK(gauge.read() == -8);
+    threads_count_exactly();
+    moves_keep_the_counts();
+    what_cannot_be_is_thrown();
+    return 0;
+}
