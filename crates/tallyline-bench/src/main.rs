@@ -111,6 +111,12 @@ pub(crate) enum Bench {
     /// Speed-up of small programs whose false sharing is fixed, against the model's prediction
     #[command(after_help = sharing::EXAMPLES)]
     Sharing(sharing::SharingOptions),
+    /// Counts on one CPU as standard input says, for `update`
+    #[command(hide = true)]
+    CountForUpdate {
+        /// CPU to run on
+        cpu: usize,
+    },
 }
 
 const UPDATE_EXAMPLES: &str = "\
@@ -323,6 +329,10 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<ExitCode> {
         }
         Bench::Programs(options) => return programs::run(options, color).map(|()| ExitCode::SUCCESS),
         Bench::Sharing(options) => return sharing::run(options, color).map(|()| ExitCode::SUCCESS),
+        Bench::CountForUpdate { cpu } => {
+            sides::registered::count(*cpu)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Bench::Lifecycle(options) => ("lifecycle", options, lifecycle::run),
         Bench::Nodes(options) => ("nodes", options, nodes::run),
     };

@@ -6,7 +6,7 @@ use super::runner;
 use super::sides::{self, Available, Side};
 use anyhow::Result;
 use statctr::topology::{CpuId, Topology};
-use statctr::{Placement, Pool};
+use statctr::{Placement, Pool, Registration};
 
 /// The name of a side that thinks after each update.
 const THINK: &str = "+think";
@@ -44,6 +44,7 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
 /// Returns all sides, by name.
 fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> {
     let pool = Pool::builder().placement(Placement::Fixed).build()?;
+    let striped = Pool::builder().placement(Placement::Striped).build()?;
     // one more than the largest CPU number there can be, also where a container hides CPUs in /sys
     let possible = Topology::current()?.possible().last().map_or(0, CpuId::index);
     let cpus = context.cpus.iter().fold(possible, |last, &cpu| last.max(cpu)) + 1;
@@ -54,6 +55,7 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
         let name = |name: &str| if think { format!("{name}{THINK}") } else { name.to_owned() };
         add(&name("fixed/inc"), ours(sides::fixed::inc(&pool, think)));
         add(&name("fixed/inc-c"), sides::c::inc(think));
+        add(&name("striped/inc"), ours(sides::fixed::inc(&striped, think)));
         add(&name("fixed/packet4"), ours(sides::fixed::packet4(&pool, think)));
         add(&name("rseq-minimal/inc"), sides::rseq_minimal::inc(cpus, think));
         add(&name("plain/inc"), Ok(sides::plain::inc(threads, think)));
@@ -68,6 +70,10 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
         add(&name("contatori/inc"), Err("built without the feature `contatori`".into()));
     }
     add("fixed/inc-c-call", sides::c::call_inc());
+    // processes with a registration each
+    for (name, by) in [("libc-registers/inc", Registration::Libc), ("own-registers/inc", Registration::Own)] {
+        add(name, sides::registered::inc(by, &context.cpus[..threads]));
+    }
     // once: its counter is in no pool, and each side has its own
     add("static/inc", Ok(sides::fixed::static_inc()));
     add("static/inc-c", sides::c::static_inc());
@@ -83,7 +89,11 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
 }
 
 /// The pairs of sides that are compared: the first's time over the second's.
-const RATIOS: [(&str, &str); 20] = [
+const RATIOS: [(&str, &str); 24] = [
+    ("own-registers/inc", "libc-registers/inc"),
+    ("shared-atomic/inc", "striped/inc"),
+    ("shared-atomic/inc+think", "striped/inc+think"),
+    ("striped/inc", "fixed/inc"),
     ("fixed/inc", "rseq-minimal/inc"),
     ("fixed/inc-c", "rseq-minimal/inc"),
     ("fixed/add", "rseq-minimal/add"),
@@ -119,6 +129,10 @@ fn aim(report: &mut Report) {
         report.aim("static/inc", "fixed/inc", threads, None, Bound::AtMost, 1.10);
         report.aim("fixed/observe", "fixed/event2", threads, None, Bound::AtMost, 1.60);
     }
+    for threads in [1, 2] {
+        report.aim("own-registers/inc", "libc-registers/inc", threads, None, Bound::AtMost, 1.05);
+    }
+    report.aim("shared-atomic/inc", "striped/inc", 2, None, Bound::AtLeast, 5.0);
     report.aim("shared-atomic/inc", "fixed/inc", 2, None, Bound::AtLeast, 20.0);
     report.aim("shared-atomic/packet4", "fixed/packet4", 2, None, Bound::AtLeast, 35.0);
     for threads in [1, 2] {
@@ -135,6 +149,10 @@ fn notes(report: &mut Report) {
         "{THINK}: after each update {} multiplications that wait for one another; `nothing{THINK}` is those alone.",
         sides::looped::THINK_MULTIPLICATIONS
     ));
+    report.notes.push(
+        "own-registers, libc-registers: in processes of their own, where glibc's registration is switched off and on."
+            .into(),
+    );
     let inexact: Vec<&str> =
         report.cases.iter().filter(|case| case.exact == Some(false)).map(|case| case.case.as_str()).collect();
     report.notes.push(if inexact.is_empty() {

@@ -16,6 +16,7 @@ pub(crate) mod fixed;
 pub(crate) mod getcpu;
 pub(crate) mod looped;
 pub(crate) mod plain;
+pub(crate) mod registered;
 pub(crate) mod rseq_minimal;
 pub(crate) mod scan;
 pub(crate) mod shared;
