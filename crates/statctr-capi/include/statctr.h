@@ -124,10 +124,11 @@ typedef statctr_handle_t statctr_t;
 /** Mechanism by which counters are updated. */
 enum statctr_mode_value {
     STATCTR_MODE_RSEQ = 1,         /* per CPU, by restartable sequences */
-    STATCTR_MODE_ATOMIC = 2,       /* on one word, atomically: rseq is absent or was refused */
+    STATCTR_MODE_ATOMIC = 2,       /* on one word, atomically: a thread without rseq, a new static */
     STATCTR_MODE_UNIPROCESSOR = 3, /* one possible CPU: on one word, by one unlocked instruction */
     STATCTR_MODE_SHARED = 4,       /* on one word, atomically, by choice */
-    STATCTR_MODE_SHORT = 5         /* as RSEQ, but a CPU found no memory for words of its own yet */
+    STATCTR_MODE_SHORT = 5,        /* as RSEQ, but a CPU found no memory for words of its own yet */
+    STATCTR_MODE_STRIPED = 6       /* on a word per CPU, atomically: rseq is absent or was refused */
 };
 
 /** Party that registers threads with the kernel for rseq. */
@@ -190,7 +191,7 @@ int statctr_thread_mode(void);
 
 /**
  * Returns the reason why this process does not count by rseq, where statctr_mode() is
- * STATCTR_MODE_ATOMIC; a static string, NULL where it does. On aarch64 the first counter tests
+ * STATCTR_MODE_STRIPED; a static string, NULL where it does. On aarch64 the first counter tests
  * whether the kernel aborts preempted sections (two threads of a few milliseconds, two seconds at
  * most): kernels that do not were reported (Linux 6.19), and counters are atomic there, and where
  * it cannot be tested.

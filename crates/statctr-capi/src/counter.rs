@@ -26,6 +26,7 @@ pub(crate) const TAG_MASK: usize = 63;
 const TAG_RSEQ: usize = 1;
 const TAG_UNIPROCESSOR: usize = 2;
 const TAG_ATOMIC: usize = 4;
+const TAG_STRIPED: usize = 16;
 
 /// Returns the handle behind the pointer, if it is one that this library could have made for a counter.
 pub(crate) unsafe fn live(counter: *const StatctrHandle) -> Result<StatctrHandle, c_int> {
@@ -36,7 +37,7 @@ pub(crate) unsafe fn live(counter: *const StatctrHandle) -> Result<StatctrHandle
 
 fn checked(handle: StatctrHandle) -> Result<StatctrHandle, c_int> {
     match handle.table & TAG_MASK {
-        TAG_RSEQ | TAG_UNIPROCESSOR | TAG_ATOMIC if handle.base != 0 => Ok(handle),
+        TAG_RSEQ | TAG_UNIPROCESSOR | TAG_ATOMIC | TAG_STRIPED if handle.base != 0 => Ok(handle),
         _ => Err(libc::EINVAL),
     }
 }

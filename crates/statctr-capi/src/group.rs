@@ -28,7 +28,7 @@ const ZERO: StatctrGroup =
 fn checked(group: StatctrGroup) -> Result<StatctrGroup, c_int> {
     let tag = group.counter.table & TAG_MASK;
     // one of the ways of updating: rseq, one CPU, atomic, two copies
-    if matches!(tag, 1 | 2 | 4 | 8) && group.counter.base != 0 && !group.schema.is_null() {
+    if matches!(tag, 1 | 2 | 4 | 8 | 16) && group.counter.base != 0 && !group.schema.is_null() {
         Ok(group)
     } else {
         Err(libc::EINVAL)

@@ -20,6 +20,7 @@ fn number(mode: Mode) -> Result<c_int, c_int> {
         Mode::Uniprocessor => Ok(3),
         Mode::Shared => Ok(4),
         Mode::ShortOfMemory => Ok(5),
+        Mode::Striped => Ok(6),
         _ => Err(libc::EPROTO),
     }
 }

@@ -10,8 +10,9 @@
 use crate::counter::StatctrHandle;
 use crate::guard::{errno, guard, guard_value};
 use statctr::raw::{self, RawStatic};
-use statctr::{Description, Mode, Registry, SampleItem, StaticCounter, Unit};
+use statctr::{Description, Registry, SampleItem, StaticCounter, Unit};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Counter that is a static: `statctr_static_t`.
 pub type StatctrStatic = RawStatic;
@@ -81,6 +82,12 @@ pub unsafe extern "C" fn statctr_static_dec(counter: *mut StatctrStatic) -> c_in
     unsafe { statctr_static_add(counter, u64::MAX) }
 }
 
+/// The table that updates in line use: `statctr_static_table_` of `statctr/static.h`. Stored by the way out of
+/// an update, so that a program's copy of it is stored to, too.
+#[allow(non_upper_case_globals)]
+#[unsafe(no_mangle)]
+pub static statctr_static_table_: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+
 /// Adds where an inline update's section did not commit; see the header. Code that was compiled with the
 /// header of another layout of tables gets none, and so never leaves this way.
 #[unsafe(no_mangle)]
@@ -91,7 +98,12 @@ pub unsafe extern "C" fn statctr_static_slow_add(
 ) -> c_int {
     // SAFETY: the module's contract.
     match unsafe { there(counter) } {
-        Ok(counter) if abi == crate::ABI => counter.add(value),
+        Ok(counter) if abi == crate::ABI => {
+            counter.add(value);
+            if statctr_static_table_.load(Ordering::Relaxed).is_null() {
+                statctr_static_table_.store(raw::static_table(), Ordering::Release);
+            }
+        }
         Ok(counter) => counter.add_atomically(value),
         Err(error) => return -error,
     }
@@ -128,9 +140,7 @@ pub unsafe extern "C" fn statctr_static_forget(counter: *mut StatctrStatic) -> c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_mode(counter: *const StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
-    let is_per_cpu = || unsafe { there(counter) }.map(StatctrStatic::is_per_cpu);
-    let mode = |per_cpu| if per_cpu { Mode::Rseq } else { Mode::AtomicFallback };
-    crate::process::mode_of(|| is_per_cpu().map(mode))
+    crate::process::mode_of(|| unsafe { there(counter) }.map(StatctrStatic::mode))
 }
 
 /// Implements `statctr_prepare()` of `statctr/static.h`, which documents it.

@@ -273,10 +273,10 @@ fn processes_without_rseq() {
         };
         // then the library registers threads, and needs not
         passes(&mut without("1"));
-        passes(without("2").env("STATCTR_REGISTER", "0"));
+        passes(without("6").env("STATCTR_REGISTER", "0"));
     } else {
         println!("this machine has no rseq to begin with");
-        program.run(&["2"]);
+        program.run(&["6"]);
     }
 }
 
@@ -312,7 +312,7 @@ fn under_valgrind() {
         return;
     }
     let valgrind = ["valgrind", "-q", "--error-exitcode=9", "--fair-sched=yes"];
-    for (name, arguments) in [("mode", &["2"][..]), ("errors", &[])] {
+    for (name, arguments) in [("mode", &["6"][..]), ("errors", &[])] {
         let Some(build) = Build::c_named(&format!("{name}-valgrind"), name) else { return };
         passes(build.link().command(&valgrind).args(arguments));
     }

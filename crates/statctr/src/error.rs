@@ -1,5 +1,6 @@
 //! The one error type of the crate.
 
+use crate::errno;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -96,24 +97,24 @@ impl Error {
             Error::OutOfMemory { errno, .. }
             | Error::TopologyUnreadable { errno, .. }
             | Error::System { errno, .. } => *errno,
-            Error::NotUniprocessor { .. } => libc::ENOTSUP,
-            Error::TooMany { .. } => libc::E2BIG,
-            Error::BufferTooSmall { .. } => libc::ENOSPC,
-            Error::OutOfRange { .. } => libc::ERANGE,
-            Error::CannotImpersonate { .. } => libc::EPERM,
-            Error::NameTaken(_) => libc::EEXIST,
+            Error::NotUniprocessor { .. } => errno::ENOTSUP,
+            Error::TooMany { .. } => errno::E2BIG,
+            Error::BufferTooSmall { .. } => errno::ENOSPC,
+            Error::OutOfRange { .. } => errno::ERANGE,
+            Error::CannotImpersonate { .. } => errno::EPERM,
+            Error::NameTaken(_) => errno::EEXIST,
             Error::BadCpuList { .. }
             | Error::BadTopology(_)
             | Error::BadSchema(_)
             | Error::SchemaMismatch
             | Error::BadSetting(_)
-            | Error::BadName(_) => libc::EINVAL,
+            | Error::BadName(_) => errno::EINVAL,
         }
     }
 
     /// Returns the calling thread's `errno`, for a system call that has just failed.
     pub(crate) fn last_errno() -> i32 {
-        std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+        std::io::Error::last_os_error().raw_os_error().unwrap_or(errno::EIO)
     }
 }
 

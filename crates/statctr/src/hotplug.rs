@@ -4,13 +4,11 @@
 //! exact and as visible as with it.
 
 use crate::cpu::{CpuId, CpuSet};
+use crate::errno;
 use crate::error::{Error, Result};
 use crate::placement::Pool;
-use crate::sys::{Uevents, wait, without_signals};
+use crate::sys::{Wakeup, Watch, without_signals};
 use crate::topology::Topology;
-use std::net::Shutdown;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -39,8 +37,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 #[must_use = "it stops watching when it is dropped"]
 pub struct Watcher {
-    /// Shut to end the thread.
-    wake: Option<UnixStream>,
+    /// Ends the thread.
+    wake: Option<Wakeup>,
     thread: Option<JoinHandle<()>>,
     /// The process that has the thread: a child that is forked has not.
     process: u32,
@@ -55,13 +53,12 @@ impl Watcher {
         let online = Topology::current()?.online().clone();
         let failed = |error: std::io::Error| Error::System {
             operation: "starting to watch CPUs",
-            errno: error.raw_os_error().unwrap_or(libc::EIO),
+            errno: error.raw_os_error().unwrap_or(errno::EIO),
         };
-        let (wake, woken) = UnixStream::pair().map_err(failed)?;
         // before the thread: what happens from now on is not missed
-        let events = Uevents::open();
+        let (waits, wake) = Watch::new().map_err(failed)?;
         let thread = std::thread::Builder::new().name("statctr-hotplug".into());
-        let watch = move || watch(&pools, events.as_ref(), &woken, online);
+        let watch = move || watch(&pools, &waits, online);
         let thread = without_signals(|| thread.spawn(watch)).map_err(failed)?;
         Ok(Watcher { wake: Some(wake), thread: Some(thread), process: std::process::id() })
     }
@@ -75,9 +72,8 @@ impl Drop for Watcher {
             // a handle to a thread that is not there: it can be neither joined nor detached
             return std::mem::forget(thread);
         }
-        // a child may have the descriptor, too, so closing it is not enough
         if let Some(wake) = wake {
-            let _ = wake.shutdown(Shutdown::Both);
+            wake.wake();
         }
         // dropped by a callback: it ends by itself
         if thread.thread().id() != std::thread::current().id() {
@@ -87,12 +83,12 @@ impl Drop for Watcher {
     }
 }
 
-fn watch(pools: &[Pool], events: Option<&Uevents>, woken: &UnixStream, mut before: CpuSet) {
+fn watch(pools: &[Pool], waits: &Watch, mut before: CpuSet) {
     let mut buffer = [0; 8192];
-    while !wait(events, woken.as_fd(), INTERVAL) {
+    while !waits.wait(INTERVAL) {
         // CPUs that went, also those that are back by now
         let mut gone = CpuSet::new();
-        while let Some(message) = events.and_then(|events| events.next(&mut buffer)) {
+        while let Some(message) = waits.next(&mut buffer) {
             if let Some(cpu) = went_offline(message) {
                 gone.insert(cpu);
             }
@@ -152,10 +148,10 @@ mod tests {
 
     #[test]
     fn a_watcher_waits_until_it_is_woken() {
-        let (wake, woken) = UnixStream::pair().expect("a pair of sockets");
-        assert!(!wait(None, woken.as_fd(), Duration::ZERO), "nothing has woken it");
-        wake.shutdown(Shutdown::Both).expect("open");
-        assert!(wait(None, woken.as_fd(), INTERVAL), "it does not wait for its next look");
+        let (waits, wake) = Watch::new().expect("descriptors");
+        assert!(!waits.wait(Duration::ZERO), "nothing has woken it");
+        wake.wake();
+        assert!(waits.wait(INTERVAL), "it does not wait for its next look");
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl<S: Scope> LazyPoolBuilder<S> {
         let mode = match S::INDEX {
             IndexKind::Node => Mode::Shared,
             _ if one_commit => Mode::Rseq,
-            _ => Mode::AtomicFallback,
+            _ => Mode::Striped,
         };
         let memory = LazyMemory::new(LazySettings {
             index: S::INDEX,
@@ -186,8 +186,9 @@ impl<S: Scope> LazyPool<S> {
 
     /// Returns the mode of updates: [`Mode::Rseq`] where the items of an update are one commit,
     /// [`Mode::ShortOfMemory`] where some are not because there was no memory for an instance at
-    /// once, [`Mode::Shared`] in the scope of nodes, [`Mode::AtomicFallback`] where there is no rseq
-    /// or, on x86-64, no store of 32 bytes: then all updates use the objects' atomic words.
+    /// once, [`Mode::Shared`] in the scope of nodes, [`Mode::Striped`] where there is no rseq
+    /// or, on x86-64, no store of 32 bytes: then each item is updated atomically, in an instance of the
+    /// CPU's.
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.mode {

@@ -53,7 +53,8 @@
 //! | | time | memory |
 //! |---|---|---|
 //! | [`Counter::inc`] | about a plain increment and a half | 8 bytes per CPU that counts, 16 for the handle |
-//! | [`StaticCounter::inc`] | twice [`Counter::inc`] in a bare loop, else as that | 8 bytes per CPU that counts, from its first update on |
+//! | [`StaticCounter::inc`] | a load more than [`Counter::inc`] | 8 bytes per CPU that counts, from its first update on |
+//! | [`Counter::inc`] where there is no rseq | a locked instruction on a line of the CPU's own | 8 bytes per CPU that counts, 16 for the handle |
 //! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
 //! | [`ApproximateCounter::approximate`] | a cache line at any number of CPUs | |
 //! | [`FloatGauge::add`] | about two increments | 16 bytes per CPU that counts, 64 for the handle |
@@ -65,8 +66,10 @@
 //!
 //! # Limitations
 //! There are no maxima other than in a [`LazyGroup`]. Sections exist for x86-64
-//! and aarch64 with glibc or musl ([`registration`]); elsewhere counters are atomic, and
-//! [`Pool::mode`] says so. Children of vfork must not count (see [`Counter`]).
+//! and aarch64 on Linux with glibc or musl ([`registration`]); elsewhere counters are striped: words
+//! per CPU, updated by locked instructions ([`Placement::Striped`]), and [`Pool::mode`] says so. Systems other
+//! than Linux tell neither CPUs nor the memory that is there: a stripe is a thread's, by its number, the
+//! topology is as many CPUs as the process may use, and [`Pool::memory`] is what is reserved. Children of vfork must not count (see [`Counter`]).
 //!
 //! # Features
 //! `uniprocessor`: for machines with one possible CPU. A counter is a plain word, an update one
@@ -77,6 +80,7 @@ mod combine;
 mod counter;
 mod cpu;
 mod description;
+mod errno;
 mod error;
 mod gauge;
 mod group;

@@ -10,6 +10,7 @@ use crate::lazy::{LazyGroup, Scope};
 pub use crate::memory::RawStatic;
 use crate::memory::{CHUNK_WORDS, Handle, LatchLayout, Lines, Object, Word};
 
+use crate::placement::Mode;
 use crate::registry::{BorrowedCounter, Registry};
 use crate::schema::Schema;
 use crate::sys::{Guard, Lock, OnceBox, Rank};
@@ -29,6 +30,21 @@ pub fn request_kernel_test(armed: bool) {
 pub fn rseq_area() -> Option<isize> {
     crate::rseq::settle();
     crate::rseq::offset()
+}
+
+/// Returns the tagged table of the static counters whose updates are in line; null before there is one.
+/// Async-signal-safe.
+#[must_use]
+pub fn static_table() -> *mut u8 {
+    crate::memory::static_table()
+}
+
+impl RawStatic {
+    /// Returns the mode of updates, as [`StaticCounter::mode`](crate::StaticCounter::mode). Async-signal-safe.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        Mode::of_static(self.tag())
+    }
 }
 
 /// The two words of a C `statctr_t`: home word and tagged table of a counter.

@@ -137,10 +137,11 @@ fn a_second_writer_gets_an_instance_of_its_own() {
     };
     for writers in 1..4 {
         run_on(cpus[0]);
-        assert_eq!(flow.instances(), 1, "after {writers} writers on one CPU");
+        // a stripe is a thread's where CPUs are not told
+        assert!(flow.instances() == 1 || cfg!(feature = "portable"), "after {writers} writers on one CPU");
     }
     check(flow.read(), 3000, 1000, "one CPU");
-    if cpus.len() > 1 && pool.mode() == Mode::Rseq {
+    if cpus.len() > 1 && !cfg!(feature = "portable") {
         run_on(cpus[1]);
         assert_eq!(flow.instances(), 2);
         run_on(cpus[1]);
@@ -251,9 +252,6 @@ fn a_million_premade_objects_are_hardly_ever_updated_atomically() {
     println!("{} objects, {} CPUs, {}: {parts:.7?}", flows.len(), cpus.len(), pool.mode());
     let updates = 3 * (cpus.len() * parts.len()) as u64;
     assert!(flows.iter().all(|flow| flow.read() == [updates, 1500 * updates, 0, 1]));
-    if pool.mode() == Mode::AtomicFallback {
-        return;
-    }
     assert!(parts[SETTLED..].iter().all(|part| *part < 0.001), "{parts:?}");
 }
 

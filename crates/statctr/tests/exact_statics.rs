@@ -6,6 +6,7 @@
 mod common;
 
 use common::{Deadline, budget, os, scaled};
+use statctr::topology::CpuId;
 use statctr::{Counter, Description, Mode, Registry, StaticCounter, StaticFamily, Unit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -19,6 +20,10 @@ const fn counter(name: &'static str) -> StaticCounter {
 fn is_ready_at_once() -> bool {
     os::rseq::libc_area_bytes().is_some_and(|bytes| bytes >= 20) && cfg!(target_arch = "x86_64")
 }
+
+/// There are critical sections for this machine.
+const HAS_SECTIONS: bool =
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) && !cfg!(feature = "portable");
 
 static BEFORE_MAIN: StaticCounter = StaticCounter::new("before_main", "constructors", Unit::NONE);
 
@@ -36,7 +41,7 @@ fn a_constructor_counts() {
     assert_eq!(BEFORE_MAIN.read(), 42);
     if is_ready_at_once() {
         assert_eq!(BEFORE_MAIN.fallback_part(), 0, "on per-CPU words");
-        assert_eq!(BEFORE_MAIN.mode(), Mode::Rseq);
+        assert!(matches!(BEFORE_MAIN.mode(), Mode::Rseq | Mode::Striped));
     }
     BEFORE_MAIN.sub(2);
     BEFORE_MAIN.dec();
@@ -104,7 +109,7 @@ fn first_updates_of_many_threads_at_once_are_exact() {
     });
     assert!(CROWD.iter().all(|counter| counter.read() == 36));
     if StaticCounter::memory().expect("smaps").slots > 0 {
-        assert!(CROWD.iter().all(|counter| counter.mode() == Mode::Rseq));
+        assert!(CROWD.iter().all(|counter| counter.mode() != Mode::AtomicFallback));
     }
 }
 
@@ -239,7 +244,7 @@ fn nothing_is_taken_before_the_first_update() {
     assert_eq!(StaticCounter::memory().expect("smaps"), before, "listed, and not used");
     ALONE[0].inc();
     let after = StaticCounter::memory().expect("smaps");
-    if ALONE[0].mode() == Mode::Rseq {
+    if ALONE[0].mode() != Mode::AtomicFallback {
         assert_eq!(after.slots, before.slots + 1);
         assert!(after.reserved > 0 && after.resident > 0);
     } else {
@@ -257,11 +262,17 @@ fn count_on_threads(counter: &'static StaticCounter) {
 #[test]
 fn without_rseq_counts_are_exact_and_the_mode_says_so() {
     if os::is_child() {
-        assert_eq!(WITHOUT.mode(), Mode::AtomicFallback);
+        // where there are sections, nobody looked for rseq yet
+        let (mode, early) = if HAS_SECTIONS { (Mode::AtomicFallback, 20_000) } else { (Mode::Striped, 0) };
+        assert_eq!(WITHOUT.mode(), mode);
         count_on_threads(&WITHOUT);
+        assert_eq!(WITHOUT.fallback_part(), early);
         StaticCounter::prepare();
-        assert_eq!(WITHOUT.mode(), Mode::AtomicFallback);
-        assert_eq!(WITHOUT.fallback_part(), 20_000);
+        assert_eq!(WITHOUT.mode(), Mode::Striped);
+        os::on_threads(&[0; 4], &|_| (0..5000).for_each(|_| WITHOUT.inc()));
+        assert_eq!((WITHOUT.read(), WITHOUT.fallback_part()), (40_000, early));
+        let on_cpus: u64 = os::cpus().into_iter().map(|cpu| WITHOUT.read_cpu(CpuId::new(cpu as u32))).sum();
+        assert_eq!(on_cpus, 40_000 - early);
         return;
     }
     let this = os::this_test("without_rseq_counts_are_exact_and_the_mode_says_so");
@@ -275,10 +286,10 @@ fn where_the_library_registers_threads_a_prepared_process_counts_by_rseq() {
     if os::is_child() {
         let prepared_before = is_ready_at_once();
         LATER.inc();
-        assert!(prepared_before || LATER.fallback_part() == 1);
+        assert!(prepared_before || !HAS_SECTIONS || LATER.fallback_part() == 1);
         StaticCounter::prepare();
         LATER.add(2);
-        if os::registers_by_itself() {
+        if HAS_SECTIONS && os::registers_by_itself() {
             assert_eq!(LATER.mode(), Mode::Rseq);
             assert_eq!(LATER.fallback_part(), 1, "what was counted early stays");
         }
@@ -392,4 +403,21 @@ fn threads_that_make_the_same_entries_at_once_share_them() {
     let all = visited("raced");
     assert_eq!(all.iter().map(|(_, value)| value).sum::<u64>(), 256);
     assert!(RACED.len() <= 64 && all.len() >= 60, "{}", all.len());
+}
+
+#[cfg(not(feature = "uniprocessor"))]
+static BLOCKFUL: StaticFamily<1> =
+    StaticFamily::new("blockful", "more than one block holds", Unit::NONE, ["number"]).limit(5000);
+
+#[test]
+#[cfg(not(feature = "uniprocessor"))]
+fn counters_of_further_blocks_are_exact_and_per_cpu() {
+    StaticCounter::prepare();
+    let counters: Vec<_> = (0..5000).map(|number| BLOCKFUL.get([&number.to_string()])).collect();
+    os::on_threads(&[0; 4], &|_| counters.iter().for_each(|counter| (0..10).for_each(|_| counter.inc())));
+    for counter in &counters {
+        assert_eq!((counter.read(), counter.fallback_part()), (40, 0), "{counter:?}");
+        assert!(matches!(counter.mode(), Mode::Rseq | Mode::Striped));
+    }
+    assert!(StaticCounter::memory().expect("smaps").reservations >= 2, "one block holds 4096");
 }

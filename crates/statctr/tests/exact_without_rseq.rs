@@ -32,9 +32,9 @@ fn has_rseq() -> bool {
 #[test]
 fn a_program_without_rseq_counts_exactly() {
     if os::is_child() {
-        assert_eq!(thread_mode(), Mode::AtomicFallback);
+        assert_eq!(thread_mode(), Mode::Striped);
         let pool = &pools_by_width()[0].pool;
-        assert_eq!(pool.mode(), Mode::AtomicFallback);
+        assert_eq!(pool.mode(), Mode::Striped);
         count_in_threads(5000);
         println!("counted without rseq");
         return;

@@ -287,7 +287,7 @@ fn a_second_cpu_without_memory_uses_the_atomic_words_and_tries_again() {
     if pool.mode() == Mode::ShortOfMemory {
         assert_eq!((pool.shortfalls(), flow.instances()), (50, 2), "tried again each time");
     } else {
-        assert_eq!((pool.mode(), flow.instances()), (Mode::AtomicFallback, 1));
+        assert_eq!((pool.mode(), flow.instances()), (Mode::Striped, 2));
     }
 }
 

@@ -49,14 +49,14 @@ fn counters_are_atomic_where_sections_are_not_aborted() {
     if os::is_child() {
         request_kernel_test(false);
         let pool = fixed();
-        assert_eq!(pool.mode(), Mode::AtomicFallback);
+        assert_eq!(pool.mode(), Mode::Striped);
         assert_eq!(fallback_reason(), Some(FallbackReason::SectionsNotAborted));
-        assert_eq!(thread_mode(), Mode::AtomicFallback);
+        assert_eq!(thread_mode(), Mode::Striped);
         let flexible = Pool::builder().placement(Placement::Flexible).build().expect("pool");
-        assert_eq!(flexible.mode(), Mode::AtomicFallback);
-        assert_eq!(Pool::global().expect("pool").mode(), Mode::AtomicFallback);
+        assert_eq!(flexible.mode(), Mode::Striped);
+        assert_eq!(Pool::global().expect("pool").mode(), Mode::Striped);
         let flows = LazyPool::<PerCpu>::new([Combine::Sum; 4]).expect("pool");
-        assert_eq!(flows.mode(), Mode::AtomicFallback);
+        assert_eq!(flows.mode(), Mode::Striped);
         let flow = flows.create().expect("flow");
         flow.update([1, 2, 3, 4]);
         assert_eq!(flow.read(), [1, 2, 3, 4]);
@@ -73,7 +73,7 @@ fn a_lazy_pool_tests_the_kernel_too() {
     if os::is_child() {
         request_kernel_test(false);
         let flows = LazyPool::<PerCpu>::new([Combine::Sum; 4]).expect("pool");
-        assert_eq!(flows.mode(), Mode::AtomicFallback);
+        assert_eq!(flows.mode(), Mode::Striped);
         assert_eq!(fallback_reason(), Some(FallbackReason::SectionsNotAborted));
         return;
     }
@@ -88,7 +88,7 @@ fn a_kernel_that_aborts_passes() {
         let pool = fixed();
         // on a machine that is busy the CPU may be had too late
         if fallback_reason() == Some(FallbackReason::AbortsNotProven) {
-            assert_eq!(pool.mode(), Mode::AtomicFallback);
+            assert_eq!(pool.mode(), Mode::Striped);
             println!("not proven in time");
         } else {
             assert_eq!((pool.mode(), fallback_reason()), (Mode::Rseq, None));
@@ -126,7 +126,7 @@ fn without_a_second_thread_nothing_is_proven() {
         let pool = fixed();
         limit(libc::RLIM_INFINITY);
         assert_eq!(fallback_reason(), Some(FallbackReason::AbortsNotProven));
-        assert_eq!(pool.mode(), Mode::AtomicFallback);
+        assert_eq!(pool.mode(), Mode::Striped);
         count_exactly(&pool, "not proven");
         return;
     }

@@ -92,7 +92,7 @@ fn a_setting_leaves_threads_unregistered() {
     if !os::is_child() {
         return again("a_setting_leaves_threads_unregistered", &[("STATCTR_REGISTER", "0")]);
     }
-    assert_eq!((registration(), thread_mode()), (None, Mode::AtomicFallback));
+    assert_eq!((registration(), thread_mode()), (None, Mode::Striped));
     assert_eq!(fallback_reason(), Some(FallbackReason::NotRegistered));
     count_exactly("not registered");
 }

@@ -61,6 +61,14 @@ STATCTR_ALWAYS_INLINE_ ptrdiff_t statctr_area_(uintptr_t table)
     return area;
 }
 
+/* A word that the library stores once, as it is or as it was (0); for loops, as statctr_area_(). */
+STATCTR_ALWAYS_INLINE_ uintptr_t statctr_stored_once_(const uintptr_t *place)
+{
+    uintptr_t value;
+    __asm__("ldr %0, [%1]" : "=r"(value) : "r"(place));
+    return value;
+}
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -31,6 +31,7 @@ extern "C" {
 
 /** Counter that is a static, made by STATCTR_DEFINE(). The fields are for this header only. */
 typedef struct statctr_static {
+    uintptr_t fast;                     /* the home word, where updates are in line */
     uintptr_t base;                     /* the home word, once there is one */
     uintptr_t table;                    /* as in a handle; 0 before the first update */
     STATCTR_ALIGNAS_(8) uint64_t early; /* what was counted before that */
@@ -58,7 +59,7 @@ typedef struct statctr_static {
 
 /** Defines a counter with a name of letters, digits, `_` and `:`, a help text and a unit. */
 #define STATCTR_DEFINE_AS(id, name, help, unit)            \
-    statctr_static_t id = { 0, 0, 0, NULL, 0, name, help, unit }; \
+    statctr_static_t id = { 0, 0, 0, 0, NULL, 0, name, help, unit }; \
     STATCTR_LIST_(id)                                      \
     struct statctr_static
 
@@ -99,7 +100,8 @@ extern uint64_t statctr_static_read(const statctr_static_t *counter);
 
 /**
  * Returns the mode of the counter's updates, an enum statctr_mode_value: STATCTR_MODE_RSEQ if it has
- * words per CPU, or gets them by its next update; else STATCTR_MODE_ATOMIC.
+ * words per CPU, or gets them by its next update, STATCTR_MODE_STRIPED if these are updated atomically;
+ * else STATCTR_MODE_ATOMIC.
  * Cost: a call. Errors: -EINVAL (NULL). Signals: safe.
  */
 extern int statctr_static_mode(const statctr_static_t *counter);
@@ -172,6 +174,12 @@ extern int statctr_unregister(const statctr_t *counter);
  * Signals: not safe.
  */
 extern int statctr_visit(statctr_visit_fn visit, void *context);
+
+/*
+ * For the inline code of this header only: the table of the CPUs' words, 0 before the first update of a
+ * static, and stored once.
+ */
+extern const uintptr_t statctr_static_table_;
 
 /*
  * For the inline code of this header only: the way out of an update. It claims the counter's words, unless

@@ -100,11 +100,11 @@ STATCTR_ALWAYS_INLINE_ int statctr_dec(statctr_t *counter)
 STATCTR_ALWAYS_INLINE_ int statctr_static_add(statctr_static_t *counter, uint64_t value)
 {
     if (STATCTR_LIKELY_(counter != NULL)) {
-        /* the table first: with it comes the base. 0 before the first update: no area */
-        const uintptr_t table = __atomic_load_n(&counter->table, __ATOMIC_ACQUIRE);
-        const uintptr_t base = __atomic_load_n(&counter->base, __ATOMIC_RELAXED);
+        /* one table for all, which a loop loads once; 0, and so no area, before the first update of any */
+        const uintptr_t table = statctr_stored_once_(&statctr_static_table_);
         const ptrdiff_t area = statctr_area_(table);
-        if (STATCTR_LIKELY_(area != 0)) {
+        const uintptr_t base = __atomic_load_n(&counter->fast, __ATOMIC_RELAXED);
+        if (STATCTR_LIKELY_(area != 0 && base != 0)) {
             __asm__ volatile goto(STATCTR_ADD_
                                   :
                                   : [area] "r"(area), [table] "r"(STATCTR_TABLE_(table)), [base] "r"(base),

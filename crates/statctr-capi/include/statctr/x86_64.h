@@ -15,7 +15,7 @@
  *     -28  uint32_t   STATCTR_ABI
  *     -24  ptrdiff_t  from the thread pointer to the thread's rseq area
  * and in the low bits of a handle's table: 1 these sections; 2 one CPU; 4 a locked instruction;
- * 8 a group whose lines have two copies. All but the first are the library's.
+ * 8 a group whose lines have two copies; 16 a locked instruction on a stripe's word. All but the first are the library's.
  *
  * The asm has no outputs: GCC before 13 throws `asm goto` with outputs away, or miscompiles it (GCC
  * bug 113921). So rax is the scratch register, and vectors are copied before they are changed.
@@ -77,6 +77,14 @@ STATCTR_ALWAYS_INLINE_ ptrdiff_t statctr_area_(uintptr_t table)
             : "r"(table)
             : "cc");
     return area;
+}
+
+/* A word that the library stores once, as it is or as it was (0); for loops, as statctr_area_(). */
+STATCTR_ALWAYS_INLINE_ uintptr_t statctr_stored_once_(const uintptr_t *place)
+{
+    uintptr_t value;
+    __asm__("movq (%1), %0" : "=r"(value) : "r"(place));
+    return value;
 }
 
 #define STATCTR_ADD_ STATCTR_SECTION_("", "addq %[value], (%%rax)", "")

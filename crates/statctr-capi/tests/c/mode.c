@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     CHECK(argc == 2);
     CHECK_EQ(statctr_mode(), atoi(argv[1]));
     CHECK_EQ(statctr_thread_mode(), atoi(argv[1]));
-    CHECK_EQ(statctr_fallback_reason() != NULL, atoi(argv[1]) == STATCTR_MODE_ATOMIC);
+    CHECK_EQ(statctr_fallback_reason() != NULL, atoi(argv[1]) == STATCTR_MODE_STRIPED);
     CHECK_OK(statctr_init(&counter, 10));
     CHECK_OK(statctr_group_init(&group, &wide_group));
     run_threads(THREADS, body);

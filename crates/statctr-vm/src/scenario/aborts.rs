@@ -55,12 +55,9 @@ fn one(unarmed: bool, settings: &Settings) -> Result<(), String> {
     let kind = if unarmed { "sections that the kernel is not told of" } else { "sections" };
     let found = reason.map_or("they are aborted".to_owned(), |reason| reason.to_string());
     say!("aborts", "{kind}: {found}; mode {}, after {milliseconds} ms", pool.mode());
-    let expected = if unarmed {
-        (Mode::AtomicFallback, Some(FallbackReason::SectionsNotAborted))
-    } else {
-        (Mode::Rseq, None)
-    };
-    if reason == Some(FallbackReason::AbortsNotProven) && pool.mode() == Mode::AtomicFallback {
+    let expected =
+        if unarmed { (Mode::Striped, Some(FallbackReason::SectionsNotAborted)) } else { (Mode::Rseq, None) };
+    if reason == Some(FallbackReason::AbortsNotProven) && pool.mode() == Mode::Striped {
         std::process::exit(NOT_PROVEN);
     }
     if (pool.mode(), reason) != expected {

@@ -60,13 +60,13 @@ fn by_us(settings: &Settings) -> Result<(), String> {
     account.verdict()
 }
 
-/// Runs the program as it is without rseq: every count is in the fallback cell.
+/// Runs the program as it is without rseq: every count is on a stripe.
 fn without(how: &str, settings: &Settings) -> Result<(), String> {
-    if thread_mode() != Mode::AtomicFallback {
+    if thread_mode() != Mode::Striped {
         return Err(format!("{how}: the mode is {}", thread_mode()));
     }
     let pool = Pool::builder().placement(Placement::Fixed).build().map_err(|error| error.to_string())?;
-    if pool.mode() != Mode::AtomicFallback {
+    if pool.mode() != Mode::Striped {
         return Err(format!("{how}: the pool's mode is {}", pool.mode()));
     }
     let account = Load { pool: &pool, writers: 4, readers: 1 }.run(|_| std::thread::sleep(settings.time / 2));

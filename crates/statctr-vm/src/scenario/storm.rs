@@ -76,7 +76,7 @@ fn flexible(switches: &[CpuSwitch], cycles: u32) -> Result<(), String> {
 
 /// Checks that a CPU that was drained has a block again with its first update.
 fn drained_cpu_has_a_block_again(pool: &Pool) -> Result<(), String> {
-    if pool.mode() == Mode::AtomicFallback {
+    if pool.mode() == Mode::Striped {
         return Ok(());
     }
     let failed = |error: statctr::Error| error.to_string();

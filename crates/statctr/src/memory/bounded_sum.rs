@@ -80,7 +80,11 @@ impl BoundedSum {
     #[cold]
     #[inline(never)]
     fn add_slow(&self, value: u64) {
-        if self.handle.table.addr().get() & HandleTag::Rseq as usize == 0 {
+        if self.handle.is(HandleTag::Striped) {
+            // a stripe would flush nothing
+            return self.handle.add_to_fallback(value);
+        }
+        if !self.handle.is(HandleTag::Rseq) {
             return self.handle.add_elsewhere(value);
         }
         let fits = value.wrapping_add(self.limit) <= 2 * self.limit;

@@ -10,6 +10,7 @@ use super::layout::Layout;
 use super::mapping::{Mapping, PAGE, store_zeros, zero};
 use super::slabs::{Growth, RECORD_BYTES, Slabs};
 use crate::cpu::{CpuId, CpuSet, NodeId};
+use crate::errno;
 use crate::error::{Error, Result};
 use crate::rseq::is_refused;
 use crate::sys::{Lock, Rank};
@@ -180,7 +181,7 @@ impl Depot {
         }
         let (start, stride, last) = (slab.addresses().start, self.stride, slab.len() - RECORD_BYTES);
         if !slab.make_writable(last, RECORD_BYTES) {
-            return Err(Error::OutOfMemory { bytes: slab.len(), errno: libc::ENOMEM });
+            return Err(Error::OutOfMemory { bytes: slab.len(), errno: errno::ENOMEM });
         }
         // SAFETY: the end of the pad behind the last block, more than a page away from it.
         unsafe { self.slabs.add(slab, last) };

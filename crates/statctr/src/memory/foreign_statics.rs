@@ -2,6 +2,7 @@
 //! program's registry.
 
 use super::statics::StaticWord;
+use crate::rseq::HandleTag;
 use crate::sys::{Link, Linked, StaticList};
 use std::ffi::{CStr, c_char};
 
@@ -63,10 +64,9 @@ impl RawStatic {
         self.word.read()
     }
 
-    /// Returns `true` if it has words per CPU, or gets them by the next update. Async-signal-safe.
-    #[must_use]
-    pub fn is_per_cpu(&self) -> bool {
-        self.word.is_per_cpu()
+    /// Returns the tag of its updates; see [`StaticWord::tag`].
+    pub(crate) fn tag(&self) -> Option<HandleTag> {
+        self.word.tag()
     }
 
     /// Takes the counter out of the program's registry, before its memory goes. Its words stay taken.

@@ -2,6 +2,7 @@
 
 use super::reservation::{Reservation, at};
 use crate::rseq::{self, HandleTag};
+use crate::sys;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -19,7 +20,7 @@ pub(crate) struct Handle {
 
 impl Handle {
     #[inline(always)]
-    fn is(self, tag: HandleTag) -> bool {
+    pub(super) fn is(self, tag: HandleTag) -> bool {
         self.table.addr().get() & tag as usize != 0
     }
 
@@ -98,6 +99,15 @@ impl Handle {
         }
     }
 
+    /// Adds `value` where no critical section was tried in line: by one, or as
+    /// [`add_slow`](Self::add_slow).
+    pub(crate) fn add_again(self, value: u64) {
+        // SAFETY: the invariant is the contract of the section.
+        if !unsafe { rseq::add(self.base.as_ptr(), self.table.as_ptr(), value) } {
+            self.add_slow(value);
+        }
+    }
+
     /// Adds `value` to a counter after the critical section failed to commit: puts the CPU into the active
     /// mask, retries a bounded number of times, then uses the fallback cell.
     ///
@@ -105,6 +115,9 @@ impl Handle {
     #[cold]
     #[inline(never)]
     pub(crate) fn add_slow(self, value: u64) {
+        if self.is(HandleTag::Striped) {
+            return self.add_striped(value);
+        }
         let reservation = self.reservation();
         for _ in 0..rseq::TRIES {
             if !reservation.announce_current() {
@@ -116,6 +129,43 @@ impl Handle {
             }
         }
         self.add_to_fallback(value);
+    }
+
+    /// Adds `value` atomically to the word of the thread's stripe. Async-signal-safe.
+    #[inline(always)]
+    fn add_striped(self, value: u64) {
+        let stripe = sys::stripe();
+        // SAFETY: by the invariant the table lives.
+        match unsafe { Reservation::entry_of_table(self.table, stripe) } {
+            0 => self.add_striped_slow(stripe, value),
+            displacement => _ = self.at(displacement).fetch_add(value, Ordering::Relaxed),
+        }
+    }
+
+    /// Adds to the words from here on, all on one stripe. The words are the owner's.
+    fn add_items_striped(self, deltas: &[u64]) {
+        let stripe = sys::stripe();
+        for (index, &delta) in deltas.iter().enumerate().filter(|(_, delta)| **delta != 0) {
+            // SAFETY: the event's words are the owner's, and by the invariant the table lives.
+            let (word, displacement) =
+                unsafe { (self.word(index), Reservation::entry_of_table(self.table, stripe)) };
+            match displacement {
+                0 => word.add_striped_slow(stripe, delta),
+                displacement => _ = word.at(displacement).fetch_add(delta, Ordering::Relaxed),
+            }
+        }
+    }
+
+    /// Adds `value` to the word of a stripe that nobody announced yet, or that has none: then to the word of
+    /// another, or to the fallback cell.
+    #[cold]
+    #[inline(never)]
+    fn add_striped_slow(self, stripe: usize, value: u64) {
+        let reservation = self.reservation();
+        match reservation.announced_stripe(stripe) {
+            Some(displacement) => _ = self.at(displacement).fetch_add(value, Ordering::Relaxed),
+            None => self.add_to_fallback(value),
+        }
     }
 
     /// Adds `value` atomically to the counter's fallback cell, which all CPUs share.
@@ -144,6 +194,9 @@ impl Handle {
                     return;
                 }
             }
+        }
+        if self.is(HandleTag::Striped) {
+            return self.add_items_striped(deltas);
         }
         for (index, &delta) in deltas.iter().enumerate().filter(|(_, delta)| **delta != 0) {
             // SAFETY: the event's words are the owner's.
@@ -256,7 +309,7 @@ impl Handle {
     pub(super) fn add_on_synthetic_locked_to(self, cpu: usize, copy: usize, value: u64) -> bool {
         let Some(displacement) = self.reservation().announce_to_readers(cpu) else { return false };
         let word = self.at(displacement.wrapping_add(copy));
-        word.store(word.load(Ordering::Relaxed).wrapping_add(value), Ordering::Release);
+        word.fetch_add(value, Ordering::Release);
         true
     }
 }

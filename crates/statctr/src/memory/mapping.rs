@@ -1,20 +1,14 @@
 //! Address space from the kernel: zero until touched, and touched page by page.
 
 use crate::cpu::NodeId;
+use crate::errno::ENOMEM;
 use crate::error::{Error, Result};
 use crate::rseq::is_refused;
+use crate::sys;
+pub(crate) use crate::sys::PAGE;
+use crate::sys::set_errno;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-/// The page size in bytes that memory layouts are made for: the largest that the architecture has, so that
-/// guard pages are pages and no two units share one. A smaller one of the kernel divides it.
-pub(crate) const PAGE: usize = if cfg!(target_arch = "aarch64") { 64 << 10 } else { 4096 };
-
-/// Returns the kernel's page size: the unit in which memory is populated and given back.
-fn kernel_page() -> usize {
-    // SAFETY: asks for a constant.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_or(PAGE, |size| size.clamp(1, PAGE))
-}
 
 /// A private anonymous memory mapping between two guard pages, which the kernel merges with nothing else.
 #[derive(Debug)]
@@ -47,6 +41,9 @@ impl Mapping {
     /// Reserves address space in which nothing may be written before
     /// [`make_writable`](Self::make_writable), in up to `parts` parts.
     pub(crate) fn read_only(len: usize, parts: usize) -> Result<Mapping> {
+        if !sys::PROTECTS {
+            return Mapping::reserve(len, 0);
+        }
         // a part, and what is between it and the next one
         let pieces = 2 * parts;
         let less = |left: usize| left.checked_sub(pieces);
@@ -60,49 +57,14 @@ impl Mapping {
 
     fn reserve(len: usize, pieces: usize) -> Result<Mapping> {
         let refused = |errno| Error::OutOfMemory { bytes: len, errno };
-        let total = len.checked_add(2 * PAGE).ok_or(refused(libc::ENOMEM))?;
+        let total = len.checked_add(2 * PAGE).ok_or(refused(ENOMEM))?;
         if is_refused!(Map) {
-            return Err(refused(libc::ENOMEM));
+            return Err(refused(ENOMEM));
         }
-        // SAFETY: asks for fresh address space, touches no existing one.
-        let whole = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                total,
-                libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if whole == libc::MAP_FAILED {
-            return Err(refused(Error::last_errno()));
-        }
-        let Some(whole) = NonNull::new(whole.cast::<u8>()) else { return Err(refused(libc::ENOMEM)) };
+        let whole = sys::reserve(total, pieces == 0).map_err(refused)?;
         // a unit may lie in another mapping than its home: it is found by its address
         whole.as_ptr().expose_provenance();
-        let mut mapping = Mapping { whole, len, pieces: 0 };
-        let start = mapping.start().as_ptr().cast::<libc::c_void>();
-        let access = if pieces > 0 { libc::PROT_READ } else { libc::PROT_READ | libc::PROT_WRITE };
-        // SAFETY: the mapping just made, which holds nothing.
-        let locked = unsafe { unlock_if_locked(start, len) };
-        // SAFETY: [start, start + len) lies inside the mapping just made.
-        if unsafe { libc::mprotect(start, len, access) } != 0 {
-            return Err(refused(Error::last_errno()));
-        }
-        if locked {
-            // SAFETY: as above. Refused where the process may lock no more, and by kernels before 4.4:
-            // then these pages can be swapped out.
-            unsafe { libc::syscall(libc::SYS_mlock2, start, len, MLOCK_ONFAULT) };
-        }
-        // SAFETY: as above. Both calls are advice: huge pages would give every unused CPU two
-        // megabytes, the name is for readers of /proc/self/smaps. Kernels without them refuse.
-        unsafe {
-            libc::madvise(start, len, libc::MADV_NOHUGEPAGE);
-            libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, start, len, c"statctr".as_ptr());
-        }
-        mapping.pieces = pieces;
-        Ok(mapping)
+        Ok(Mapping { whole, len, pieces })
     }
 
     /// Returns the address of the mapping's first usable byte, at a page boundary.
@@ -119,7 +81,7 @@ impl Mapping {
     /// Makes the pages of `offset..offset + len` of the mapping writable; `false` where the kernel refuses.
     /// Async-signal-safe.
     pub(crate) fn make_writable(&self, offset: usize, len: usize) -> bool {
-        let page = kernel_page();
+        let page = sys::page_size();
         let first = offset.min(self.len) / page * page;
         let last = offset.saturating_add(len).next_multiple_of(page).min(self.len);
         if self.is_writable() || first >= last {
@@ -127,13 +89,9 @@ impl Mapping {
         }
         let errno = Error::last_errno();
         // SAFETY: inside the mapping; nothing is taken from anybody.
-        let done = unsafe {
-            let start = self.start().add(first).as_ptr().cast();
-            libc::mprotect(start, last - first, libc::PROT_READ | libc::PROT_WRITE) == 0
-        };
+        let done = unsafe { sys::make_writable(self.start().add(first), last - first) };
         if !done {
-            // SAFETY: the calling thread's own.
-            unsafe { *libc::__errno_location() = errno };
+            set_errno(errno);
         }
         done
     }
@@ -165,30 +123,6 @@ impl Mapping {
     }
 }
 
-/// `MLOCK_ONFAULT` of the kernel: pages are locked when they are there, and are not made to be.
-const MLOCK_ONFAULT: libc::c_uint = 1;
-
-/// Takes the lock from a mapping that the kernel locked as soon as it was made
-/// (`mlockall(MCL_FUTURE)`), and says whether there was one.
-///
-/// A locked mapping is populated, whole, as soon as it becomes accessible: 50 MB for one counter on a
-/// machine with 192 possible CPUs. So it becomes accessible unlocked, and is locked page by page from
-/// then on. No call asks for the lock itself; `MADV_DONTNEED` refuses locked mappings, and these only.
-///
-/// Source: Linux `mm/mprotect.c` (`mprotect_fixup`: private, locked, becoming writable), `mm/mlock.c`.
-///
-/// # Safety
-/// Fresh address space from `start` on, which nobody has anything in.
-unsafe fn unlock_if_locked(start: *mut libc::c_void, len: usize) -> bool {
-    // SAFETY: by the caller's promise there is nothing to lose.
-    let accepted = unsafe { libc::madvise(start, kernel_page(), libc::MADV_DONTNEED) } == 0;
-    if accepted || Error::last_errno() != libc::EINVAL {
-        return false;
-    }
-    // SAFETY: as above.
-    unsafe { libc::munlock(start, len) == 0 }
-}
-
 /// Touches the pages of `len` bytes from an address on, without changing their contents, so that later stores
 /// take no page fault.
 ///
@@ -197,29 +131,13 @@ unsafe fn unlock_if_locked(start: *mut libc::c_void, len: usize) -> bool {
 pub(crate) unsafe fn populate(address: usize, len: usize) -> Result<()> {
     let refused = |errno| Err(Error::System { operation: "madvise(MADV_POPULATE_WRITE)", errno });
     if is_refused!(Populate) {
-        return refused(libc::ENOMEM);
+        return refused(ENOMEM);
     }
-    let page = kernel_page();
+    let page = sys::page_size();
     // mappings begin and end at multiples of a page
     let (first, last) = (address / page * page, (address + len).next_multiple_of(page));
-    let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(first);
-    // SAFETY: pages of a mapping by the caller's promise; populating changes no value.
-    if unsafe { libc::madvise(start, last - first, libc::MADV_POPULATE_WRITE) } == 0 {
-        return Ok(());
-    }
-    match Error::last_errno() {
-        // Linux before 5.14
-        libc::EINVAL => {
-            for offset in (first..last).step_by(page) {
-                // SAFETY: an aligned word of the mapping. A plain add by the word's CPU may run in
-                // between and overwrite this: that loses the nothing that is added, and no count.
-                let word = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(offset) };
-                word.fetch_add(0, Ordering::Relaxed);
-            }
-            Ok(())
-        }
-        errno => refused(errno),
-    }
+    // SAFETY: pages of a mapping by the caller's promise.
+    unsafe { sys::populate(first, last - first) }.or_else(refused)
 }
 
 /// Zeroes `len` bytes of memory from `start` on: whole pages are returned to the system, words at the edges
@@ -230,7 +148,7 @@ pub(crate) unsafe fn populate(address: usize, len: usize) -> Result<()> {
 pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize) -> Result<()> {
     let address = start.addr().get();
     let end = address + len;
-    let page = kernel_page();
+    let page = sys::page_size();
     let (inner, inner_end) = (address.next_multiple_of(page), end / page * page);
     if inner >= inner_end {
         // SAFETY: passed on.
@@ -241,36 +159,16 @@ pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize) -> Result<()> {
     unsafe {
         store_zeros(start, 0..inner - address);
         store_zeros(start, inner_end - address..len);
-        let pages = start.add(inner - address).as_ptr().cast();
+        let (pages, len) = (start.add(inner - address), inner_end - inner);
         if is_refused!(Discard) {
             return Err(Error::System { operation: "madvise", errno: Error::last_errno() });
         }
-        discard(pages, inner_end - inner)
-    }
-}
-
-/// Gives whole pages back, also locked ones.
-///
-/// # Safety
-/// The contract is that of [`zero`].
-unsafe fn discard(pages: *mut libc::c_void, len: usize) -> Result<()> {
-    /// `MADV_DONTNEED_LOCKED` of the kernel (Linux 5.18 and later).
-    const DONTNEED_LOCKED: libc::c_int = 24;
-    // SAFETY: passed on.
-    let advised = |advice| unsafe { libc::madvise(pages, len, advice) } == 0;
-    if advised(libc::MADV_DONTNEED) {
-        return Ok(());
-    }
-    let errno = Error::last_errno();
-    if errno != libc::EINVAL {
-        return Err(Error::System { operation: "madvise", errno });
-    }
-    if !advised(DONTNEED_LOCKED)
-        && let Some(start) = NonNull::new(pages.cast())
-    {
-        // locked, and to stay: the words are zero all the same
-        // SAFETY: passed on.
-        unsafe { store_zeros(start, 0..len) };
+        match sys::discard(pages, len) {
+            Ok(true) => {}
+            // to stay: the words are zero all the same
+            Ok(false) => store_zeros(pages, 0..len),
+            Err(errno) => return Err(Error::System { operation: "madvise", errno }),
+        }
     }
     Ok(())
 }
@@ -293,7 +191,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the whole mapping as it was made; its owner is going away, and with it every
         // use.
-        unsafe { libc::munmap(self.whole.as_ptr().cast(), self.len + 2 * PAGE) };
+        unsafe { sys::release(self.whole, self.len + 2 * PAGE) };
         PIECES.fetch_add(self.pieces, Ordering::Relaxed);
     }
 }

@@ -48,4 +48,4 @@ pub(crate) use handle::Handle;
 pub(crate) use layout::{CHUNK_WORDS, LatchLayout, Layout};
 pub(crate) use lazy::{IndexKind, LazyMemory, LazyOwner, LazySettings, Nodes, Object};
 pub(crate) use owner::{Lines, Word};
-pub(crate) use statics::{StaticWord, statics_in_use};
+pub(crate) use statics::{StaticWord, static_table, statics_in_use};

@@ -9,6 +9,7 @@ use super::signal_safe_lock::SignalSafeLockGuard;
 use super::supply::UnitSupply;
 use super::units::Units;
 use super::writable_extent::WritableExtent;
+use crate::errno;
 use crate::error::{Error, Result};
 use crate::rseq::{self, HandleTag, TAG_MASK};
 use crate::sys::cpu_bound;
@@ -159,12 +160,12 @@ impl Reservation {
         let bytes = own_units.checked_mul(layout.stride()).and_then(|bytes| bytes.checked_add(units));
         let fits = bytes.filter(|&bytes| bytes <= isize::MAX as usize - 3 * PAGE);
         let Some(bytes) = fits else {
-            return Err(Error::OutOfMemory { bytes: usize::MAX, errno: libc::ENOMEM });
+            return Err(Error::OutOfMemory { bytes: usize::MAX, errno: errno::ENOMEM });
         };
         let mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 1 + own_units)?;
         // zeros do for the entries of CPUs that have no unit
         if !mapping.make_writable(0, size_of::<Header>() + bound * size_of::<usize>()) {
-            return Err(Error::OutOfMemory { bytes, errno: libc::ENOMEM });
+            return Err(Error::OutOfMemory { bytes, errno: errno::ENOMEM });
         }
         let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
         Ok(Reservation { mapping, layout, units, cpus, writable, state, supply, owner })
@@ -284,6 +285,21 @@ impl Reservation {
     /// Returns the count of readers that make writers of latched lines use the fallback cell for a moment.
     pub(crate) fn hold(&self) -> &AtomicU64 {
         &self.header().hold
+    }
+
+    /// Returns a CPU's entry in a tagged table: the displacement of its unit, 0 where nobody announced it.
+    ///
+    /// # Safety
+    /// The table's reservation lives.
+    #[inline(always)]
+    pub(crate) unsafe fn entry_of_table(table: NonNull<u8>, cpu: usize) -> usize {
+        if cpu >= MOST_CPUS {
+            return 0;
+        }
+        let entries = table.as_ptr().map_addr(|address| address & !TAG_MASK).cast::<AtomicUsize>();
+        // SAFETY: every table has so many entries, in memory that the kernel zeroed, and that is only
+        // written through these atomics.
+        unsafe { (*entries.add(cpu)).load(Ordering::Acquire) }
     }
 
     fn entry(&self, cpu: usize) -> Option<&AtomicUsize> {
@@ -482,6 +498,15 @@ impl Reservation {
         }
     }
 
+    /// Returns the displacement of a stripe's unit, which readers walk from now on; where the stripe has no
+    /// unit, that of another stripe. `None` where there is none to be had. Async-signal-safe.
+    #[cold]
+    pub(crate) fn announced_stripe(&self, stripe: usize) -> Option<usize> {
+        let other = stripe.checked_rem(self.cpus.len())?;
+        let announced = [stripe, other].into_iter().find(|&stripe| self.announce(stripe))?;
+        self.entry(announced).map(|entry| entry.load(Ordering::Acquire))
+    }
+
     /// Adds the calling thread's CPU to the mask that readers walk. `false` where the thread is not
     /// registered for rseq or its CPU has no unit.
     pub(crate) fn announce_current(&self) -> bool {
@@ -530,7 +555,7 @@ impl Reservation {
         match self.depot() {
             Some(depot) => depot.populate(self.home(0).addr().get().wrapping_add(unit), bytes),
             None if !self.make_writable(cpu) => {
-                Err(Error::System { operation: "mprotect", errno: libc::ENOMEM })
+                Err(Error::System { operation: "mprotect", errno: errno::ENOMEM })
             }
             None => self.mapping.populate(self.units + unit, bytes.min(self.layout.unit_bytes)),
         }

@@ -137,8 +137,7 @@ impl Growth {
         }
         let errno = Error::last_errno();
         let mapped = map(&held);
-        // SAFETY: the calling thread's own.
-        unsafe { *libc::__errno_location() = errno };
+        crate::sys::set_errno(errno);
         if mapped.is_ok() {
             self.refusals.store(0, Ordering::Relaxed);
             self.successes.fetch_add(1, Ordering::Relaxed);
@@ -164,6 +163,7 @@ impl Growth {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::errno;
     use crate::memory::mapping::PAGE;
 
     #[test]
@@ -189,20 +189,18 @@ mod tests {
     #[test]
     fn refused_memory_is_asked_for_less_and_less_often_and_errno_stays() {
         let growth = Growth::new();
-        let refused = Err(Error::OutOfMemory { bytes: 1, errno: libc::ENOMEM });
+        let refused = Err(Error::OutOfMemory { bytes: 1, errno: errno::ENOMEM });
         let mut asked = Vec::new();
-        // SAFETY: this thread's own.
-        unsafe { *libc::__errno_location() = libc::EXDEV };
+        crate::sys::set_errno(errno::EEXIST);
         for request in 0..5000 {
             let map = |_: &SignalSafeLockGuard<'_>| {
                 asked.push(request);
-                // SAFETY: as above.
-                unsafe { *libc::__errno_location() = libc::ENOMEM };
+                crate::sys::set_errno(errno::ENOMEM);
                 refused.clone()
             };
             assert!(!growth.try_grow(|| false, map));
         }
-        assert_eq!(Error::last_errno(), libc::EXDEV);
+        assert_eq!(Error::last_errno(), errno::EEXIST);
         assert_eq!(asked[..4], [0, 1, 3, 7]);
         assert!(asked.windows(2).all(|pair| pair[1] - pair[0] <= 1 << MAX_BACKOFF_SHIFT), "{asked:?}");
         // and once there is some, at once

@@ -5,11 +5,13 @@
 //! ```text
 //! table = 0      counts are in the word `early`, atomically
 //! first update:  base := a slot of the last block, by one exchange;  table := its table
+//!                fast := base, in the first block and where sections are used
 //! then           as any other counter, and `early` stays what it is
 //! ```
 //! So claiming takes no lock and no heap: a block is a reservation whose books are in a mapping, for all
 //! CPU numbers that the kernel can have, and slots are given out by a number that goes up. What cannot be
-//! claimed (no rseq, no memory) is counted in `early`, and claimed by a later update.
+//! claimed (nobody looked for rseq yet, no memory) is counted in `early`, and claimed by a later update.
+//! Where there is no rseq, a claimed word is striped.
 //!
 //! A read adds both. Updates of before the claim are in `early` for ever, so nothing is moved, and no
 //! reader can see a count twice or not at all.
@@ -22,22 +24,26 @@ use super::reservation::Reservation;
 use super::slabs::Growth;
 use super::supply::UnitSupply;
 use crate::cpu::CpuSet;
+use crate::errno;
 use crate::error::Error;
-use crate::rseq::{self, HandleTag};
+use crate::rseq::{self, HandleTag, TAG_MASK};
 use crate::sys::small_cpu_bound;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes of a unit of a block.
-const UNIT_BYTES: usize = 8192;
+const UNIT_BYTES: usize = 32 << 10;
 /// Slots of a block.
 const SLOTS: usize = UNIT_BYTES / 8;
 /// Blocks of a process: 262 144 counters.
-const BLOCKS: usize = 256;
+const BLOCKS: usize = 64;
 
 static BLOCK: [AtomicPtr<Reservation>; BLOCKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; BLOCKS];
 /// The number of slots given out.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
+/// The tagged table of the first block, once a word of it has its handle and sections are used. One for all
+/// such words, so that a loop need not load it again with each update.
+static TABLE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static GROWTH: Growth = Growth::new();
 static SUPPLY: UnitSupply = UnitSupply::none();
 
@@ -46,6 +52,8 @@ static SUPPLY: UnitSupply = UnitSupply::none();
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct StaticWord {
+    /// The home word where sections in line may be used, else null.
+    fast: AtomicPtr<u8>,
     base: AtomicPtr<u8>,
     table: AtomicPtr<u8>,
     early: AtomicU64,
@@ -54,50 +62,56 @@ pub(crate) struct StaticWord {
 impl StaticWord {
     pub(crate) const fn new() -> StaticWord {
         StaticWord {
+            fast: AtomicPtr::new(std::ptr::null_mut()),
             base: AtomicPtr::new(std::ptr::null_mut()),
             table: AtomicPtr::new(std::ptr::null_mut()),
             early: AtomicU64::new(0),
         }
     }
 
-    /// Returns what a section works with: the home word and the table, both null before the claim.
+    /// Returns what a section works with: the home word, and the table of the first block; `None` where the
+    /// word is not for one.
+    ///
+    /// The table and what it leads to come first, so that a loop asks for them once. Relaxed: whoever sees the
+    /// home word needs nothing that was stored before it, as its memory was there, zeroed and writable, and
+    /// the table says for which CPUs.
     #[inline(always)]
-    fn parts(&self) -> (*mut u8, *mut u8) {
-        // the table first: with it comes the base
-        let table = self.table.load(Ordering::Acquire);
-        (self.base.load(Ordering::Relaxed), table)
+    fn parts(&self) -> Option<(*mut u8, *const u8)> {
+        let table = rseq::load_stored_once(&TABLE);
+        // SAFETY: null, or the table of a block, which is never dropped.
+        let is_ready = unsafe { rseq::has_area(table) };
+        let base = self.fast.load(Ordering::Relaxed);
+        (is_ready && !base.is_null()).then_some((base, table))
     }
 
     fn handle(&self) -> Option<Handle> {
-        let (base, table) = self.parts();
-        Some(Handle { base: NonNull::new(base)?, table: NonNull::new(table)? })
+        // the table first: with it comes the base
+        let table = NonNull::new(self.table.load(Ordering::Acquire))?;
+        Some(Handle { base: NonNull::new(self.base.load(Ordering::Relaxed))?, table })
     }
 
     /// Adds by a section. Returns `false` where that did not commit: then [`add_slow`](Self::add_slow).
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_add(&self, value: u64) -> bool {
-        let (base, table) = self.parts();
-        // SAFETY: a table of 0 has no tag, and nothing is done; else the handle is a live one.
-        unsafe { rseq::add(base, table, value) }
+        // SAFETY: the home word is one of the table's block.
+        self.parts().is_some_and(|(base, table)| unsafe { rseq::add(base, table, value) })
     }
 
     /// Adds 1, as [`try_add`](Self::try_add).
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_inc(&self) -> bool {
-        let (base, table) = self.parts();
         // SAFETY: as in `try_add`.
-        unsafe { rseq::inc(base, table) }
+        self.parts().is_some_and(|(base, table)| unsafe { rseq::inc(base, table) })
     }
 
     /// Subtracts 1, as [`try_add`](Self::try_add).
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_dec(&self) -> bool {
-        let (base, table) = self.parts();
         // SAFETY: as in `try_add`.
-        unsafe { rseq::dec(base, table) }
+        self.parts().is_some_and(|(base, table)| unsafe { rseq::dec(base, table) })
     }
 
     /// Adds after the section failed to commit: claims a slot where there is none yet.
@@ -105,9 +119,21 @@ impl StaticWord {
     #[cold]
     #[inline(never)]
     pub(crate) fn add_slow(&self, value: u64) {
-        match self.handle().or_else(|| self.claim()) {
-            Some(handle) => handle.add_slow(value),
-            None => self.add_early(value),
+        let Some(handle) = self.handle().or_else(|| self.claim()) else { return self.add_early(value) };
+        if self.fast.load(Ordering::Relaxed).is_null() {
+            self.make_fast(handle);
+        }
+        handle.add_again(value);
+    }
+
+    /// Lets updates go by sections in line, if the slot is one for them: of the first block.
+    #[cold]
+    fn make_fast(&self, handle: Handle) {
+        // SAFETY: as in `blocks`.
+        let first = unsafe { BLOCK[0].load(Ordering::Acquire).as_ref() };
+        if first.is_some_and(|first| first.table(HandleTag::Rseq) == handle.table) {
+            TABLE.store(handle.table.as_ptr(), Ordering::Release);
+            self.fast.store(handle.base.as_ptr(), Ordering::Release);
         }
     }
 
@@ -133,11 +159,15 @@ impl StaticWord {
         early.wrapping_add(self.handle().map_or(0, Handle::fallback_part))
     }
 
-    /// Returns `true` if it has a slot, or the next update can claim one. Async-signal-safe, but for
-    /// `errno`.
-    pub(crate) fn is_per_cpu(&self) -> bool {
-        let may_claim = || !cfg!(feature = "uniprocessor") && rseq::offset_at_once().is_some();
-        !self.table.load(Ordering::Acquire).is_null() || may_claim()
+    /// Returns the tag of its updates, if it has a slot or the next update can claim one. Async-signal-safe,
+    /// but for `errno`.
+    pub(crate) fn tag(&self) -> Option<HandleTag> {
+        match self.table.load(Ordering::Acquire).addr() & TAG_MASK {
+            0 if cfg!(feature = "uniprocessor") => None,
+            0 => tag_at_once(),
+            tag if tag == HandleTag::Striped as usize => Some(HandleTag::Striped),
+            _ => Some(HandleTag::Rseq),
+        }
     }
 
     /// Gives the word a slot, if there is one to be had.
@@ -168,10 +198,27 @@ impl StaticWord {
             }
         };
         let address = base.addr().get();
-        let table = blocks().find(|block| block.slot_of(address).is_some())?.table(HandleTag::Rseq);
-        self.table.store(table.as_ptr(), Ordering::Release);
+        let table = blocks().find(|block| block.slot_of(address).is_some())?.table(tag_at_once()?);
+        // one tag for all: sections and atomic updates must not share a word
+        let null = std::ptr::null_mut();
+        let first = self.table.compare_exchange(null, table.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
+        let table = first.map_or_else(NonNull::new, |_| Some(table))?;
         Some(Handle { base, table })
     }
+}
+
+/// Returns the tag of words that are claimed now; `None` as long as sections may come and cannot be used yet.
+/// Async-signal-safe, but for `errno`.
+fn tag_at_once() -> Option<HandleTag> {
+    match rseq::offset_at_once() {
+        Some(_) => Some(HandleTag::Rseq),
+        None => rseq::is_ruled_out().then_some(HandleTag::Striped),
+    }
+}
+
+/// Returns the tagged table of the words whose updates are in line; null before there is one.
+pub(crate) fn static_table() -> *mut u8 {
+    TABLE.load(Ordering::Acquire)
 }
 
 fn blocks() -> impl Iterator<Item = &'static Reservation> {
@@ -201,16 +248,15 @@ fn take_slot() -> Option<(NonNull<u8>, usize)> {
 /// Makes a block at a place that has none. Returns `true` if there is one now.
 fn grow(place: &AtomicPtr<Reservation>) -> bool {
     let errno = Error::last_errno();
-    let usable = rseq::offset_at_once().is_some();
-    // SAFETY: the calling thread's own.
-    unsafe { *libc::__errno_location() = errno };
+    let usable = tag_at_once().is_some();
+    crate::sys::set_errno(errno);
     // no reason to ask less often: it costs little, and changes when a pool is made
     if !usable {
         return false;
     }
     let is_there = || !place.load(Ordering::Acquire).is_null();
     GROWTH.try_grow(is_there, |_| {
-        let refused = Error::OutOfMemory { bytes: UNIT_BYTES, errno: libc::ENOMEM };
+        let refused = Error::OutOfMemory { bytes: UNIT_BYTES, errno: errno::ENOMEM };
         let (books, block) = make_block().ok_or(refused)?;
         let null = std::ptr::null_mut();
         let first = place.compare_exchange(null, block.as_ptr(), Ordering::AcqRel, Ordering::Acquire);

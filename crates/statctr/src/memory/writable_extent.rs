@@ -15,6 +15,7 @@
 use super::active_cpu_mask::ActiveCpuMask;
 use super::atomics::Room;
 use super::mapping::Mapping;
+use crate::errno;
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -119,7 +120,7 @@ impl WritableExtent {
             return Ok(());
         }
         self.extent.store(before, Ordering::SeqCst);
-        Err(Error::OutOfMemory { bytes: extent, errno: libc::ENOMEM })
+        Err(Error::OutOfMemory { bytes: extent, errno: errno::ENOMEM })
     }
 }
 

@@ -6,6 +6,7 @@ mod drain_callbacks;
 mod fixed;
 mod flexible;
 mod shared;
+mod striped;
 mod uniprocessor;
 mod usage;
 
@@ -22,7 +23,7 @@ use std::sync::Arc;
 pub use usage::Memory;
 pub(crate) use usage::{measure_statics, resident};
 
-/// Choice of where the per-CPU words of a pool's counters lie: fixed, flexible, shared, or one plain word.
+/// Choice of where the per-CPU words of a pool's counters lie, and of how they are updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {
@@ -44,8 +45,14 @@ pub enum Placement {
     /// A word per possible CPU, interlaced in chunks of eight counters.
     Fixed,
     /// A word per CPU that counts, whatever CPUs were expected, interlaced likewise; its memory is
-    /// given back when the CPU is drained ([`Pool::drain`]).
+    /// given back when the CPU is drained ([`Pool::drain`]). Where updates are not by rseq they cannot be
+    /// drained: then it is as [`Placement::Striped`].
     Flexible,
+    /// A word per possible CPU, as [`Placement::Fixed`], updated by locked instructions: what the others
+    /// are where there is no rseq ([`Mode::Striped`]), and a choice where it is not to be used. Threads
+    /// ask for their CPU now and then only, so that what [`read_cpu`](crate::Counter::read_cpu) returns
+    /// may have been counted on another CPU.
+    Striped,
 }
 
 impl Placement {
@@ -55,6 +62,7 @@ impl Placement {
             Placement::Uniprocessor => uniprocessor::plan(machine),
             Placement::Fixed => fixed::plan(machine),
             Placement::Flexible => flexible::plan(machine),
+            Placement::Striped => Ok(striped::plan(machine)),
         }
     }
 
@@ -65,14 +73,15 @@ impl Placement {
     }
 }
 
-/// Mechanism by which counters are updated at present: per CPU by rseq, atomically, or as plain words.
+/// Mechanism by which counters are updated at present: per CPU by rseq, atomically (on a word per CPU or on
+/// one), or as plain words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
     /// A restartable sequence on the CPU's own word: a few plain instructions.
     Rseq,
-    /// A locked instruction on the shared fallback cell: there is no rseq here, or it cannot be
-    /// relied on; [`fallback_reason`] says why.
+    /// A locked instruction on one shared word: of a thread that is not registered with the kernel, while
+    /// others count by rseq ([`thread_mode`]); of a static counter before it has words of its own.
     AtomicFallback,
     /// One unlocked instruction: there is one CPU.
     Uniprocessor,
@@ -82,6 +91,21 @@ pub enum Mode {
     /// fallback cell until there is some: its updates ask for it, less and less often while the
     /// kernel refuses; [`Pool::expect`], [`Pool::trim`] and making counters do, too.
     ShortOfMemory,
+    /// A locked instruction on a word of the CPU, as a rule, that the thread runs on (elsewhere than on
+    /// Linux on one of as many words as there are CPUs, by the thread): there is no rseq here, or it
+    /// cannot be relied on, and [`fallback_reason`] says why; or [`Placement::Striped`] was asked for.
+    Striped,
+}
+
+impl Mode {
+    /// Returns the mode of a static counter whose words have this tag, or get it by the next update.
+    pub(crate) fn of_static(tag: Option<HandleTag>) -> Mode {
+        match tag {
+            Some(HandleTag::Striped) => Mode::Striped,
+            Some(_) => Mode::Rseq,
+            None => Mode::AtomicFallback,
+        }
+    }
 }
 
 impl fmt::Display for Mode {
@@ -92,19 +116,25 @@ impl fmt::Display for Mode {
             Mode::Uniprocessor => "uniprocessor",
             Mode::Shared => "shared",
             Mode::ShortOfMemory => "rseq, short of memory",
+            Mode::Striped => "striped",
         })
     }
 }
 
 /// Returns the mode of the calling thread's updates in a pool of the mode [`Mode::Rseq`]:
-/// [`Mode::Rseq`], or [`Mode::AtomicFallback`] where this thread is not registered with the kernel.
+/// [`Mode::Rseq`], or [`Mode::AtomicFallback`] where this thread is not registered with the kernel;
+/// [`Mode::Striped`] where no thread of the process uses rseq, and there is no such pool.
 ///
 /// Cost: a few nanoseconds. Async-signal-safe, once a pool was built. Registers the thread where that is
 /// the library's to do ([`registration`](crate::registration)).
 #[must_use]
 pub fn thread_mode() -> Mode {
     rseq::settle();
-    if rseq::current_cpu().is_some() { Mode::Rseq } else { Mode::AtomicFallback }
+    match rseq::current_cpu() {
+        Some(_) => Mode::Rseq,
+        None if rseq::is_ruled_out() => Mode::Striped,
+        None => Mode::AtomicFallback,
+    }
 }
 
 /// The reason for which a process's counters are updated atomically instead of by rseq.
@@ -137,7 +167,7 @@ impl fmt::Display for FallbackReason {
     }
 }
 
-/// Returns why pools of this process count atomically ([`Mode::AtomicFallback`]); `None` where they
+/// Returns why pools of this process count atomically ([`Mode::Striped`]); `None` where they
 /// count by rseq, as far as is known: on aarch64 the kernel is tested when the first pool is built.
 #[must_use]
 pub fn fallback_reason() -> Option<FallbackReason> {

@@ -1,10 +1,15 @@
 //! The memory of a pool, by the kernel's account.
 
-use crate::error::{Error, Result};
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+use crate::error::Error;
+use crate::error::Result;
 use crate::memory::{Arena, statics_in_use};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::ops::Range;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+};
 
 /// Bytes of address space and of memory that a pool of counters occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +19,7 @@ pub struct Memory {
     pub reservations: usize,
     /// Bytes of address space. Costs nothing but page tables where it is not touched.
     pub reserved: usize,
-    /// Bytes of memory that are there now.
+    /// Bytes of memory that are there now; on systems other than Linux all that is reserved.
     pub resident: usize,
     /// Slots that counters and groups have now, holes of groups included.
     pub slots: usize,
@@ -37,12 +42,20 @@ pub(crate) fn measure_statics() -> Result<Memory> {
     })
 }
 
+/// Returns the number of bytes of memory in these ranges: where the system does not say which of it is
+/// there, all of it.
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+pub(crate) fn resident(ours: &[Range<usize>]) -> Result<usize> {
+    Ok(ours.iter().map(ExactSizeIterator::len).sum())
+}
+
 /// Returns the number of bytes of memory that are resident in mappings that begin in one of these
 /// ranges.
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub(crate) fn resident(ours: &[Range<usize>]) -> Result<usize> {
     let failed = |error: std::io::Error| Error::System {
         operation: "reading /proc/self/smaps",
-        errno: error.raw_os_error().unwrap_or(libc::EIO),
+        errno: error.raw_os_error().unwrap_or(crate::errno::EIO),
     };
     let mut resident = 0;
     let mut inside = false;
@@ -59,6 +72,7 @@ pub(crate) fn resident(ours: &[Range<usize>]) -> Result<usize> {
 }
 
 /// Returns the start of the range where the line is the first of a mapping.
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 fn range_start(line: &str) -> Option<usize> {
     let (start, rest) = line.split_once('-')?;
     rest.split_once(' ').and_then(|(end, _)| usize::from_str_radix(end, 16).ok())?;

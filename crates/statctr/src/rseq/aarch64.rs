@@ -11,6 +11,7 @@
 //!   conditional branch reaches 1 MiB, which the slow path may be beyond.
 
 use std::arch::asm;
+use std::sync::atomic::AtomicPtr;
 
 pub(crate) use super::one_cpu::*;
 
@@ -112,6 +113,36 @@ pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
         );
     }
     offset
+}
+
+/// Returns `true` if a table is for sections; a loop asks once, where it asks first.
+///
+/// # Safety
+/// The contract is that of [`offset_of_table`].
+#[inline(always)]
+pub(crate) unsafe fn has_area(table: *const u8) -> bool {
+    // SAFETY: passed on.
+    unsafe { offset_of_table(table) != 0 }
+}
+
+/// Returns a pointer that is stored once, as it is or as it was: null, or the stored one.
+///
+/// The block loads, and claims to read no memory, as [`offset_of_table`] does, so a loop does it once. What
+/// comes out may be null where it is not any more, for as long as the loop runs.
+#[inline(always)]
+pub(crate) fn load_stored_once(place: &'static AtomicPtr<u8>) -> *const u8 {
+    let address: usize;
+    // SAFETY: loads an aligned word that lives for ever; what it leads to was stored before, and is loaded by
+    // its address.
+    unsafe {
+        asm!(
+            "ldr {address}, [{place}]",
+            address = out(reg) address,
+            place = in(reg) std::ptr::from_ref(place).addr(),
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    std::ptr::with_exposed_provenance(address)
 }
 
 /// Orders the stores to the header in front of a reservation's table before all uses of the table's address:

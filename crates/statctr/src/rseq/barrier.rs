@@ -1,10 +1,11 @@
 //! The end of all sections on a CPU, for drains: `membarrier(2)`.
 
-use crate::error::Error;
+use crate::errno::{ENOSYS, EPERM};
+use crate::sys::membarrier;
 
-const PRIVATE_EXPEDITED_RSEQ: libc::c_int = 1 << 7;
-const REGISTER_PRIVATE_EXPEDITED_RSEQ: libc::c_int = 1 << 8;
-const FLAG_CPU: libc::c_uint = 1;
+const PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 7;
+const REGISTER_PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 8;
+const FLAG_CPU: u32 = 1;
 
 /// Aborts the section that a thread of this process may be in on `cpu`. After it returns, sections
 /// there see what this thread stored before, and this thread sees what sections stored there
@@ -16,7 +17,7 @@ const FLAG_CPU: libc::c_uint = 1;
 /// Source: Linux `kernel/sched/membarrier.c`.
 pub(crate) fn end_sections_on(cpu: usize) -> Result<(), i32> {
     if super::is_refused!(Membarrier) {
-        return Err(libc::ENOSYS);
+        return Err(ENOSYS);
     }
     if super::offset().is_none() || crate::sys::cpu_bound().is_none_or(|bound| cpu >= bound) {
         // no sections, or none there
@@ -25,18 +26,12 @@ pub(crate) fn end_sections_on(cpu: usize) -> Result<(), i32> {
     let fence = || membarrier(PRIVATE_EXPEDITED_RSEQ, FLAG_CPU, cpu);
     match fence() {
         // not registered yet, or not in this child of a fork
-        Err(libc::EPERM) => {
+        Err(EPERM) => {
             membarrier(REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0)?;
             fence()
         }
         other => other,
     }
-}
-
-fn membarrier(command: libc::c_int, flags: libc::c_uint, cpu: usize) -> Result<(), i32> {
-    // SAFETY: takes three numbers.
-    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu as libc::c_int) };
-    if result == 0 { Ok(()) } else { Err(Error::last_errno()) }
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@
 #[cfg(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 ))]
 macro_rules! descriptor {
     () => {
@@ -112,7 +112,7 @@ macro_rules! descriptor {
 #[cfg(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 ))]
 macro_rules! area_definition {
     () => {
@@ -136,7 +136,7 @@ macro_rules! area_definition {
 #[cfg(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 ))]
 macro_rules! refcount_definition {
     () => {
@@ -154,31 +154,48 @@ macro_rules! refcount_definition {
     };
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable"))))]
 mod x86_64;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable"))))]
 pub(crate) use x86_64::*;
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little", target_os = "linux", not(miri)))]
+#[cfg(all(
+    target_arch = "aarch64",
+    target_endian = "little",
+    target_os = "linux",
+    not(any(miri, feature = "portable"))
+))]
 mod aarch64;
-#[cfg(all(target_arch = "aarch64", target_endian = "little", target_os = "linux", not(miri)))]
+#[cfg(all(
+    target_arch = "aarch64",
+    target_endian = "little",
+    target_os = "linux",
+    not(any(miri, feature = "portable"))
+))]
 pub(crate) use aarch64::*;
 
 #[cfg(not(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 )))]
 mod portable;
 #[cfg(not(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 )))]
 pub(crate) use portable::*;
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
 mod one_cpu;
+
+/// There are critical sections for this machine.
+const HAS_SECTIONS: bool = cfg!(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    target_os = "linux",
+    not(any(miri, feature = "portable"))
+));
 
 /// Evaluates to `true` where a test wants this request to fail; never without the feature `inject`.
 macro_rules! is_refused {
@@ -261,6 +278,12 @@ pub(crate) fn offset_at_once() -> Option<isize> {
     if self_test::is_due() { None } else { offset() }
 }
 
+/// Returns `true` if no section will ever be used in this process: there are none for this machine, nobody
+/// registers threads, or the kernel failed its test. `false` as long as nobody looked. Async-signal-safe.
+pub(crate) fn is_ruled_out() -> bool {
+    !HAS_SECTIONS || registration::is_ruled_out() || !self_test::is_trusted()
+}
+
 /// Offset in bytes of the field `cpu_id` in a thread's rseq area.
 pub(crate) const CPU_ID: usize = 4;
 /// Offset in bytes of `mm_cid`, the concurrency id, in a thread's rseq area, where the kernel has one
@@ -275,10 +298,7 @@ pub(crate) const MM_CID: usize = 24;
 /// The kernel says so by the size of what it fills in, in the auxiliary vector; glibc's
 /// `__rseq_size` does not.
 pub(crate) fn has_mm_cid() -> bool {
-    const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
-    // SAFETY: takes a number.
-    let filled_in = unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) };
-    offset().is_some() && filled_in >= (MM_CID + 4) as libc::c_ulong
+    offset().is_some() && crate::sys::rseq_feature_size() >= MM_CID + 4
 }
 
 /// Returns the CPU number that the kernel keeps for the calling thread, which is registered where that is
@@ -304,7 +324,7 @@ pub fn forget_section() {
     test,
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 ))]
 mod tests {
     use super::*;

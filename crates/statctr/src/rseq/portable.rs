@@ -3,6 +3,8 @@
 
 pub(crate) use super::one_cpu::*;
 
+use std::sync::atomic::AtomicPtr;
+
 mod instance;
 pub(crate) use instance::*;
 
@@ -15,6 +17,21 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
 /// machine.
 pub(crate) fn area_cpu_id(_offset: isize) -> i32 {
     -1
+}
+
+/// Returns `false`: no critical sections are written for this machine.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn has_area(_table: *const u8) -> bool {
+    false
+}
+
+/// Returns null: no critical sections are written for this machine, so nobody needs the pointer.
+#[inline(always)]
+pub(crate) fn load_stored_once(_place: &'static AtomicPtr<u8>) -> *const u8 {
+    std::ptr::null()
 }
 
 /// Does nothing: no critical section here loads the header in front of a reservation's table.

@@ -1,7 +1,7 @@
 //! The tag of a handle, which the sections test.
 
 /// Tag in the low bits of a handle's table address, which says how its counter is updated: by rseq,
-/// atomically, or as a plain word.
+/// atomically, on one word or on a stripe's, or as a plain word.
 ///
 /// These values are part of the C ABI (`statctr.h` tests them in line).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) enum HandleTag {
     Atomic = 4,
     /// A section on the copy of the line that its sequence number names.
     Latch = 8,
+    /// A locked instruction on the word of the thread's stripe.
+    Striped = 16,
 }
 
 /// Mask of the tag bits in the address of a reservation's table; tables are aligned to more.

@@ -3,18 +3,48 @@
 
 #![allow(unsafe_code)] // system calls; see each block's reason
 
-mod affinity;
-mod helper_thread;
 mod lock;
-mod mempolicy;
 mod once_box;
+mod set_errno;
 mod static_list;
-mod uevents;
+mod stripe;
 
-pub(crate) use affinity::{affinity, allowed_by_cpuset, cpu_bound, pin_to, small_cpu_bound};
-pub(crate) use helper_thread::{detach_helper_thread, run_on_helper_thread, without_signals};
-pub(crate) use lock::{Guard, Lock, Rank, forks};
-pub(crate) use mempolicy::{prefer_for, prefer_node};
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod linux;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+pub(crate) use linux::*;
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+mod elsewhere;
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+pub(crate) use elsewhere::*;
+
+#[cfg(unix)]
+mod posix;
+#[cfg(unix)]
+pub(crate) use posix::*;
+#[cfg(not(unix))]
+mod plain;
+#[cfg(not(unix))]
+pub(crate) use plain::*;
+
+pub(crate) use lock::{Guard, Lock, Rank};
 pub use once_box::OnceBox;
+pub(crate) use set_errno::set_errno;
 pub(crate) use static_list::{Link, Linked, StaticList};
-pub(crate) use uevents::{Uevents, wait};
+pub(crate) use stripe::stripe;
+
+/// The page size in bytes that memory layouts are made for: the largest that the architecture has, so that
+/// guard pages are pages and no two units share one. A smaller one of the kernel divides it.
+pub(crate) const PAGE: usize = if cfg!(any(
+    target_arch = "x86_64",
+    target_arch = "x86",
+    target_arch = "riscv64",
+    target_arch = "riscv32",
+    target_arch = "s390x",
+    target_arch = "wasm32",
+    feature = "portable"
+)) {
+    4096
+} else {
+    64 << 10
+};

@@ -4,7 +4,7 @@
 //! before anything else, can add it. `fork` may come in the middle: the link's state then has the
 //! number of forks that led to the parent, and the child adds the element itself.
 
-use super::lock::forks;
+use super::forks;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 

@@ -30,7 +30,7 @@ pub(super) fn read(root: &Path) -> Result<Topology> {
 fn list(path: &Path) -> Result<CpuSet> {
     let unreadable = |error: std::io::Error| Error::TopologyUnreadable {
         path: path.to_owned(),
-        errno: error.raw_os_error().unwrap_or(libc::EIO),
+        errno: error.raw_os_error().unwrap_or(crate::errno::EIO),
     };
     let mut text = String::new();
     let file = fs::File::open(path).map_err(unreadable)?;

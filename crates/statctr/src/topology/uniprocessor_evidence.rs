@@ -97,6 +97,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn a_real_machine_with_several_cpus_is_known_by_each_source_that_is_there() {
         let real = Topology::current().expect("a topology");
         if real.possible().len() == 1 {

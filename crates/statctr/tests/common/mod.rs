@@ -75,6 +75,7 @@ pub(crate) fn pools() -> Vec<Named> {
     pools.push(named("made for CPUs that are not here", Pool::builder().topology(strangers)));
     let one = Pool::builder().placement(Placement::Fixed).topology(half);
     pools.push(named("made for one of our CPUs", one.max_vector(VectorWidth::Bytes8)));
+    pools.push(named("striped", Pool::builder().placement(Placement::Striped)));
     pools.push(named("shared", Pool::builder().placement(Placement::Shared)));
     pools.extend(flexible_pools());
     pools

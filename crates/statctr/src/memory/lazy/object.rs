@@ -2,7 +2,7 @@
 
 use super::cells::{SIDE, Shortage};
 use super::lifetime::{self, LazyOwner};
-use super::pool::{IndexKind, LazyMemory, SIDE_IN_USE};
+use super::pool::{LazyMemory, SIDE_IN_USE};
 use super::shape::{
     Cell, InstancePtr, NODE_SHIFT, SHARED, SPREAD, Side, TABLE, instance_at, pack, unpack, unpack_of,
 };
@@ -122,8 +122,8 @@ impl Object {
         for _ in 0..rseq::TRIES {
             let Some(index) = memory.index() else { break };
             let Some(instance) = self.find_or_make(index) else { break };
-            if memory.settings.index == IndexKind::Node {
-                // SAFETY: an instance of this object, of a node: updated atomically by everyone.
+            if memory.is_atomic() {
+                // SAFETY: an instance of this object, which is updated atomically by everyone.
                 return self.join_atomically(unsafe { instance.as_ref() }.words(), values);
             }
             // SAFETY: there is an index, so sections may be used; the instance is that index's.

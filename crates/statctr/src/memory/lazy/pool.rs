@@ -6,7 +6,7 @@ use crate::combine::Combine;
 use crate::error::Result;
 use crate::memory::latch::hold_lock;
 use crate::rseq::{self, ITEMS, Instance, JoinSettings, is_refused};
-use crate::sys::cpu_bound;
+use crate::sys::{cpu_bound, stripe};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -86,20 +86,27 @@ impl LazyMemory {
         })
     }
 
-    /// Returns the CPU that the calling thread runs on, or ran on a moment ago.
+    /// Returns the CPU that the calling thread runs on, or ran on a moment ago; without rseq its stripe.
     #[inline]
     pub(super) fn cpu(&self) -> Option<u32> {
         if self.settings.rseq {
             return rseq::registered_cpu(self.join.area);
         }
-        // SAFETY: has no arguments.
-        u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+        u32::try_from(stripe()).ok()
+    }
+
+    /// Returns `true` if all instances are updated atomically, item by item: those of nodes, and all where
+    /// sections may not be used.
+    #[inline(always)]
+    pub(super) fn is_atomic(&self) -> bool {
+        self.join.width == 0
     }
 
     /// Returns the calling thread's index; `None` where it has none, or none that sections keep apart.
     #[inline(always)]
     pub(super) fn index(&self) -> Option<u32> {
         match self.settings.index {
+            IndexKind::Cpu | IndexKind::Concurrency if self.is_atomic() => self.cpu(),
             // a thread that was not registered is now
             IndexKind::Cpu => self.section_index().or_else(|| self.cpu().and_then(|_| self.section_index())),
             IndexKind::Node => self.cpu().map(|cpu| self.settings.nodes.index_of(cpu as usize) as u32),

@@ -32,13 +32,13 @@
 #[cfg(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 ))]
 mod here;
 #[cfg(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 ))]
 mod rendezvous;
 
@@ -162,7 +162,7 @@ fn find() -> Found {
 #[cfg(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 ))]
 fn find_elsewhere() -> Option<Found> {
     // SAFETY: a name that ends; what comes back is read at once.
@@ -177,7 +177,7 @@ fn find_elsewhere() -> Option<Found> {
 #[cfg(not(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 )))]
 fn find_elsewhere() -> Option<Found> {
     None
@@ -186,6 +186,11 @@ fn find_elsewhere() -> Option<Found> {
 /// Returns the outcome of the search, if it is over.
 fn outcome() -> Option<Outcome> {
     Outcome::from_number(OUTCOME.load(Ordering::Acquire))
+}
+
+/// Returns `true` if the search is over and there is no area to use.
+pub(crate) fn is_ruled_out() -> bool {
+    outcome().is_some_and(|outcome| outcome > Outcome::Adopted)
 }
 
 /// Returns the offset of the threads' rseq areas from the thread pointer; `None` where there are none, or

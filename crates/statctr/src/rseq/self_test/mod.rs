@@ -14,31 +14,41 @@
 //! [`WANTED`] aborted ones pass it. Where there is no second thread, no way to pin both, or no such
 //! preemption within [`LIMIT`], nothing is proven, and that is not passing.
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little", target_os = "linux", not(miri)))]
+#[cfg(all(
+    target_arch = "aarch64",
+    target_endian = "little",
+    target_os = "linux",
+    not(any(miri, feature = "portable"))
+))]
 mod aarch64;
-#[cfg(all(target_arch = "aarch64", target_endian = "little", target_os = "linux", not(miri)))]
+#[cfg(all(
+    target_arch = "aarch64",
+    target_endian = "little",
+    target_os = "linux",
+    not(any(miri, feature = "portable"))
+))]
 use aarch64::watch;
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable"))))]
 mod x86_64;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable"))))]
 use x86_64::watch;
 
 #[cfg(not(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 )))]
 mod portable;
 #[cfg(not(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
-    not(miri)
+    not(any(miri, feature = "portable"))
 )))]
 use portable::watch;
 
 use crate::cpu::CpuId;
-use crate::sys::{detach_helper_thread, pin_to};
+use crate::sys::{detach_helper_thread, pin_to, share_cpu};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -161,7 +171,7 @@ fn judge(shared: &Arc<SharedState>, offset: isize, armed: bool) -> Verdict {
     let cpu = CpuId::new(cpu);
     let theirs = Arc::clone(shared);
     // threads of real-time policies do not preempt each other
-    let ready = move || share_the_cpu() && pin_to(cpu);
+    let ready = move || share_cpu() && pin_to(cpu);
     if !ready() || !detach_helper_thread(move || disturb(&theirs, ready)) {
         return Verdict::Unproven;
     }
@@ -190,16 +200,6 @@ fn disturb(shared: &SharedState, ready: impl Fn() -> bool) {
         shared.word.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(PAUSE);
     }
-}
-
-/// Gives the calling thread the ordinary policy: it may come from one that never shares.
-fn share_the_cpu() -> bool {
-    // the kernel's `sched_param` is its priority alone; musl's has more in it
-    let parameters: libc::c_int = 0;
-    // SAFETY: the kernel reads the parameters; concerns the calling thread only.
-    let result =
-        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const parameters) };
-    result == 0
 }
 
 #[cfg(test)]

@@ -225,15 +225,15 @@ fn compare(factor: f64) -> String {
 /// Returns a remark on the mechanism by which the project's counters are updated, if one is needed.
 pub(crate) fn note_about(mode: Mode) -> Option<String> {
     let reason = statctr::fallback_reason().filter(|reason| *reason != FallbackReason::NotRegistered);
-    if let (Mode::AtomicFallback, Some(reason)) = (mode, reason) {
+    if let (Mode::Striped, Some(reason)) = (mode, reason) {
         return Some(format!(
-            "statctr uses its atomic fallback here, which shares words as the atomics do: {reason}."
+            "statctr updates a word per CPU atomically here, which takes a locked instruction: {reason}."
         ));
     }
     let note = match mode {
         Mode::Rseq => return None,
-        Mode::AtomicFallback => {
-            "statctr uses its atomic fallback here, which shares words as the atomics do: restartable \
+        Mode::Striped => {
+            "statctr updates a word per CPU atomically here, which takes a locked instruction: restartable \
              sequences (rseq) are not registered. They need Linux on x86-64 or aarch64, no STATCTR_REGISTER=0 where libc registers no threads, and no \
              valgrind or sandbox that refuses them."
         }
@@ -359,7 +359,7 @@ pub(crate) mod tests {
     #[test]
     fn only_the_full_speed_goes_without_a_note() {
         assert_eq!(note_about(Mode::Rseq), None);
-        for mode in [Mode::AtomicFallback, Mode::Uniprocessor, Mode::Shared] {
+        for mode in [Mode::Striped, Mode::Uniprocessor, Mode::Shared] {
             assert!(note_about(mode).is_some());
         }
     }

@@ -40,6 +40,7 @@ pub(crate) fn detach_helper_thread(work: impl FnOnce() + Send + 'static) -> bool
 }
 
 /// Runs `work` on a thread of its own and returns its result; `None` if no thread can be started.
+#[cfg(any(test, all(target_os = "linux", not(feature = "portable"))))]
 pub(crate) fn run_on_helper_thread<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Option<R> {

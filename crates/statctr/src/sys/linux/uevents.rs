@@ -2,7 +2,9 @@
 //!
 //! Here because system calls are: what is done about them is in `hotplug`.
 
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// The group that the kernel itself sends to; udev sends to another.
@@ -10,12 +12,12 @@ const KERNEL_GROUP: u32 = 1;
 
 /// A netlink socket for the kernel's uevents, which announce hotplug of CPUs.
 #[derive(Debug)]
-pub(crate) struct Uevents(OwnedFd);
+struct Uevents(OwnedFd);
 
 impl Uevents {
     /// Opens the netlink socket for hotplug messages. `None` if the kernel or a sandbox refuses; containers
     /// permit it and deliver nothing.
-    pub(crate) fn open() -> Option<Uevents> {
+    fn open() -> Option<Uevents> {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: takes three numbers; what it returns is ours.
         let socket = unsafe {
@@ -35,7 +37,7 @@ impl Uevents {
 
     /// Returns the next pending message of the kernel's about hotplug, truncated to `buffer`; `None` if there
     /// is none.
-    pub(crate) fn next<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    fn next<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         loop {
             // SAFETY: all zeros is an address; the kernel writes at most the sizes given.
             let (len, sender) = unsafe {
@@ -55,15 +57,50 @@ impl Uevents {
     }
 }
 
-/// Waits for a hotplug message, for input at the descriptor `wake`, or for the end of the time. Returns
-/// `true` if there is input at `wake`.
-pub(crate) fn wait(events: Option<&Uevents>, wake: BorrowedFd<'_>, span: Duration) -> bool {
-    let watched = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // negative numbers are passed over
-    let socket = events.map_or(-1, |events| events.0.as_raw_fd());
-    let mut watched = [watched(socket), watched(wake.as_raw_fd())];
-    let milliseconds = libc::c_int::try_from(span.as_millis()).unwrap_or(libc::c_int::MAX);
-    // SAFETY: writes to the two elements.
-    unsafe { libc::poll(watched.as_mut_ptr(), 2, milliseconds) };
-    watched[1].revents != 0
+/// Waits for hotplug messages, for the end of a span of time, or to be woken.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// `None` where the kernel or a sandbox refuses the messages.
+    events: Option<Uevents>,
+    woken: UnixStream,
+}
+
+/// Wakes a [`Watch`].
+#[derive(Debug)]
+pub(crate) struct Wakeup(UnixStream);
+
+impl Watch {
+    /// Creates a watch, and what wakes it. Messages that come from now on are not missed.
+    ///
+    /// # Errors
+    /// Where there are no descriptors left.
+    pub(crate) fn new() -> std::io::Result<(Watch, Wakeup)> {
+        let (wake, woken) = UnixStream::pair()?;
+        Ok((Watch { events: Uevents::open(), woken }, Wakeup(wake)))
+    }
+
+    /// Waits. Returns `true` if it was woken.
+    pub(crate) fn wait(&self, span: Duration) -> bool {
+        let watched = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // negative numbers are passed over
+        let socket = self.events.as_ref().map_or(-1, |events| events.0.as_raw_fd());
+        let mut watched = [watched(socket), watched(self.woken.as_raw_fd())];
+        let milliseconds = libc::c_int::try_from(span.as_millis()).unwrap_or(libc::c_int::MAX);
+        // SAFETY: writes to the two elements.
+        unsafe { libc::poll(watched.as_mut_ptr(), 2, milliseconds) };
+        watched[1].revents != 0
+    }
+
+    /// Returns the next pending message of the kernel's about hotplug, truncated to `buffer`; `None` if there
+    /// is none.
+    pub(crate) fn next<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+        self.events.as_ref()?.next(buffer)
+    }
+}
+
+impl Wakeup {
+    /// Ends the waiting, for good. A child of a fork may have the descriptor, too, so closing it is not enough.
+    pub(crate) fn wake(self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
 }

@@ -1,8 +1,7 @@
 //! CPUs as the scheduler's system calls report them: no file can be mounted over these.
 
-use super::helper_thread::run_on_helper_thread;
-use super::once_box::OnceBox;
 use crate::cpu::{CpuId, CpuSet};
+use crate::sys::{OnceBox, run_on_helper_thread};
 
 /// Room for the masks of any kernel: 65 536 CPUs.
 type Mask = [u64; 1024];
@@ -66,6 +65,22 @@ pub(crate) fn pin_to(cpu: CpuId) -> bool {
     *word |= 1 << (cpu.index() % 64);
     // SAFETY: as in `allowed_by_cpuset`.
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), mask.as_ptr()) == 0 }
+}
+
+/// Returns the CPU that the calling thread runs on, or ran on a moment ago. Async-signal-safe.
+pub(crate) fn cpu_now() -> Option<usize> {
+    // SAFETY: has no arguments.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// Gives the calling thread the ordinary policy: it may come from one that never shares.
+pub(crate) fn share_cpu() -> bool {
+    // the kernel's `sched_param` is its priority alone; musl's has more in it
+    let parameters: libc::c_int = 0;
+    // SAFETY: the kernel reads the parameters; concerns the calling thread only.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_OTHER, &raw const parameters) };
+    result == 0
 }
 
 #[cfg(test)]

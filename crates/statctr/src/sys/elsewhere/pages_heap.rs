@@ -1,0 +1,88 @@
+//! Zeroed memory from the system's allocator, where the system maps none.
+//!
+//! Not from the program's allocator, which may count what it does in counters of this library. Not for
+//! signal handlers, which such systems do not have.
+
+use crate::errno::ENOMEM;
+use crate::sys::PAGE;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::NonNull;
+
+/// All of a mapping can be written.
+pub(crate) const PROTECTS: bool = false;
+
+/// Returns the unit in which memory is given back. It never is.
+pub(crate) fn page_size() -> usize {
+    PAGE
+}
+
+/// Allocates `total` zeroed bytes at a multiple of [`PAGE`], all writable, whatever is asked for.
+///
+/// # Errors
+/// An error number.
+pub(crate) fn reserve(total: usize, _writable: bool) -> Result<NonNull<u8>, i32> {
+    let layout = Layout::from_size_align(total, PAGE).map_err(|_| ENOMEM)?;
+    // SAFETY: the callers ask for more than two pages.
+    NonNull::new(unsafe { System.alloc_zeroed(layout) }).ok_or(ENOMEM)
+}
+
+/// Frees memory.
+///
+/// # Safety
+/// What [`reserve`] returned, whole; nobody uses it any more.
+pub(crate) unsafe fn release(whole: NonNull<u8>, total: usize) {
+    if let Ok(layout) = Layout::from_size_align(total, PAGE) {
+        // SAFETY: as it was allocated, by the caller's promise.
+        unsafe { System.dealloc(whole.as_ptr(), layout) };
+    }
+}
+
+/// Does nothing, as all memory is writable.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn make_writable(_start: NonNull<u8>, _len: usize) -> bool {
+    true
+}
+
+/// Does nothing: the allocator's memory is there.
+///
+/// # Errors
+/// None.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn populate(_first: usize, _len: usize) -> Result<(), i32> {
+    Ok(())
+}
+
+/// Gives nothing back, and says that zeros have to be stored.
+///
+/// # Errors
+/// None.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn discard(_pages: NonNull<u8>, _len: usize) -> Result<bool, i32> {
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zeroed_aligned_and_freed() {
+        let memory = reserve(3 * PAGE, false).expect("memory");
+        assert_eq!(memory.addr().get() % PAGE, 0);
+        // SAFETY: as many bytes, nobody else's until they are freed.
+        unsafe {
+            let bytes = std::slice::from_raw_parts_mut(memory.as_ptr(), 3 * PAGE);
+            assert!(bytes.iter().all(|byte| *byte == 0));
+            bytes.fill(7);
+            assert_eq!(discard(memory, PAGE), Ok(false), "zeros are to be stored");
+            release(memory, 3 * PAGE);
+        }
+        assert!(reserve(usize::MAX, true).is_err());
+    }
+}

@@ -1,0 +1,72 @@
+//! Address space from a Unix: zero until touched, and writable from the start.
+
+use crate::errno::ENOMEM;
+use crate::error::Error;
+use crate::sys::PAGE;
+use std::ptr::NonNull;
+
+/// All of a mapping can be written.
+pub(crate) const PROTECTS: bool = false;
+
+/// Returns the system's page size: the unit in which memory is given back.
+pub(crate) fn page_size() -> usize {
+    // SAFETY: asks for a constant.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_or(PAGE, |size| size.clamp(1, PAGE))
+}
+
+fn map(start: *mut libc::c_void, len: usize, flags: libc::c_int) -> Result<NonNull<u8>, i32> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: fresh address space, or the pages that the caller gives away.
+    let mapped = unsafe { libc::mmap(start, len, access, libc::MAP_PRIVATE | libc::MAP_ANON | flags, -1, 0) };
+    if mapped == libc::MAP_FAILED {
+        return Err(Error::last_errno());
+    }
+    NonNull::new(mapped.cast()).ok_or(ENOMEM)
+}
+
+/// Reserves `total` bytes of address space, all of it writable, whatever is asked for.
+///
+/// # Errors
+/// The system's error number.
+pub(crate) fn reserve(total: usize, _writable: bool) -> Result<NonNull<u8>, i32> {
+    map(std::ptr::null_mut(), total, 0)
+}
+
+/// Returns address space.
+///
+/// # Safety
+/// What [`reserve`] returned, whole; nobody uses it any more.
+pub(crate) unsafe fn release(whole: NonNull<u8>, total: usize) {
+    // SAFETY: by the caller's promise.
+    unsafe { libc::munmap(whole.as_ptr().cast(), total) };
+}
+
+/// Does nothing, as all pages are writable.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn make_writable(_start: NonNull<u8>, _len: usize) -> bool {
+    true
+}
+
+/// Does nothing: there is no call that makes pages be there and leaves their words alone.
+///
+/// # Errors
+/// None.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn populate(_first: usize, _len: usize) -> Result<(), i32> {
+    Ok(())
+}
+
+/// Gives whole pages back by mapping others in their place, which read as zero.
+///
+/// # Errors
+/// The system's error number.
+///
+/// # Safety
+/// Pages of a mapping that lives; nobody counts there.
+pub(crate) unsafe fn discard(pages: NonNull<u8>, len: usize) -> Result<bool, i32> {
+    map(pages.as_ptr().cast(), len, libc::MAP_FIXED).map(|_| true)
+}

@@ -1,0 +1,168 @@
+//! The striped mode: words per CPU that are updated atomically, by choice and where there is no rseq.
+
+mod common;
+
+use common::kit::Kit;
+use common::os;
+use statctr::topology::{CpuId, Topology};
+use statctr::{
+    Combine, Counter, CounterArray, Gauge, Group, Histogram, ItemSpec, LazyPool, Mode, PerCpu, Placement,
+    Pool, Schema, fallback_reason, thread_mode,
+};
+
+const WITHOUT_RSEQ: [(&str, &str); 2] =
+    [("GLIBC_TUNABLES", "glibc.pthread.rseq=0"), ("STATCTR_REGISTER", "0")];
+
+fn striped() -> Pool {
+    Pool::builder().placement(Placement::Striped).unit_bytes(8192).build().expect("pool")
+}
+
+/// Runs the test `name` again in a process in which nobody registers threads.
+fn again(name: &str) {
+    os::expect_child(&os::this_test(name), &WITHOUT_RSEQ);
+}
+
+#[test]
+fn each_cpu_counts_on_words_of_its_own() {
+    let pool = striped();
+    assert_eq!(pool.mode(), Mode::Striped);
+    let (counter, cpus) = (Counter::new_in(&pool, 7).expect("counter"), os::cpus());
+    for &cpu in &cpus {
+        // a new thread asks for its CPU with its first update
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                os::pin(0, &[cpu]);
+                (0..1000).for_each(|_| counter.inc());
+            });
+        });
+    }
+    let on = |cpu: usize| counter.read_cpu(CpuId::new(cpu as u32));
+    assert_eq!(counter.read(), 7 + 1000 * cpus.len() as u64);
+    assert_eq!(counter.fallback_part(), 0);
+    assert_eq!(cpus.iter().map(|&cpu| on(cpu)).sum::<u64>(), 1000 * cpus.len() as u64);
+    if !cfg!(feature = "portable") {
+        assert!(cpus.iter().all(|&cpu| on(cpu) == 1000), "{counter:?}");
+        assert_eq!(pool.active_cpus().len(), cpus.len());
+    }
+}
+
+#[test]
+fn memory_is_that_of_the_cpus_that_count() {
+    let topology = Topology::synthetic(192).build().expect("topology");
+    let builder = Pool::builder().placement(Placement::Striped).topology(topology).unit_bytes(64 << 10);
+    let pool = builder.build().expect("pool");
+    let counters: Vec<_> = (0..8000).map(|_| Counter::new_in(&pool, 0).expect("counter")).collect();
+    assert_eq!(pool.cost().bytes_per_counter_per_cpu, 8);
+    counters.iter().for_each(Counter::inc);
+    let memory = pool.memory().expect("smaps");
+    // one unit of 64 KB, the table's used pages, and what a migration adds
+    let units = pool.active_cpus().len();
+    let on_linux = !cfg!(feature = "portable");
+    assert!(
+        units >= 1 && on_linux <= (memory.resident <= units * (64 << 10) + (64 << 10)),
+        "{memory:?}, {units} units"
+    );
+    assert!(counters.iter().all(|counter| counter.read() == 1));
+}
+
+#[test]
+fn threads_on_moving_cpus_lose_nothing() {
+    let pool = striped();
+    let kit = Kit::new(&pool);
+    let turns = 2000;
+    let started = std::sync::Barrier::new(5);
+    let threads = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                threads.lock().expect("list").push(os::thread_id());
+                started.wait();
+                (0..turns).for_each(|_| kit.turn());
+                started.wait();
+            });
+        }
+        started.wait();
+        let movable = threads.lock().expect("list").clone();
+        os::while_moving(&movable, || started.wait());
+    });
+    kit.check(4 * turns, "striped");
+}
+
+#[test]
+fn cpus_without_words_share_those_of_others() {
+    // one CPU is laid out, and more count
+    let topology = Topology::synthetic(1).build().expect("topology");
+    let pool = Pool::builder().placement(Placement::Striped).topology(topology).build().expect("pool");
+    let counter = Counter::new_in(&pool, 0).expect("counter");
+    os::on_threads(&os::cpus(), &|cpu| {
+        os::pin(0, &[cpu]);
+        (0..1000).for_each(|_| counter.inc());
+    });
+    assert_eq!(counter.read(), 1000 * os::cpus().len() as u64);
+    assert_eq!((counter.read_cpu(CpuId::new(0)), counter.fallback_part()), (counter.read(), 0));
+}
+
+#[test]
+fn without_rseq_every_kind_is_striped_and_says_so() {
+    if !os::is_child() {
+        return again("without_rseq_every_kind_is_striped_and_says_so");
+    }
+    assert!(fallback_reason().is_some());
+    assert_eq!(thread_mode(), Mode::Striped);
+    for placement in [Placement::Fixed, Placement::Flexible] {
+        let pool = Pool::builder().placement(placement).build().expect("pool");
+        assert_eq!((pool.placement(), pool.mode()), (placement, Mode::Striped));
+        let counter = Counter::new_in(&pool, 0).expect("counter");
+        let array = CounterArray::new_in(&pool, 20, 1).expect("array");
+        let gauge = Gauge::new_in(&pool, -3).expect("gauge");
+        let schema =
+            Schema::new([ItemSpec::new("packets"), ItemSpec::new("bytes")], &[&[0, 1]]).expect("schema");
+        let event = schema.event::<2>(0).expect("event");
+        let group = Group::new_in(&pool, &schema).expect("group");
+        let histogram = Histogram::new_in(&pool, 1 << 20, 0.1).expect("histogram");
+        let turn = |_| {
+            counter.inc();
+            array.iter().for_each(|counter| counter.add(2));
+            gauge.add(5);
+            group.commit(event, [1, 1500]);
+            histogram.observe(100);
+        };
+        os::on_threads(&os::cpus(), &|cpu| {
+            os::pin(0, &[cpu]);
+            (0..1000).for_each(turn);
+        });
+        let turns = 1000 * os::cpus().len() as u64;
+        assert_eq!((counter.read(), counter.fallback_part()), (turns, 0));
+        assert!(array.iter().all(|counter| counter.read() == 1 + 2 * turns));
+        assert_eq!(gauge.read(), 5 * turns as i64 - 3);
+        assert_eq!(group.read(), [turns, 1500 * turns]);
+        assert_eq!(histogram.snapshot().count(), turns);
+        // nothing can be drained, and nothing is lost by trying
+        let drained = pool.drain(CpuId::new(os::cpus()[0] as u32)).expect("nothing to do");
+        assert_eq!((drained.blocks, counter.read()), (0, turns));
+    }
+}
+
+#[test]
+fn without_rseq_lazy_objects_have_an_instance_for_each_cpu() {
+    if !os::is_child() {
+        return again("without_rseq_lazy_objects_have_an_instance_for_each_cpu");
+    }
+    let pool =
+        LazyPool::<PerCpu>::new([Combine::Sum, Combine::Sum, Combine::Max, Combine::Or]).expect("pool");
+    assert_eq!(pool.mode(), Mode::Striped);
+    let (flow, cpus) = (pool.create().expect("object"), os::cpus());
+    for &cpu in &cpus {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                os::pin(0, &[cpu]);
+                (1..=1000).for_each(|time| flow.update([1, 1500, time, 1 << (time % 4)]));
+            });
+        });
+    }
+    let updates = 1000 * cpus.len() as u64;
+    assert_eq!(flow.read(), [updates, 1500 * updates, 1000, 15]);
+    if !cfg!(feature = "portable") {
+        assert_eq!((flow.instances(), pool.shortfalls()), (cpus.len(), 0));
+    }
+}
