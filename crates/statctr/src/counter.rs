@@ -3,9 +3,11 @@
 
 use crate::cpu::CpuId;
 use crate::error::{Error, Result};
-use crate::memory::{CHUNK_WORDS, Lines, Word, fold_piece_tiles};
+use crate::memory::{CHUNK_WORDS, Lines, Word, fold_rows};
+use crate::pieces::Pieces;
 use crate::placement::Pool;
 use std::fmt;
+use std::ops::Range;
 
 /// A 64-bit statistic that every CPU updates on a line of its own.
 ///
@@ -274,12 +276,7 @@ impl Drop for Batch<'_> {
 /// # Ok::<(), statctr::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct CounterArray {
-    pieces: Vec<Lines>,
-    /// Counters in each piece but the last.
-    piece_len: usize,
-    len: usize,
-}
+pub struct CounterArray(Pieces);
 
 /// Borrowed access to one counter of a [`CounterArray`].
 #[derive(Debug, Clone, Copy)]
@@ -303,43 +300,33 @@ impl CounterArray {
     /// Fails as [`Counter::new_in`] does.
     pub fn new_in(pool: &Pool, len: usize, initial: u64) -> Result<CounterArray> {
         let arena = pool.arena();
-        let piece_len = arena.unit_words();
-        let mut pieces = Vec::new();
-        let mut left = len;
-        while left > 0 {
-            let words = left.min(piece_len);
-            pieces.push(Lines::take_words(arena, words.div_ceil(CHUNK_WORDS), initial)?);
-            left -= words;
-        }
-        Ok(CounterArray { pieces, piece_len, len })
+        let take = |words: usize| Lines::take_words(arena, words.div_ceil(CHUNK_WORDS), initial);
+        Pieces::take(len, arena.unit_words(), take).map(CounterArray)
     }
 
     /// Returns the number of counters in the array.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
     /// Returns `true` if the array has no counters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Returns access to the counter at `index` of the array; `None` behind its end.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, index: usize) -> Option<CounterRef<'_>> {
-        if index >= self.len {
-            return None;
-        }
-        let piece = self.pieces.get(index / self.piece_len)?;
-        Some(CounterRef { piece, index: index % self.piece_len })
+        let (piece, index) = self.0.find(index)?;
+        Some(CounterRef { piece, index })
     }
 
     /// Returns access to each counter of the array, in order.
     pub fn iter(&self) -> impl Iterator<Item = CounterRef<'_>> {
-        (0..self.len).filter_map(|index| self.get(index))
+        (0..self.len()).filter_map(|index| self.get(index))
     }
 
     /// Reads the values of all counters of the array into `values`, CPU by CPU, whole cache lines at a time.
@@ -347,16 +334,30 @@ impl CounterArray {
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
     pub fn fold_into(&self, values: &mut [u64]) -> Result<()> {
-        let given = values.len();
-        let Some(values) = values.get_mut(..self.len) else {
-            return Err(Error::BufferTooSmall { needed: self.len, given });
-        };
-        for (piece, values) in self.pieces.iter().zip(values.chunks_mut(self.piece_len)) {
-            fold_piece_tiles(piece, values.len().div_ceil(CHUNK_WORDS), |first, sums| {
-                let count = sums.len().min(values.len() - first);
-                values[first..first + count].copy_from_slice(&sums[..count]);
-            });
+        self.fold_range(0..self.len(), values)
+    }
+
+    /// Reads the values of the counters with indices in `range` into `values`; see
+    /// [`fold_into`](Self::fold_into).
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`], and [`Error::TooMany`] for a range that goes beyond the array; what lies
+    /// behind the values is left alone.
+    pub fn fold_range(&self, range: Range<usize>, values: &mut [u64]) -> Result<()> {
+        if range.end > self.len() {
+            return Err(Error::TooMany { asked: range.end, limit: self.len() });
         }
+        let (needed, given) = (range.len(), values.len());
+        let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
+        self.0.for_each(range, |piece, words, before| {
+            let chunks = words.start / CHUNK_WORDS..words.end.div_ceil(CHUNK_WORDS);
+            let values = &mut values[before..before + words.len()];
+            fold_rows(piece, 1, chunks, |row, _, sums| {
+                let first = row * CHUNK_WORDS;
+                let (from, to) = (words.start.max(first), words.end.min(first + CHUNK_WORDS));
+                values[from - words.start..to - words.start].copy_from_slice(&sums[from - first..to - first]);
+            });
+        });
         Ok(())
     }
 }

@@ -4,9 +4,11 @@
 use crate::counter::impersonate;
 use crate::cpu::CpuId;
 use crate::error::{Error, Result};
-use crate::memory::{LatchLayout, Lines};
+use crate::memory::{CHUNK_WORDS, LatchLayout, Lines};
+use crate::pieces::Pieces;
 use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
+use std::ops::Range;
 
 /// A fixed set of counters, its items, that are updated together and folded together.
 ///
@@ -193,10 +195,9 @@ fn add_on_synthetic(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Resul
 /// ```
 #[derive(Debug)]
 pub struct GroupArray {
-    pieces: Vec<Lines>,
-    /// Groups in each piece but the last.
-    piece_len: usize,
-    len: usize,
+    pieces: Pieces,
+    /// Words of a group in its piece.
+    group_words: usize,
     schema: Schema,
 }
 
@@ -225,27 +226,21 @@ impl GroupArray {
     pub fn new_in(pool: &Pool, len: usize, schema: &Schema) -> Result<GroupArray> {
         let in_unit = pool.arena().unit_words() / (schema.chunks() * 8);
         let needs_copies = schema.widest_event() > pool.cost().vector_bytes;
-        let piece_len = if needs_copies { 1 } else { in_unit.max(1) };
-        let mut pieces = Vec::new();
-        let mut left = len;
-        while left > 0 {
-            let groups = left.min(piece_len);
-            pieces.push(take(pool, schema, groups)?);
-            left -= groups;
-        }
-        Ok(GroupArray { pieces, piece_len, len, schema: schema.clone() })
+        let most = if needs_copies { 1 } else { in_unit };
+        let pieces = Pieces::take(len, most, |groups| take(pool, schema, groups))?;
+        Ok(GroupArray { pieces, group_words: schema.chunks() * CHUNK_WORDS, schema: schema.clone() })
     }
 
     /// Returns the number of groups in the array.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.pieces.len()
     }
 
     /// Returns `true` if the array has no groups.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Returns the schema that all groups of the array have.
@@ -256,13 +251,10 @@ impl GroupArray {
 
     /// Returns access to the group at `index` of the array; `None` behind its end.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, index: usize) -> Option<GroupRef<'_>> {
-        if index >= self.len {
-            return None;
-        }
-        let lines = self.pieces.get(index / self.piece_len)?;
-        Some(GroupRef { lines, first: index % self.piece_len * self.schema.chunks() * 8 })
+        let (lines, index) = self.pieces.find(index)?;
+        Some(GroupRef { lines, first: index * self.group_words })
     }
 
     /// Reads the values of all items of all groups of the array into `values`, group by group, in the order
@@ -271,16 +263,76 @@ impl GroupArray {
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
     pub fn fold_into(&self, values: &mut [u64]) -> Result<()> {
-        let (items, chunks) = (self.schema.len(), self.schema.chunks());
-        let (needed, given) = (self.len * items, values.len());
-        let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
-        for (piece, values) in self.pieces.iter().zip(values.chunks_mut(self.piece_len * items)) {
-            let groups = values.len() / items;
-            crate::memory::fold_rows(piece, chunks, groups, |group, first, sums| {
-                self.schema.scatter(first, sums, &mut values[group * items..(group + 1) * items]);
-            });
+        self.fold_range(0..self.len(), values)
+    }
+
+    /// Reads the values of all items of the groups with indices in `range` into `values`, group by group; see
+    /// [`fold_into`](Self::fold_into).
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`], and [`Error::TooMany`] for a range that goes beyond the array; what lies
+    /// behind the values is left alone.
+    pub fn fold_range(&self, range: Range<usize>, values: &mut [u64]) -> Result<()> {
+        if range.end > self.len() {
+            return Err(Error::TooMany { asked: range.end, limit: self.len() });
         }
+        let (items, chunks) = (self.schema.len(), self.schema.chunks());
+        let (needed, given) = (range.len() * items, values.len());
+        let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
+        self.pieces.for_each(range, |piece, groups, before| {
+            let first_group = groups.start;
+            crate::memory::fold_rows(piece, chunks, groups, |group, first, sums| {
+                let row = (before + group - first_group) * items;
+                self.schema.scatter(first, sums, &mut values[row..row + items]);
+            });
+        });
         Ok(())
+    }
+
+    /// Divides a fold of all groups into at most `parts` of about the same size, for as many threads of the
+    /// caller's, each with its part of `values`.
+    ///
+    /// ```
+    /// use statctr::{GroupArray, ItemSpec, Schema};
+    ///
+    /// let schema = Schema::new([ItemSpec::new("hits")], &[])?;
+    /// let caches = GroupArray::new(1000, &schema)?;
+    /// let mut values = vec![0; 1000];
+    /// std::thread::scope(|scope| -> statctr::Result<()> {
+    ///     for part in caches.fold_parts(2, &mut values)? {
+    ///         scope.spawn(move || part.fold());
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), statctr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
+    pub fn fold_parts<'a>(&'a self, parts: usize, values: &'a mut [u64]) -> Result<Vec<FoldPart<'a>>> {
+        let items = self.schema.len();
+        let (needed, given) = (self.len() * items, values.len());
+        let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
+        let groups = self.len().div_ceil(parts.max(1)).max(1);
+        let of_parts = values.chunks_mut(groups * items).enumerate();
+        Ok(of_parts.map(|(part, values)| FoldPart { array: self, first: part * groups, values }).collect())
+    }
+}
+
+/// A part of a [fold that is divided](GroupArray::fold_parts) among threads.
+#[derive(Debug)]
+pub struct FoldPart<'a> {
+    array: &'a GroupArray,
+    first: usize,
+    values: &'a mut [u64],
+}
+
+impl FoldPart<'_> {
+    /// Reads the values of all items of the part's groups, on the calling thread.
+    pub fn fold(self) {
+        let groups = self.values.len() / self.array.schema.len();
+        // as long as its groups, which are the array's
+        let _ = self.array.fold_range(self.first..self.first + groups, self.values);
     }
 }
 

@@ -60,7 +60,7 @@
 //! | [`FloatGauge::add`] | about two increments | 16 bytes per CPU that counts, 64 for the handle |
 //! | [`Histogram::observe`] | an event of two items and some five instructions | 16 bytes per bucket and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |
-//! | [`GroupArray::fold_into`] | memory bandwidth | |
+//! | [`GroupArray::fold_into`] | memory bandwidth, of several threads with [`GroupArray::fold_parts`] | |
 //!
 //! `tallyline-bench` measures them on your machine.
 //!
@@ -88,6 +88,7 @@ mod histogram;
 pub mod hotplug;
 mod lazy;
 mod memory;
+mod pieces;
 mod placement;
 #[doc(hidden)]
 pub mod raw;
@@ -104,7 +105,7 @@ pub use counter::{Batch, Counter, CounterArray, CounterRef};
 pub use description::Description;
 pub use error::{Error, Result};
 pub use gauge::{FloatGauge, Gauge};
-pub use group::{Group, GroupArray, GroupRef, fold_groups};
+pub use group::{FoldPart, Group, GroupArray, GroupRef, fold_groups};
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use lazy::{
     LazyGroup, LazyPool, LazyPoolBuilder, PerConcurrencyId, PerCpu, PerNode, Scope, SyntheticCpu,

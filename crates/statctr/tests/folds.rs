@@ -48,6 +48,13 @@ fn arrays_of_all_shapes_fold_to_their_sums() {
                 let mut values = vec![u64::MAX; len + 1];
                 array.fold_into(&mut values).expect("room");
                 assert_eq!(values.pop(), Some(u64::MAX), "what lies behind is left alone");
+                for range in [0..1, 0..len, len / 2..len, len / 3..len / 2, len - 1..len, len..len] {
+                    let mut part = vec![u64::MAX; range.len() + 1];
+                    array.fold_range(range.clone(), &mut part).expect("room");
+                    assert_eq!(part.pop(), Some(u64::MAX), "what lies behind is left alone");
+                    assert_eq!(part, values[range.clone()], "{len} counters, {range:?}");
+                }
+                assert!(array.fold_range(len..len + 1, &mut values.clone()).is_err());
                 for (index, value) in values.into_iter().enumerate() {
                     let expected = 3 + u128::from(if touched(index) { sum(&cpus, index) } else { 0 });
                     let context = format!("{width:?}, {count} CPUs, {len} counters, {index}");
@@ -97,6 +104,25 @@ fn groups_of_all_shapes_fold_to_their_sums() {
                 let mut values = vec![0; 5 * items];
                 array.fold_into(&mut values).expect("room");
                 assert_eq!(values, expected[..5 * items], "{context}");
+                for range in [0..5, 0..1, 1..4, 4..5, 2..2] {
+                    let mut part = vec![0; range.len() * items];
+                    array.fold_range(range.clone(), &mut part).expect("room");
+                    assert_eq!(
+                        part,
+                        expected[range.start * items..range.end * items],
+                        "{context}, {range:?}"
+                    );
+                }
+                assert!(array.fold_range(4..6, &mut vec![0; 2 * items]).is_err(), "{context}");
+                for parts in [0, 1, 2, 3, 5, 7] {
+                    let mut values = vec![0; 5 * items];
+                    std::thread::scope(|scope| {
+                        for part in array.fold_parts(parts, &mut values).expect("room") {
+                            scope.spawn(move || part.fold());
+                        }
+                    });
+                    assert_eq!(values, expected[..5 * items], "{context}, {parts} parts");
+                }
                 for (row, group) in groups.iter().enumerate() {
                     let expected = &expected[row * items..(row + 1) * items];
                     assert_eq!(group.read(), expected, "{context}");

@@ -3,6 +3,7 @@
 use super::fold::{TILE, Tile, fold_tile};
 use super::layout::CHUNK_WORDS;
 use super::owner::Lines;
+use std::ops::Range;
 
 /// Sums many groups of `chunks` cache lines each over the CPUs, and passes the sums to `sink(piece, first
 /// word in it, sums)`. Groups that lie side by side are read as one.
@@ -37,19 +38,19 @@ pub(crate) fn fold_runs<'a>(
     }
 }
 
-/// Sums `rows` groups of `chunks` cache lines each, which lie in one piece of memory, over the CPUs, and
-/// passes the sums to `sink(row, first word in it, sums)`.
+/// Sums the groups `rows` of a piece of memory, of `chunks` cache lines each, over the CPUs, and passes the sums
+/// to `sink(row, first word in it, sums)`.
 pub(crate) fn fold_rows(
     lines: &Lines,
     chunks: usize,
-    rows: usize,
+    rows: Range<usize>,
     mut sink: impl FnMut(usize, usize, &[u64]),
 ) {
     let mut tile = Tile::new();
     let at_once = (TILE / chunks.max(1)).max(1);
-    let mut row = 0;
-    while row < rows {
-        let step = at_once.min(rows - row);
+    let mut row = rows.start;
+    while row < rows.end {
+        let step = at_once.min(rows.end - row);
         let mut done = 0;
         while done < step * chunks {
             let part = (step * chunks - done).min(TILE);

@@ -1,0 +1,76 @@
+//! The memory of an array: [`Pieces`].
+
+use crate::error::Result;
+use crate::memory::Lines;
+use std::ops::Range;
+
+/// The runs of cache lines that hold the elements of an array, equally many in each but the last.
+///
+/// Most arrays have one, which is found by a comparison: a division, and a list of runs to look it up in, cost
+/// more than an update.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    first: Option<Lines>,
+    first_len: usize,
+    /// The number of elements in each piece but the last is 2 to the power of this.
+    shift: u32,
+    len: usize,
+    rest: Vec<Lines>,
+}
+
+impl Pieces {
+    /// Takes memory for `len` elements, of which a unit holds at most `most`; `take` takes a piece for so many.
+    pub(crate) fn take(
+        len: usize,
+        most: usize,
+        mut take: impl FnMut(usize) -> Result<Lines>,
+    ) -> Result<Pieces> {
+        let shift = most.max(1).ilog2();
+        let mut pieces = Pieces { first: None, first_len: 0, shift, len, rest: Vec::new() };
+        let mut left = len;
+        while left > 0 {
+            let elements = left.min(pieces.piece_len());
+            let lines = take(elements)?;
+            left -= elements;
+            if pieces.first.is_none() {
+                (pieces.first, pieces.first_len) = (Some(lines), elements);
+            } else {
+                pieces.rest.push(lines);
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// Returns the number of elements of the array.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn piece_len(&self) -> usize {
+        1 << self.shift
+    }
+
+    /// Returns the piece that the element at `index` is in, and its index in it; `None` behind the end.
+    #[inline(always)]
+    pub(crate) fn find(&self, index: usize) -> Option<(&Lines, usize)> {
+        if index < self.first_len {
+            return Some((self.first.as_ref()?, index));
+        }
+        if index >= self.len {
+            return None;
+        }
+        Some((self.rest.get((index >> self.shift) - 1)?, index & (self.piece_len() - 1)))
+    }
+
+    /// Calls `visit` with each piece that has elements of `range`, these elements' indices in it, and the number
+    /// of elements of the range in front of them.
+    pub(crate) fn for_each(&self, range: Range<usize>, mut visit: impl FnMut(&Lines, Range<usize>, usize)) {
+        let mut from = range.start;
+        while from < range.end {
+            let Some((lines, index)) = self.find(from) else { return };
+            let count = (self.piece_len() - index).min(range.end - from);
+            visit(lines, index..index + count, from - range.start);
+            from += count;
+        }
+    }
+}
