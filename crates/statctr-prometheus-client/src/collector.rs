@@ -1,4 +1,4 @@
-//! What a registry of the counters has, for a registry of the other crate: [`Collector`].
+//! A [`Collector`] for a registry of the other crate, of all that a registry of the counters has.
 
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
