@@ -80,7 +80,20 @@ struct Ran {
     /// Numbers of commands that were run and that were not.
     commands: usize,
     not_run: usize,
+    /// The number of times that the page was run: more than once only where its outputs depend on chance.
+    runs: usize,
 }
+
+impl Ran {
+    fn holds(&self) -> bool {
+        self.failures.is_empty() && self.differences.is_empty()
+    }
+}
+
+/// The number of times that a page is run whose outputs depend on chance before it counts as different. Samples of two
+/// threads differ in kind (a reader was caught or not) in at most one run of five; five such runs in a row are one
+/// in 3 000.
+const RUNS_BY_CHANCE: usize = 5;
 
 /// Checks the book's links, runs its commands and compares.
 pub(crate) fn run(root: &Path, args: &Book) -> Result<()> {
@@ -104,6 +117,9 @@ pub(crate) fn run(root: &Path, args: &Book) -> Result<()> {
             problems.extend(found.map(|problem| format!("{BOOK}/{}:{problem}", page.display())));
             commands[0] += ran.commands;
             commands[1] += ran.not_run;
+            if ran.runs > 1 {
+                println!("{BOOK}/{}: run {} times, as outputs depend on chance", page.display(), ran.runs);
+            }
             if let Some(text) = ran.updated.filter(|_| args.update) {
                 std::fs::write(book.join(page), text).with_context(|| page.display().to_string())?;
                 println!("{BOOK}/{}: written", page.display());
@@ -160,7 +176,7 @@ fn run_all(book: &Path, scratch: &Path, pages: &[PathBuf], update: Update) -> Re
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(page) = pages.get(number) else { return Ok(done) };
-            let ran = run_page(book, scratch, page, update).with_context(|| page.display().to_string())?;
+            let ran = run_by_chance(book, scratch, page, update).with_context(|| page.display().to_string())?;
             done.push((number, ran));
         }
     };
@@ -196,12 +212,22 @@ enum Kind<'a> {
     Schema(&'a Path),
 }
 
+/// Runs a page, again where its outputs depend on chance and differ, until a run prints what the page shows.
+fn run_by_chance(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<Ran> {
+    let is_by_chance = Page::parse(&std::fs::read_to_string(book.join(path))?)?.is_by_chance();
+    let mut ran = run_page(book, scratch, path, update)?;
+    while update == Update::No && is_by_chance && !ran.holds() && ran.runs < RUNS_BY_CHANCE {
+        ran = Ran { runs: ran.runs + 1, ..run_page(book, scratch, path, update)? };
+    }
+    Ok(ran)
+}
+
 /// Runs a page's commands.
 fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<Ran> {
     let text = std::fs::read_to_string(book.join(path))?;
     let page = Page::parse(&text)?;
     let mut ran =
-        Ran { failures: Vec::new(), differences: Vec::new(), updated: None, commands: 0, not_run: 0 };
+        Ran { failures: Vec::new(), differences: Vec::new(), updated: None, commands: 0, not_run: 0, runs: 1 };
     let mut replacements = Vec::new();
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for part in page.parts() {
@@ -392,7 +418,7 @@ fn problem(title: &str, shown: &str, ran: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{READERS_FOLDER, Ran, ReadersFolder, Update, run_page};
+    use super::{READERS_FOLDER, RUNS_BY_CHANCE, Ran, ReadersFolder, Update, run_by_chance};
     use std::path::{Path, PathBuf};
 
     /// A book of one page; its folder goes with it.
@@ -409,7 +435,7 @@ mod tests {
         }
 
         fn run(&self, update: Update) -> Ran {
-            run_page(&self.0, &self.0.join("scratch"), Path::new("page.md"), update).expect("runs")
+            run_by_chance(&self.0, &self.0.join("scratch"), Path::new("page.md"), update).expect("runs")
         }
     }
 
@@ -440,6 +466,23 @@ mod tests {
         let ran = OnePage::new("right", page).run(Update::No);
         assert_eq!((ran.failures, ran.differences), (vec![], vec![]));
         assert_eq!((ran.updated, ran.commands, ran.not_run), (None, 5, 1));
+    }
+
+    #[test]
+    fn a_page_by_chance_holds_as_soon_as_a_run_prints_what_it_shows() {
+        let counted = std::env::temp_dir().join(format!("xtask-book-runs-{}", std::process::id()));
+        let command = format!("echo >> {0}; wc -l < {0}", counted.display());
+        let page = |runs: usize, chance: &str| format!("{chance}```console\n$ {command}\n{runs}\n```\n");
+        let chance = "<!-- book: chance: threads interleave anew -->\n";
+        for (name, shown, chance, runs, holds) in [
+            ("third", 3, chance, 3, true),
+            ("never", 0, chance, RUNS_BY_CHANCE, false),
+            ("sure", 3, "", 1, false),
+        ] {
+            let ran = OnePage::new(name, &page(shown, chance)).run(Update::No);
+            assert_eq!((ran.runs, ran.holds()), (runs, holds), "{name}");
+            std::fs::remove_file(&counted).expect("the command wrote it");
+        }
     }
 
     #[test]

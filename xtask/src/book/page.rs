@@ -8,7 +8,8 @@
 //! - `varies: REASON`: the commands have to succeed, what they print is that of the machine;
 //! - `where COMMAND: REASON`: the commands are run where this one succeeds, as not every machine has what they need.
 //!
-//! Four stand alone: `check: COMMAND` runs a command that the reader does not see and that has to succeed,
+//! Five stand alone: `chance: REASON` says that what the page's commands print depends on chance, so that a run that
+//! differs is no proof: the page is run again (see `run_by_chance`); `check: COMMAND` runs a command that the reader does not see and that has to succeed,
 //! `schema PATH: COMMAND` holds a command's JSON against a schema, `picture PATH: COMMAND` makes a picture of a
 //! command's output (`picture PATH as TITLE: COMMAND` where the picture shows another command, `picture PATH of
 //! WIDTHxHEIGHT: COMMAND` where the output is an HTML page), and `generated: COMMAND` begins lines that are a command's
@@ -29,6 +30,7 @@ const CLOSING: &str = " -->";
 pub(super) struct Page {
     lines: Vec<String>,
     parts: Vec<Part>,
+    by_chance: bool,
 }
 
 /// A part of a page that something has to be equal to.
@@ -119,6 +121,7 @@ impl Page {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let mut parts = Vec::new();
         let mut pending: Option<Pending> = None;
+        let mut by_chance = false;
         let mut next = 0;
         while let Some(line) = lines.get(next) {
             let number = next + 1;
@@ -129,6 +132,10 @@ impl Page {
                 next = match directive.split_once(": ") {
                     Some(("check", command)) => {
                         parts.push(Part::Check { command: command.to_owned(), line: next });
+                        next + 1
+                    }
+                    Some(("chance", _)) => {
+                        by_chance = true;
                         next + 1
                     }
                     Some((picture, command)) if picture.starts_with("picture ") => {
@@ -200,7 +207,12 @@ impl Page {
         if let Some(pending) = pending {
             bail!("line {}: a directive without a block behind it", pending.line);
         }
-        Ok(Self { lines, parts })
+        Ok(Self { lines, parts, by_chance })
+    }
+
+    /// Returns `true` if outputs of the page depend on chance.
+    pub(super) fn is_by_chance(&self) -> bool {
+        self.by_chance
     }
 
     /// Returns the parts that are checked, in their order.
@@ -267,7 +279,7 @@ impl Pending {
             }
             "file" => self.file = Some(PathBuf::from(values)),
             _ => bail!(
-                "unknown directive `{name}` (expected filters, file, varies, where, check, schema, picture, generated)"
+                "unknown directive `{name}` (expected filters, file, varies, where, chance, check, schema, picture, generated)"
             ),
         }
         Ok(())
