@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-/// Benchmarks of the binary whose figures are compared: each side's median.
-const BENCHES: [&str; 2] =
-    ["bench update --rounds 15 --threads 1 --json", "bench fold --rounds 5 --threads 1 --json"];
+/// Benchmarks whose figures are compared: the least time of each side.
+const BENCHES: [&str; 2] = ["update --rounds 15 --threads 1 --json", "fold --rounds 5 --threads 1 --json"];
 
 /// Commands that are timed as a whole: the least of a few runs of each binary counts in a round.
 const COMMANDS: [(&str, &str); 5] = [
@@ -57,7 +56,7 @@ pub(super) fn run(old: &Path, new: &Path, folder: &Path, rounds: usize) -> Resul
                 |old, new| {
                     for (name, old) in old {
                         if let Some(new) = new.get(&name) {
-                            ratios.entry(format!("{}: {name}", words[1])).or_default().push(new / old);
+                            ratios.entry(format!("{}: {name}", words[0])).or_default().push(new / old);
                         }
                     }
                 },
@@ -113,10 +112,15 @@ fn fastest(binary: &Path, inputs: &Path, words: &[String]) -> Result<f64> {
     Ok(fastest)
 }
 
-/// Runs a benchmark and returns its figures.
+/// Runs a benchmark and returns its figures: by the `tallyline-bench` beside the binary, or where there is none by the
+/// binary itself, of which benchmarks were a sub-command once.
 fn figures(binary: &Path, inputs: &Path, words: &[String]) -> Result<BTreeMap<String, f64>> {
-    let output =
-        outcome::command(binary, inputs, words).output().with_context(|| binary.display().to_string())?;
+    let beside = binary.with_file_name("tallyline-bench");
+    let output = match beside.exists() {
+        true => outcome::command(&beside, inputs, words).output(),
+        false => outcome::command(binary, inputs, &[&["bench".to_owned()], words].concat()).output(),
+    };
+    let output = output.with_context(|| binary.display().to_string())?;
     anyhow::ensure!(
         output.status.success(),
         "{}: {}",
