@@ -176,7 +176,8 @@ fn run_all(book: &Path, scratch: &Path, pages: &[PathBuf], update: Update) -> Re
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(page) = pages.get(number) else { return Ok(done) };
-            let ran = run_by_chance(book, scratch, page, update).with_context(|| page.display().to_string())?;
+            let ran =
+                run_by_chance(book, scratch, page, update).with_context(|| page.display().to_string())?;
             done.push((number, ran));
         }
     };
@@ -226,8 +227,14 @@ fn run_by_chance(book: &Path, scratch: &Path, path: &Path, update: Update) -> Re
 fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<Ran> {
     let text = std::fs::read_to_string(book.join(path))?;
     let page = Page::parse(&text)?;
-    let mut ran =
-        Ran { failures: Vec::new(), differences: Vec::new(), updated: None, commands: 0, not_run: 0, runs: 1 };
+    let mut ran = Ran {
+        failures: Vec::new(),
+        differences: Vec::new(),
+        updated: None,
+        commands: 0,
+        not_run: 0,
+        runs: 1,
+    };
     let mut replacements = Vec::new();
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for part in page.parts() {
