@@ -100,7 +100,9 @@ fn nothing_is_lost_or_doubled_and_no_read_steps_back() {
         for cpu in cpus() {
             pool.drain(cpu).expect("drained before");
         }
-        assert!(pool.active_cpus().is_empty(), "{name}: who counts is announced, and nobody counts");
+        // without rseq nothing says that no update is under way, so that stripes stay where they are
+        let stays = pool.mode() == Mode::Striped;
+        assert!(stays || pool.active_cpus().is_empty(), "{name}: who counts is announced, and nobody counts");
         kit.check(turns.load(Ordering::Relaxed), name);
         println!("{name}: {drains} drains of {blocks} blocks, {} turns", turns.into_inner());
     }
@@ -194,6 +196,10 @@ fn synthetic_cpus_count_and_are_drained_and_only_those_have_memory() {
     assert_eq!((counter.read(), pool.active_cpus().len()), (307, 3));
     assert_eq!(counter.read_cpu(CpuId::new(1001)), 100);
     let drained = pool.drain(CpuId::new(1001)).expect("no sections there");
+    if pool.mode() == Mode::Striped {
+        assert_eq!((drained.blocks, counter.read(), counter.read_cpu(CpuId::new(1001))), (0, 307, 100));
+        return;
+    }
     assert_eq!((drained.blocks, counter.read(), counter.read_cpu(CpuId::new(1001))), (1, 307, 0));
     assert_eq!(pool.active_cpus().to_string(), "1000,1023");
     counter.add_on_synthetic(CpuId::new(1001), 1).expect("not ours");
@@ -288,8 +294,10 @@ fn callbacks_are_called_for_drains_until_their_guard_is_dropped() {
         pool.drain(CpuId::new(1000)).expect("nothing left");
     };
     count_and_drain();
-    assert_eq!(heard.load(Ordering::Relaxed), 1001);
+    // without rseq stripes stay where they are
+    let moved = if pool.mode() == Mode::Striped { 0 } else { 1001 };
+    assert_eq!(heard.load(Ordering::Relaxed), moved);
     drop(callback);
     count_and_drain();
-    assert_eq!((heard.load(Ordering::Relaxed), counter.read()), (1001, 2));
+    assert_eq!((heard.load(Ordering::Relaxed), counter.read()), (moved, 2));
 }
