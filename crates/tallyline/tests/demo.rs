@@ -168,9 +168,9 @@ fn without_rseq_it_says_so_and_loses_nothing() {
     if found["mode"] != "rseq" {
         let notes = list(&found, "notes");
         assert!(
-            notes.iter().any(|note| note
-                .as_str()
-                .is_some_and(|note| note.contains("fallback") || note.contains("one possible CPU"))),
+            notes.iter().any(|note| note.as_str().is_some_and(|note| note
+                .contains("a word per CPU atomically")
+                || note.contains("one possible CPU"))),
             "{notes:?}"
         );
         assert!(list(&found, "watched").iter().all(|seen| seen["pairs_promised"] == false));
