@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// A counter appears with the other provider as an observable counter of the same name, unit and
 /// description. Counters of one name and one meter's scope are one counter, whatever the case of its letters.
-/// Where the system has no memory for a counter, it is the other provider's.
+/// A counter for which the system has no memory is the other provider's.
 #[derive(Debug)]
 pub struct MeterProvider<P> {
     inner: P,

@@ -11,7 +11,7 @@
 //! So claiming takes no lock and no heap: a block is a reservation whose books are in a mapping, for all
 //! CPU numbers that the kernel can have, and slots are given out by a number that goes up. What cannot be
 //! claimed (nobody looked for rseq yet, no memory) is counted in `early`, and claimed by a later update.
-//! Where there is no rseq, a claimed word is striped.
+//! A claimed word is striped on a machine without rseq.
 //!
 //! A read adds both. Updates of before the claim are in `early` for ever, so nothing is moved, and no
 //! reader can see a count twice or not at all.

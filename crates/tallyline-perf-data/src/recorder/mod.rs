@@ -291,7 +291,7 @@ pub fn record(options: &RecordOptions, stop: &dyn Fn() -> bool) -> Result<Record
 /// Records as [`record`] does, with a file or stream in the place of the command's standard output.
 ///
 /// # Errors
-/// As [`record`].
+/// Those of [`record`].
 pub fn record_redirected(
     options: &RecordOptions,
     stdout: &File,

@@ -29,7 +29,7 @@ pub(crate) fn reserve(total: usize, _writable: bool) -> Result<NonNull<u8>, i32>
 /// Frees memory.
 ///
 /// # Safety
-/// What [`reserve`] returned, whole; nobody uses it any more.
+/// `whole` and `total` are those of one call of [`reserve`], and no access to the memory follows.
 pub(crate) unsafe fn release(whole: NonNull<u8>, total: usize) {
     if let Ok(layout) = Layout::from_size_align(total, PAGE) {
         // SAFETY: as it was allocated, by the caller's promise.

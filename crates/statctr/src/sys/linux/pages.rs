@@ -66,7 +66,7 @@ pub(crate) fn reserve(total: usize, writable: bool) -> Result<NonNull<u8>, i32> 
 /// Returns address space.
 ///
 /// # Safety
-/// What [`reserve`] returned, whole; nobody uses it any more.
+/// `whole` and `total` are those of one call of [`reserve`], and no access to the memory follows.
 pub(crate) unsafe fn release(whole: NonNull<u8>, total: usize) {
     // SAFETY: by the caller's promise.
     unsafe { libc::munmap(whole.as_ptr().cast(), total) };

@@ -73,7 +73,7 @@ impl Watch {
     /// Creates a watch, and what wakes it. Messages that come from now on are not missed.
     ///
     /// # Errors
-    /// Where there are no descriptors left.
+    /// The error of `socketpair`: no descriptors are left.
     pub(crate) fn new() -> std::io::Result<(Watch, Wakeup)> {
         let (wake, woken) = UnixStream::pair()?;
         Ok((Watch { events: Uevents::open(), woken }, Wakeup(wake)))
