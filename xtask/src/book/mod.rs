@@ -211,6 +211,8 @@ enum Kind<'a> {
     Picture(&'a Path, Option<&'a str>, Option<document::Size>),
     /// Held against this schema.
     Schema(&'a Path),
+    /// Expected to fail on this machine, and to print this text.
+    Refused(&'a str),
 }
 
 /// Runs a page, again where its outputs depend on chance and differ, until a run prints what the page shows.
@@ -239,9 +241,14 @@ fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for part in page.parts() {
         match part {
-            Part::Console(console) if !can_run(book, scratch, path, console)? => {
-                ran.not_run += console.commands.len();
-            }
+            Part::Console(console) if !can_run(book, scratch, path, console)? => match &console.refusal {
+                None => ran.not_run += console.commands.len(),
+                Some(refusal) => jobs.extend(console.commands.iter().map(|command| Job {
+                    text: &command.text,
+                    kind: Kind::Refused(refusal),
+                    line: command.output.start,
+                })),
+            },
             Part::Console(console) => jobs.extend(console.commands.iter().map(|command| Job {
                 text: &command.text,
                 kind: match console.varies {
@@ -279,6 +286,14 @@ fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<
     let outcomes = run_jobs(book, scratch, path, &jobs)?;
     for (number, (job, outcome)) in jobs.iter().zip(&outcomes).enumerate() {
         let is_shown = jobs.get(number + 1).is_some_and(|next| next.text == "echo $?");
+        if let Kind::Refused(refusal) = job.kind {
+            if outcome.status == 0 || !outcome.output.contains(refusal) {
+                let why = format!("{}: exit status {} of `{}`", job.line, outcome.status, job.text);
+                let output = outcome.output.trim_end();
+                ran.failures.push(format!("{why}, not refused by \"{refusal}\"\n{output}"));
+            }
+            continue;
+        }
         // documents of findings come with an exit status of their own
         let is_document = outcome.status == 1 && matches!(job.kind, Kind::Schema(_));
         if outcome.status != 0 && !is_shown && !is_document {
@@ -287,7 +302,7 @@ fn run_page(book: &Path, scratch: &Path, path: &Path, update: Update) -> Result<
             continue;
         }
         match &job.kind {
-            Kind::Check => {}
+            Kind::Check | Kind::Refused(_) => {}
             Kind::Schema(schema) => {
                 let file = book.join(schema);
                 let read = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -473,6 +488,22 @@ mod tests {
         let ran = OnePage::new("right", page).run(Update::No);
         assert_eq!((ran.failures, ran.differences), (vec![], vec![]));
         assert_eq!((ran.updated, ran.commands, ran.not_run), (None, 5, 1));
+    }
+
+    #[test]
+    fn where_a_machine_lacks_something_commands_are_refused_as_the_page_says() {
+        for (command, refusal, holds) in [
+            ("cat none", "No such file", true),
+            ("cat none", "no such event", false),
+            ("echo No such file", "No such file", false),
+        ] {
+            let page = format!(
+                "<!-- book: where test -e none: it is not there -->\n<!-- book: else {refusal} -->\n\
+                 ```console\n$ {command}\n```\n"
+            );
+            let ran = OnePage::new("refused", &page).run(Update::No);
+            assert_eq!((ran.holds(), ran.commands, ran.not_run), (holds, 1, 0), "{command}: {refusal}");
+        }
     }
 
     #[test]

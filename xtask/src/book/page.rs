@@ -6,7 +6,8 @@
 //! - `filters NAME…`: what the output is compared by (see `filters`); without it every byte counts;
 //! - `file PATH`: the block is this file of the book's folder;
 //! - `varies: REASON`: the commands have to succeed, what they print is that of the machine;
-//! - `where COMMAND: REASON`: the commands are run where this one succeeds, as not every machine has what they need.
+//! - `where COMMAND: REASON`: the commands are run where this one succeeds, as not every machine has what they need;
+//! - `else TEXT`: where it fails, the commands are run all the same: each has to fail, and to print this text.
 //!
 //! Five stand alone: `chance: REASON` says that what the page's commands print depends on chance, so that a run that
 //! differs is no proof: the page is run again (see `run_by_chance`); `check: COMMAND` runs a command that the reader does not see and that has to succeed,
@@ -92,6 +93,8 @@ pub(super) struct Console {
     pub(super) varies: bool,
     /// The command that succeeds where the block's can be run.
     pub(super) condition: Option<String>,
+    /// The text that each command prints as it fails where the condition does not hold.
+    pub(super) refusal: Option<String>,
     /// The commands in their order.
     pub(super) commands: Vec<Command>,
 }
@@ -111,6 +114,7 @@ struct Pending {
     filters: Vec<Filter>,
     varies: bool,
     condition: Option<String>,
+    refusal: Option<String>,
     file: Option<PathBuf>,
     line: usize,
 }
@@ -188,6 +192,7 @@ impl Page {
                         filters: pending.filters,
                         varies: pending.varies,
                         condition: pending.condition,
+                        refusal: pending.refusal,
                     })),
                     ("console", Some(_)) => bail!("line {number}: a block of commands is no file"),
                     (_, Some(path)) => parts.push(Part::File { path, lines: content }),
@@ -269,6 +274,11 @@ impl Pending {
             self.condition = Some(command.to_owned());
             return Ok(());
         }
+        if let Some(text) = directive.strip_prefix("else ") {
+            ensure!(self.condition.is_some(), "else without where");
+            self.refusal = Some(text.trim().to_owned());
+            return Ok(());
+        }
         let (name, values) = directive.split_once(' ').unwrap_or((directive, ""));
         match name {
             "filters" => {
@@ -279,7 +289,7 @@ impl Pending {
             }
             "file" => self.file = Some(PathBuf::from(values)),
             _ => bail!(
-                "unknown directive `{name}` (expected filters, file, varies, where, chance, check, schema, picture, generated)"
+                "unknown directive `{name}` (expected filters, file, varies, where, else, chance, check, schema, picture, generated)"
             ),
         }
         Ok(())
@@ -358,6 +368,7 @@ left alone
                 filters: vec![Filter::Numbers],
                 varies: false,
                 condition: None,
+                refusal: None,
                 commands: vec![
                     Command { text: "cat <<END\na\nEND".into(), output: 7..8 },
                     Command { text: "true".into(), output: 9..9 },
@@ -417,6 +428,7 @@ left alone
             ("<!-- book: filters times -->\ntext\n", "line 1: a directive without a block behind it"),
             ("<!-- book: varies:  -->\n", "line 1: varies without a reason"),
             ("<!-- book: where true -->\n", "line 1: where without a command and a reason"),
+            ("<!-- book: else no such event -->\n", "line 1: else without where"),
             ("<!-- book: picture one.svg of 90: true -->\n", "line 1: a size is WIDTHxHEIGHT"),
             ("<!-- book: generated: true -->\n", "line 1: generated lines without an end"),
         ] {
