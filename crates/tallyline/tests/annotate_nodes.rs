@@ -57,7 +57,8 @@ fn a_node_is_one_object_with_its_base_and_its_element() {
     let element = "struct pair<long int const, Order>";
     assert!(has(&whole, "struct _Rb_tree_node<") && has(&whole, "struct _Hash_node<"), "{whole:#?}");
     assert!(!has(&whole, element) && !has(&whole, "struct _Hash_node_base"), "{whole:#?}");
-    assert!(has(&parts, element) && has(&parts, "struct _Hash_node_base"), "{parts:#?}");
+    // Not the base: where the element's load comes first, the link in the same line may have no sample (AMD Zen 5).
+    assert!(has(&parts, element), "{parts:#?}");
     // the element is behind the base of four words
     let is_quantity = |row: &Value| {
         named(row, "typeoff", "struct _Rb_tree_node<") && {
