@@ -9,9 +9,12 @@ use std::process::Command;
 /// The sources, in the order of the sides that they hold.
 const SOURCES: [&str; 2] = ["src/sides/inline.c", "src/sides/call.c"];
 
+/// The source that is compiled for AVX2: the update of lazy objects is inlined for that.
+const FOR_AVX2: &str = "src/sides/lazy.c";
+
 fn main() {
-    println!("cargo:rustc-check-cfg=cfg(c_sides)");
-    for source in SOURCES {
+    println!("cargo:rustc-check-cfg=cfg(c_sides, c_lazy)");
+    for source in SOURCES.into_iter().chain([FOR_AVX2, "src/sides/place.h"]) {
         println!("cargo:rerun-if-changed={source}");
     }
     println!("cargo:rerun-if-changed=build.rs");
@@ -32,11 +35,10 @@ fn build() -> Result<String, String> {
         return Err("not Linux".into());
     }
     let include = include_folder()?;
-    println!("cargo:rerun-if-changed={}", include.join("statctr.h").display());
+    println!("cargo:rerun-if-changed={}", include.display());
     let mut build = cc::Build::new();
     build
         .include(&include)
-        .files(SOURCES)
         .opt_level(2)
         .std("c11")
         .warnings(true)
@@ -46,10 +48,18 @@ fn build() -> Result<String, String> {
         .flag_if_supported("-falign-loops=16");
     let compiler = build.try_get_compiler().map_err(|_| "no C compiler found".to_owned())?;
     let version = version(compiler.path()).ok_or("no C compiler found")?;
-    build.try_compile("tallyline_c_sides").map_err(|error| {
-        println!("cargo:warning=the C sides of the benchmarks are left out: {error}");
-        format!("{version} refused the sources")
-    })?;
+    let compile = |build: &mut cc::Build, library: &str| {
+        build.try_compile(library).map_err(|error| {
+            println!("cargo:warning=C sides of the benchmarks are left out: {error}");
+            format!("{version} refused the sources")
+        })
+    };
+    if std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64")
+        && compile(build.clone().file(FOR_AVX2).flag("-mavx2"), "tallyline_c_lazy").is_ok()
+    {
+        println!("cargo:rustc-cfg=c_lazy");
+    }
+    compile(build.files(SOURCES), "tallyline_c_sides")?;
     Ok(version)
 }
 

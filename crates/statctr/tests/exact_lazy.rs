@@ -199,6 +199,56 @@ fn many_synthetic_cpus_have_an_instance_each_and_leave_nothing_behind() {
     assert!(cpu.update(&other, [1; 4]).is_err() && other.read() == [0; 4]);
 }
 
+#[test]
+fn every_cpu_keeps_its_instance_while_a_table_takes_the_place_of_the_last_pair() {
+    const THREADS: u64 = 4;
+    const CPUS: u64 = 4;
+    let first = os::cpus().into_iter().max().unwrap_or(0) as u32 + 64;
+    let topology = Topology::synthetic(first + (THREADS * CPUS) as u32).build().expect("topology");
+    let pool = LazyPool::<PerCpu>::builder(FLOW).topology(topology).build().expect("pool");
+    let end = Deadline::after(budget());
+    let (mut rounds, mut crowded) = (0, 0);
+    while !end.is_over() {
+        // objects are new, so that all threads come to their pairs and tables at once
+        let flows: Vec<_> = (0..50).map(|_| pool.create().expect("object")).collect();
+        let start = std::sync::Barrier::new(THREADS as usize);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (flows, pool, start) = (&flows, &pool, &start);
+                scope.spawn(move || {
+                    let cpus = (0..CPUS).map(|cpu| CpuId::new(first + (thread * CPUS + cpu) as u32));
+                    let mut cpus: Vec<_> = cpus.map(|cpu| pool.impersonate(cpu).expect("not ours")).collect();
+                    start.wait();
+                    for (flow, time) in flows.iter().zip(0u64..) {
+                        for _ in 0..3 {
+                            for cpu in &mut cpus {
+                                cpu.update(flow, [1, 10, time, 1 << thread]).expect("of this pool");
+                            }
+                            turn(flow, 0);
+                        }
+                    }
+                });
+            }
+        });
+        for (flow, time) in flows.iter().zip(0u64..) {
+            let (made_up, real) = (3 * THREADS * CPUS, 3 * THREADS);
+            let all = [made_up + real, 10 * made_up + 1500 * real, time, (1 << THREADS) - 1];
+            assert_eq!(flow.read(), all, "round {rounds}, object {time}");
+            let addresses = flow.instance_addresses();
+            let mut indices: Vec<_> = addresses.iter().skip(1).map(|(index, _)| *index).collect();
+            indices.sort_unstable();
+            assert!(
+                indices.windows(2).all(|two| two[0] != two[1]),
+                "an index has two instances: {addresses:?}"
+            );
+            crowded += usize::from(flow.instances() as u64 > THREADS * CPUS);
+        }
+        rounds += 1;
+    }
+    println!("{rounds} rounds, {crowded} objects with an instance for each of {} CPUs", THREADS * CPUS);
+    assert!(rounds == 0 || crowded > 0 || cfg!(miri), "tables were used");
+}
+
 /// Returns the part of `updates` that used the objects' atomic words, in each round of so many.
 fn atomic_parts(
     flows: &[LazyGroup<PerCpu>],

@@ -1,7 +1,7 @@
 //! `tallyline-bench update`: what one update costs, ours and others', alone and in company.
 
 use super::Context;
-use super::report::{Bound, Case, Report, Scale};
+use super::report::{Bound, Case, Report, Scale, Target};
 use super::runner;
 use super::sides::{self, Available, Side};
 use anyhow::Result;
@@ -85,11 +85,19 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
     add("fixed/inc4", ours(sides::fixed::inc4(&pool)));
     add("fixed/inc4-1group", ours(sides::fixed::inc4_one(&pool)));
     add("shared-atomic/packet4-1group", Ok(sides::shared::packet4_one()));
+    add("vec/inc", ours(sides::arrays::vec_inc(&pool)));
+    add("vec/add", ours(sides::arrays::vec_add(&pool)));
+    add("counter-array/inc", ours(sides::arrays::array_inc(&pool)));
+    add("group-array/add", ours(sides::arrays::groups_add(&pool)));
+    for (place, tables) in [("own", false), ("table", true)] {
+        add(&format!("lazy/{place}"), ours(sides::lazy::update(tables)));
+        add(&format!("lazy/{place}-c"), sides::lazy::update_c(tables));
+    }
     Ok(all)
 }
 
 /// The pairs of sides that are compared: the first's time over the second's.
-const RATIOS: [(&str, &str); 24] = [
+const RATIOS: [(&str, &str); 28] = [
     ("own-registers/inc", "libc-registers/inc"),
     ("shared-atomic/inc", "striped/inc"),
     ("shared-atomic/inc+think", "striped/inc+think"),
@@ -114,6 +122,10 @@ const RATIOS: [(&str, &str); 24] = [
     ("shared-atomic/packet4+think", "fixed/packet4+think"),
     ("fixed/inc+think", "rseq-minimal/inc+think"),
     ("fixed/inc+think", "nothing+think"),
+    ("counter-array/inc", "vec/inc"),
+    ("group-array/add", "vec/add"),
+    ("lazy/table", "lazy/own"),
+    ("lazy/table-c", "lazy/table"),
 ];
 
 fn compare(report: &mut Report) {
@@ -137,6 +149,14 @@ fn aim(report: &mut Report) {
     report.aim("shared-atomic/packet4", "fixed/packet4", 2, None, Bound::AtLeast, 35.0);
     for threads in [1, 2] {
         report.aim("fixed/packet4", "fixed/inc4", threads, None, Bound::AtMost, 0.70);
+        report.aim("counter-array/inc", "vec/inc", threads, None, Bound::AtMost, 1.30);
+        report.aim("group-array/add", "vec/add", threads, None, Bound::AtMost, 1.30);
+        for side in ["lazy/table", "lazy/table-c"] {
+            let time = report.case(side, threads, Scale::default()).map(|case| case.figure.median);
+            report.targets.extend(time.map(|time| {
+                Target::new(format!("{side}, {threads} threads"), Bound::AtMost, 6.0, "ns", time)
+            }));
+        }
     }
 }
 

@@ -107,6 +107,14 @@ fn updates_have_all_sides_and_lose_no_count() {
             "contatori/inc",
             "fixed/inc+think",
             "shared-atomic/inc+think",
+            "vec/inc",
+            "vec/add",
+            "counter-array/inc",
+            "group-array/add",
+            "lazy/own",
+            "lazy/own-c",
+            "lazy/table",
+            "lazy/table-c",
         ],
     );
     for case in cases(&report) {

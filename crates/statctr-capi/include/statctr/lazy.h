@@ -82,9 +82,9 @@ extern int statctr_lazy_cleanup(statctr_lazy_t *object);
  * Joins one number to each item. Waits for no other thread: where there is no memory for an instance
  * at once, the object's atomic words serve. Now and then an update maps memory for more instances, by
  * system calls alone (mmap, mprotect, madvise, prctl, mbind).
- * Cost: on x86-64, while one CPU writes, inline and about that of a group's event of four items,
- * where the file is compiled for AVX2 or AVX-512, or by clang; else a call more. Errors: -EINVAL
- * (NULL, not initialised). Signals: safe.
+ * Cost: some nanoseconds; on x86-64 inline where the file is compiled for AVX2 or AVX-512, or by clang,
+ * else a call more. Where many CPUs write, loads of a further line or two. Errors: -EINVAL (NULL, not
+ * initialised). Signals: safe.
  */
 STATCTR_UPDATE_ int statctr_lazy_update(const statctr_lazy_t *object, uint64_t first, uint64_t second,
                                         uint64_t third, uint64_t fourth);

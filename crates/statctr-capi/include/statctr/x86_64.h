@@ -254,17 +254,46 @@ statctr_slow_:
 /* Lazy objects                                                                                */
 
 #ifdef STATCTR_WIDTH_32_
-/* What a pool of lazy objects begins with, and what an object does after its four words. */
+/* What a pool of lazy objects begins with. */
 struct statctr_joining_ {
     uint64_t sum[4], either[4], most[4]; /* all ones for the items of which it is that */
     ptrdiff_t area;                      /* from the thread pointer to the thread's rseq area */
     uint32_t field;                      /* where in the area the index of instances is */
     uint32_t width;                      /* bytes of the widest vector store, or 0 */
+    uint64_t hold;
+    uint64_t indices;                    /* words of a table */
 };
-struct statctr_owned_ {
+/* An object. */
+struct statctr_lazy_cell_ {
     uint64_t words[4];
     uint32_t owner; /* 1 + the number of the CPU whose words these are */
+    uint32_t flags;
+    /* 1 + a CPU's number in the upper 16 bits, its instance in the others; all ones in the upper ones of the
+     * last: a table of instances by CPU, in which the one that was there before is, too */
+    uint64_t pairs[3];
 };
+
+/* The instance of a CPU, `mark` less 1; NULL where it has none yet. */
+STATCTR_ALWAYS_INLINE_ void *statctr_lazy_instance_(struct statctr_lazy_cell_ *cell,
+                                                    const struct statctr_joining_ *joining, uint32_t mark)
+{
+    if (STATCTR_LIKELY_(__atomic_load_n(&cell->owner, __ATOMIC_RELAXED) == mark))
+        return cell->words;
+    const uint64_t addresses = ((uint64_t)1 << 48) - 1;
+    const uint64_t first = __atomic_load_n(&cell->pairs[0], __ATOMIC_ACQUIRE);
+    if (first >> 48 == mark)
+        return (void *)(uintptr_t)(first & addresses);
+    const uint64_t second = __atomic_load_n(&cell->pairs[1], __ATOMIC_ACQUIRE);
+    if (second >> 48 == mark)
+        return (void *)(uintptr_t)(second & addresses);
+    const uint64_t last = __atomic_load_n(&cell->pairs[2], __ATOMIC_ACQUIRE);
+    if (last >> 48 == mark)
+        return (void *)(uintptr_t)(last & addresses);
+    if (last >> 48 != 0xffff || mark > joining->indices)
+        return NULL;
+    const uintptr_t *const table = (const uintptr_t *)(uintptr_t)(last & addresses);
+    return (void *)__atomic_load_n(&table[mark - 1], __ATOMIC_ACQUIRE);
+}
 
 /*
  * x := max((x + sums) or flags, maxima), of four words and in one store. AVX2 compares signed
@@ -318,18 +347,19 @@ STATCTR_ALWAYS_INLINE_ int statctr_lazy_update(const statctr_lazy_t *object, uin
 #ifdef STATCTR_WIDTH_32_
     if (STATCTR_LIKELY_(object != NULL && object->cell != 0)) {
         const struct statctr_joining_ *const joining = (const struct statctr_joining_ *)object->memory;
-        struct statctr_owned_ *const owned = (struct statctr_owned_ *)object->cell;
+        struct statctr_lazy_cell_ *const cell = (struct statctr_lazy_cell_ *)object->cell;
         const uint64_t v0 = first, v1 = second, v2 = third, v3 = fourth;
         /* 4: where the kernel keeps the CPU's number. Other indices are the library's. */
         if (STATCTR_LIKELY_(joining->width >= STATCTR_WIDTH_32_ && joining->field == 4)) {
             uint32_t cpu;
             __asm__ volatile("movl %%fs:4(%1), %0" : "=r"(cpu) : "r"(joining->area));
             /* numbers above are those of threads without a registration */
-            if (STATCTR_LIKELY_(cpu <= INT32_MAX && __atomic_load_n(&owned->owner, __ATOMIC_RELAXED) == cpu + 1)) {
+            void *const words = cpu <= INT32_MAX ? statctr_lazy_instance_(cell, joining, cpu + 1) : NULL;
+            if (STATCTR_LIKELY_(words != NULL)) {
                 __asm__ volatile goto(STATCTR_LAZY_SECTION_
                                       :
                                       : [area] "r"(joining->area), [field] "r"((uintptr_t)joining->field), [cpu] "r"(cpu),
-                                        [words] "r"(owned), [joining] "r"(joining), STATCTR_VALUES_32_
+                                        [words] "r"(words), [joining] "r"(joining), STATCTR_VALUES_32_
                                       : "rax", STATCTR_CLOBBER_LAZY_, "cc", "memory"
                                       : statctr_slow_);
                 return 0;

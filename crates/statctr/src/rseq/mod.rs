@@ -246,9 +246,13 @@ pub(crate) struct JoinSettings {
     pub(crate) width: u32,
     /// While not zero, sections with two copies leave: a reader is waiting.
     pub(crate) hold: AtomicU64,
+    /// Number of indices that an object's table has places for.
+    pub(crate) indices: u64,
 }
 
-const _: () = assert!(std::mem::offset_of!(JoinSettings, area) == 96);
+const _: () = assert!(
+    std::mem::offset_of!(JoinSettings, area) == 96 && std::mem::offset_of!(JoinSettings, indices) == 120
+);
 
 /// Number of times that the slow path of an update tries a critical section before it uses the fallback cell.
 ///

@@ -25,12 +25,6 @@
 	} while (0)
 #endif
 
-#if defined(__x86_64__)
-#define PLACE(skip) __asm__ volatile(".p2align 7\n\t.rept " #skip "\n\tnop\n\t.endr")
-#else
-#define PLACE(skip) __asm__ volatile(".p2align 7\n\t.rept " #skip " / 4\n\tnop\n\t.endr")
-#endif
-
 /* The handle is a local copy, as statctr.h advises for loops that do little else. */
 #define LOOP(name, skip, update, pause)                                                            \
 	static void name##_##skip(struct tallyline_counter *counter, uint64_t n)                   \

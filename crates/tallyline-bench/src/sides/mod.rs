@@ -8,12 +8,14 @@
 
 pub(crate) mod os;
 
+pub(crate) mod arrays;
 pub(crate) mod c;
 pub(crate) mod child;
 #[cfg(feature = "contatori")]
 pub(crate) mod contatori;
 pub(crate) mod fixed;
 pub(crate) mod getcpu;
+pub(crate) mod lazy;
 pub(crate) mod looped;
 pub(crate) mod plain;
 pub(crate) mod registered;

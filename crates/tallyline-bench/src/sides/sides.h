@@ -6,9 +6,8 @@
 #include <stdalign.h>
 #include <stdint.h>
 
+#include "place.h"
 #include "statctr.h"
-
-#define TALLYLINE_PLACEMENTS 8
 
 struct tallyline_counter {
 	alignas(128) statctr_t statctr;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! object:   the owner's instance │ owner, flags │ (index, instance) …          what most need
-//! side:     4 atomic words of everyone │ table                                 a slab's half away
+//! side:     4 atomic words of everyone                                         a slab's half away
+//! table:    instances by index, where the pairs do not suffice                 in place of the last pair
 //! ```
 //! The first index (a CPU, a node, a concurrency id) to write becomes the owner. When a second one
 //! has come, the owner gets a further instance, too, with its next update: otherwise each of its

@@ -2,9 +2,10 @@
 
 use super::cells::{SIDE, Shortage};
 use super::lifetime::{self, LazyOwner};
-use super::pool::{LazyMemory, SIDE_IN_USE};
+use super::pool::LazyMemory;
 use super::shape::{
-    Cell, InstancePtr, NODE_SHIFT, SHARED, SPREAD, Side, TABLE, instance_at, pack, unpack, unpack_of,
+    Cell, InstancePtr, NODE_SHIFT, PAIRS, SHARED, SPREAD, Side, instance_at, pack, pack_table, unpack,
+    unpack_of, unpack_table,
 };
 use crate::error::Result;
 use crate::rseq::{self, ITEMS, is_refused};
@@ -106,14 +107,29 @@ impl Object {
         self.update_further(first, second, third, fourth);
     }
 
-    /// Returns the instance of a mark, in the object's line.
+    /// Returns the instance of a mark, from the object's line or from its table.
     #[inline(always)]
     fn find(&self, mark: u32) -> Option<InstancePtr> {
         let cell = self.cell();
         if cell.owner.load(Ordering::Relaxed) == mark {
             return Some(self.own());
         }
-        cell.pairs.iter().find_map(|pair| unpack_of(pair.load(Ordering::Acquire), mark))
+        let mut last = 0;
+        for pair in &cell.pairs {
+            last = pair.load(Ordering::Acquire);
+            if let Some(instance) = unpack_of(last, mark) {
+                return Some(instance);
+            }
+        }
+        instance_at(self.table_of(last)?.get(mark as usize - 1)?.load(Ordering::Acquire))
+    }
+
+    /// Returns the table whose address the last pair has.
+    #[inline(always)]
+    fn table_of(&self, pair: u64) -> Option<&[AtomicUsize]> {
+        let start = unpack_table(pair)?;
+        // SAFETY: a cell of `tables`, which has a word for each index and is the object's until it is dropped.
+        Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.memory().join.indices as usize) })
     }
 
     #[inline(never)]
@@ -134,19 +150,19 @@ impl Object {
                 break;
             }
         }
-        self.use_side(SHARED);
+        self.use_shared();
         self.join_atomically(&self.side().shared, values);
     }
 
-    /// Says that the side is used for this, before it is.
+    /// Says that the atomic words are used, before they are.
     ///
     /// Relaxed is enough where the bit is there: nothing else was written before it that a reader
     /// would have to find, and whoever this thread hands its update over to loads these flags after
     /// this load, and so finds this bit, too.
-    fn use_side(&self, what: u32) {
+    fn use_shared(&self) {
         let flags = &self.cell().flags;
-        if flags.load(Ordering::Relaxed) & what == 0 {
-            flags.fetch_or(what, Ordering::SeqCst);
+        if flags.load(Ordering::Relaxed) & SHARED == 0 {
+            flags.fetch_or(SHARED, Ordering::SeqCst);
         }
     }
 
@@ -218,10 +234,6 @@ impl Object {
     }
 
     fn insert_in_table(&self, index: usize, made: &mut Option<InstancePtr>) -> Option<InstancePtr> {
-        if self.cell().pairs.iter().any(|pair| pair.load(Ordering::Acquire) == 0) {
-            // there was no memory for a pair
-            return None;
-        }
         let place = self.table_or_make()?.get(index)?;
         let there = place.load(Ordering::Acquire);
         if there != 0 {
@@ -235,36 +247,45 @@ impl Object {
     }
 
     fn table(&self) -> Option<&[AtomicUsize]> {
-        if self.cell().flags.load(Ordering::Acquire) & TABLE == 0 {
-            return None;
-        }
-        let address = self.side().table.load(Ordering::Acquire);
-        let start = NonNull::new(std::ptr::with_exposed_provenance_mut::<AtomicUsize>(address))?;
-        // SAFETY: a cell of `tables`, which has a word for each index.
-        Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.memory().settings.indices) })
+        self.table_of(self.cell().pairs[PAIRS - 1].load(Ordering::Acquire))
     }
 
+    /// Returns the table, which is made where all pairs are taken, and takes the place of the last one, in one
+    /// store: whoever looks for that pair's instance finds the pair, or the table with the instance in it.
     fn table_or_make(&self) -> Option<&[AtomicUsize]> {
-        if self.table().is_none() {
-            let memory = self.memory();
-            let cpu = memory.cpu()? as usize;
-            let new = if is_refused!(Table) {
-                Err(Shortage::Memory)
-            } else {
-                memory.tables.take_at_once(cpu, &memory.settings.nodes)
-            };
-            let new = match new {
-                Ok(new) => new,
-                Err(shortage) => {
-                    memory.note_shortfall(shortage);
-                    return None;
-                }
-            };
-            self.use_side(TABLE);
-            let table = &self.side().table;
-            if table.compare_exchange(0, new.addr().get(), Ordering::AcqRel, Ordering::Acquire).is_err() {
-                memory.tables.give_at_once(cpu, new);
+        let last = &self.cell().pairs[PAIRS - 1];
+        let there = last.load(Ordering::Acquire);
+        if let Some(table) = self.table_of(there) {
+            return Some(table);
+        }
+        // none where there was no memory for a pair
+        let (mark, instance) = unpack(there)?;
+        let memory = self.memory();
+        let cpu = memory.cpu()? as usize;
+        let new = if is_refused!(Table) {
+            Err(Shortage::Memory)
+        } else {
+            memory.tables.take_at_once(cpu, &memory.settings.nodes)
+        };
+        let new = match new {
+            Ok(new) => new,
+            Err(shortage) => {
+                memory.note_shortfall(shortage);
+                return None;
             }
+        };
+        let now = pack_table(new.cast()).and_then(|packed| {
+            // nobody else has it yet; the index is one of the pool's, as those of all pairs are
+            let place = self.table_of(packed)?.get(mark as usize - 1)?;
+            place.store(instance.addr().get(), Ordering::Relaxed);
+            let exchanged = last.compare_exchange(there, packed, Ordering::AcqRel, Ordering::Acquire);
+            if exchanged.is_err() {
+                place.store(0, Ordering::Relaxed);
+            }
+            exchanged.map(|_| packed).ok()
+        });
+        if now.is_none() {
+            memory.tables.give_at_once(cpu, new);
         }
         self.table()
     }
@@ -274,8 +295,8 @@ impl Object {
         for pair in &self.cell().pairs {
             match unpack(pair.load(Ordering::Acquire)) {
                 Some((mark, instance)) => visit(mark as usize - 1, instance),
-                // filled in order
-                None => return,
+                // filled in order; or it is the last, and the table has it
+                None => break,
             }
         }
         for (index, place) in self.table().unwrap_or_default().iter().enumerate() {
@@ -291,8 +312,8 @@ impl Object {
         let cell = self.cell();
         // SAFETY: lives.
         let own = unsafe { self.memory().load(self.own()) };
-        let alone = cell.pairs[0].load(Ordering::Acquire) == 0
-            && cell.flags.load(Ordering::Acquire) & SIDE_IN_USE == 0;
+        let alone =
+            cell.pairs[0].load(Ordering::Acquire) == 0 && cell.flags.load(Ordering::Acquire) & SHARED == 0;
         if alone { own } else { self.read_further(own) }
     }
 
@@ -346,7 +367,7 @@ impl Object {
     /// One caller per index.
     pub(crate) fn update_on_synthetic(&self, index: u32, values: [u64; ITEMS]) {
         let Some(instance) = self.find_or_make(index) else {
-            self.use_side(SHARED);
+            self.use_shared();
             return self.join_atomically(&self.side().shared, values);
         };
         // SAFETY: live words; nobody else writes them.
@@ -365,7 +386,6 @@ impl Object {
             table.iter().for_each(|place| place.store(0, Ordering::Relaxed));
             let cpu = memory.cpu().unwrap_or(0) as usize;
             memory.tables.give(cpu, NonNull::from(table).cast(), &memory.settings.nodes);
-            self.side().table.store(0, Ordering::Relaxed);
         }
         if self.cell().flags.load(Ordering::Relaxed) & SHARED != 0 {
             self.side().shared.iter().for_each(|word| word.store(0, Ordering::Relaxed));
@@ -379,7 +399,7 @@ impl Drop for Object {
         let (memory, cell) = (self.memory(), self.cell());
         let nodes = &memory.settings.nodes;
         let flags = cell.flags.load(Ordering::Acquire);
-        if cell.pairs[0].load(Ordering::Acquire) != 0 || flags & SIDE_IN_USE != 0 {
+        if cell.pairs[0].load(Ordering::Acquire) != 0 || flags & SHARED != 0 {
             self.clear_further();
         }
         cell.own.all_words().for_each(|word| word.store(0, Ordering::Relaxed));

@@ -1,7 +1,7 @@
 //! The memory of a pool: objects of one kind, and the instances and tables that updates take.
 
 use super::cells::{CellKind, Cells, Nodes, Shortage};
-use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr, SHARED, TABLE};
+use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr};
 use crate::combine::Combine;
 use crate::error::Result;
 use crate::memory::latch::hold_lock;
@@ -69,6 +69,7 @@ impl LazyMemory {
             } as u32,
             width: if settings.rseq && settings.index != IndexKind::Node { settings.width } else { 0 },
             hold: AtomicU64::new(0),
+            indices: settings.indices as u64,
         };
         // readers may need it, and cannot make it
         hold_lock();
@@ -252,6 +253,3 @@ impl LazyMemory {
         values
     }
 }
-
-/// The bits of an object's flags that say what its side is used for.
-pub(super) const SIDE_IN_USE: u32 = SHARED | TABLE;

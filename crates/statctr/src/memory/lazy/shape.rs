@@ -22,8 +22,9 @@ pub(super) const SPREAD: u32 = 1 << 31;
 
 /// Somebody used the atomic words.
 pub(super) const SHARED: u32 = 1;
-/// There is a table.
-pub(super) const TABLE: u32 = 2;
+/// Mark of the last pair where its address is that of a table by index, in which the instance of the pair that it
+/// replaced is, too. No index has it. Part of the C ABI.
+const TABLE_MARK: u32 = (1 << (64 - ADDRESS_BITS)) - 1;
 /// The place of the node that the cell came from is kept above.
 pub(super) const NODE_SHIFT: u32 = 8;
 
@@ -33,9 +34,9 @@ pub(super) struct Cell {
     pub(super) own: Instance,
     /// 1 + the owner's index, 0 before there is one; and [`SPREAD`].
     pub(super) owner: AtomicU32,
-    /// [`SHARED`], [`TABLE`], and a place.
+    /// [`SHARED`], and a place.
     pub(super) flags: AtomicU32,
-    /// (1 + index) above, address of an instance below; filled from the first on.
+    /// (1 + index) above, address of an instance below; filled from the first on. Part of the C ABI.
     pub(super) pairs: [AtomicU64; PAIRS],
 }
 
@@ -44,34 +45,57 @@ pub(super) struct Cell {
 pub(super) struct Side {
     /// Words that everybody updates atomically.
     pub(super) shared: [AtomicU64; crate::rseq::ITEMS],
-    /// Address of a table by index, 0 before there is one.
-    pub(super) table: AtomicUsize,
 }
 
 const _: () = assert!(size_of::<Cell>() == CELL_BYTES && size_of::<Side>() <= CELL_BYTES);
+const _: () = assert!(std::mem::offset_of!(Cell, pairs) == size_of::<Instance>() + 8);
 const _: () = assert!(PAIRS >= 3 && SIDE.is_multiple_of(CELL_BYTES));
+
+/// The first word of a table: addresses of instances by index.
+pub(super) type TablePtr = NonNull<AtomicUsize>;
 
 /// An instance of an object.
 pub(super) type InstancePtr = NonNull<Instance>;
 
 /// Packs a mark and an instance into a pair, where they fit.
 pub(super) fn pack(mark: u32, instance: InstancePtr) -> Option<u64> {
-    let (mark, address) = (u64::from(mark), instance.addr().get() as u64);
-    let fits = address >> ADDRESS_BITS == 0 && mark >> (64 - ADDRESS_BITS) == 0;
-    fits.then_some(mark << ADDRESS_BITS | address)
+    if mark < TABLE_MARK { pack_address(mark, instance.addr().get()) } else { None }
 }
 
-/// Returns 1 + the index of a pair, and its instance.
+/// Packs the address of a table into the last pair, where it fits.
+pub(super) fn pack_table(table: TablePtr) -> Option<u64> {
+    pack_address(TABLE_MARK, table.addr().get())
+}
+
+fn pack_address(mark: u32, address: usize) -> Option<u64> {
+    let address = address as u64;
+    (address >> ADDRESS_BITS == 0).then_some(u64::from(mark) << ADDRESS_BITS | address)
+}
+
+#[inline(always)]
+fn address(pair: u64) -> usize {
+    (pair & ((1 << ADDRESS_BITS) - 1)) as usize
+}
+
+/// Returns 1 + the index of a pair, and its instance; `None` where there is none, or a table.
 pub(super) fn unpack(pair: u64) -> Option<(u32, InstancePtr)> {
-    let instance = instance_at((pair & ((1 << ADDRESS_BITS) - 1)) as usize)?;
-    Some(((pair >> ADDRESS_BITS) as u32, instance))
+    let mark = (pair >> ADDRESS_BITS) as u32;
+    if mark < TABLE_MARK { Some((mark, instance_at(address(pair))?)) } else { None }
 }
 
 /// Returns the instance of a pair, if it is that of this mark.
 #[inline(always)]
 pub(super) fn unpack_of(pair: u64, mark: u32) -> Option<InstancePtr> {
-    let same = pair >> ADDRESS_BITS == u64::from(mark);
-    if same { instance_at((pair & ((1 << ADDRESS_BITS) - 1)) as usize) } else { None }
+    if pair >> ADDRESS_BITS == u64::from(mark) { instance_at(address(pair)) } else { None }
+}
+
+/// Returns the table whose address the last pair has; `None` where it has another.
+#[inline(always)]
+pub(super) fn unpack_table(pair: u64) -> Option<TablePtr> {
+    if pair >> ADDRESS_BITS != u64::from(TABLE_MARK) {
+        return None;
+    }
+    NonNull::new(std::ptr::with_exposed_provenance_mut(address(pair)))
 }
 
 /// Returns the instance at an address that was kept as a number.
