@@ -85,6 +85,8 @@ pub struct Subject {
     pub language: String,
     /// The program or library whose debug information describes it; empty where it is not known.
     pub program: String,
+    /// `true` for a type of the language's library, whose objects hold those of the program's.
+    pub is_librarys: bool,
 }
 
 /// The reads and writes by which one instruction of one thread accesses a part of a shared cache line.

@@ -16,6 +16,11 @@ pub struct Change {
     pub(crate) aligned: Vec<(usize, u64)>,
     pub(crate) pads: Vec<(usize, String)>,
     pub(crate) align: Option<u64>,
+    /// Members that get another type, with its text.
+    pub(crate) retyped: Vec<(usize, String)>,
+    /// Text to put above the declaration, and behind it.
+    pub(crate) above: String,
+    pub(crate) behind: String,
 }
 
 impl Change {
@@ -31,6 +36,9 @@ impl Change {
             aligned: Vec::new(),
             pads: Vec::new(),
             align: None,
+            retyped: Vec::new(),
+            above: String::new(),
+            behind: String::new(),
         }
     }
 
@@ -66,6 +74,30 @@ impl Change {
     pub fn with_alignment(self, bytes: u64) -> Change {
         Change { align: Some(bytes), ..self }
     }
+
+    /// Gives a member of the struct, by its index in today's order, another type. Only a plain declaration is edited: no
+    /// pointer, array or bitfield, no attribute, and no initial value but 0.
+    pub fn with_member_type(mut self, member: usize, ty: impl Into<String>) -> Change {
+        self.retyped.push((member, ty.into()));
+        self
+    }
+
+    /// Adds lines above the declaration of the struct, its comments and its attributes.
+    pub fn with_text_above(mut self, text: impl AsRef<str>) -> Change {
+        self.above.push_str(text.as_ref());
+        self
+    }
+
+    /// Returns the lines that are added above the declaration of the struct.
+    pub fn text_above(&self) -> &str {
+        &self.above
+    }
+
+    /// Adds lines below the declaration of the struct.
+    pub fn with_text_behind(mut self, text: impl AsRef<str>) -> Change {
+        self.behind.push_str(text.as_ref());
+        self
+    }
 }
 
 /// A replacement of a range of a source's text by new text.
@@ -93,6 +125,49 @@ impl Edit {
             _ => text.to_vec(),
         }
     }
+
+    /// Creates an edit that replaces a range of bytes.
+    pub fn new(range: Range<usize>, text: impl Into<Vec<u8>>) -> Edit {
+        Edit { range, text: text.into() }
+    }
+
+    /// Returns a source's whole text with several edits made, which may not overlap: of those that do the first alone is.
+    /// Insertions at one place stay in their order.
+    pub fn all_applied_to(edits: &[Edit], text: &[u8]) -> Vec<u8> {
+        let mut sorted: Vec<&Edit> = edits.iter().collect();
+        sorted.sort_by_key(|edit| (edit.range.start, edit.range.end));
+        let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
+        for edit in sorted {
+            let Some(between) = text.get(at..edit.range.start) else { continue };
+            if edit.range.end > text.len() {
+                continue;
+            }
+            out.extend_from_slice(between);
+            out.extend_from_slice(&edit.text);
+            at = edit.range.end;
+        }
+        out.extend_from_slice(text.get(at..).unwrap_or_default());
+        out
+    }
+
+    /// Returns the place in the old text of a byte in the text that several edits made; none within what an edit wrote.
+    pub fn place_before(edits: &[Edit], after: usize) -> Option<usize> {
+        let mut sorted: Vec<&Edit> = edits.iter().collect();
+        sorted.sort_by_key(|edit| (edit.range.start, edit.range.end));
+        // bytes of the old text up to the end of the last edit, and of the new one
+        let (mut old, mut new) = (0_usize, 0_usize);
+        for edit in sorted {
+            let start = new.checked_add(edit.range.start.checked_sub(old)?)?;
+            if after < start {
+                break;
+            }
+            (old, new) = (edit.range.end, start.checked_add(edit.text.len())?);
+            if after < new {
+                return None;
+            }
+        }
+        Some(old + after.checked_sub(new)?)
+    }
 }
 
 /// The reason why a struct's declaration in a source is not edited.
@@ -113,6 +188,10 @@ pub enum Refusal {
     Inseparable(String),
     /// The order is no permutation of the members, or there are too many of them.
     Order,
+    /// A member whose declaration says more than a type: a pointer, an array, bits, an attribute, an initial value.
+    NotPlain(String),
+    /// A use of a counter that is neither an addition nor a read.
+    OtherUse(String),
 }
 
 impl fmt::Display for Refusal {
@@ -143,6 +222,10 @@ impl fmt::Display for Refusal {
                 )
             }
             Refusal::Order => write!(f, "the new order is no permutation of the members"),
+            Refusal::NotPlain(name) => {
+                write!(f, "{name} is declared with more than a type and a name, which cannot be replaced")
+            }
+            Refusal::OtherUse(what) => write!(f, "{what} is neither an addition nor a read"),
         }
     }
 }

@@ -17,6 +17,21 @@ const NEAR: usize = 1 << 10;
 
 /// Computes the edit of a source's text that makes a change of one struct's declaration.
 pub fn edit(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
+    if change.retyped.is_empty() && change.above.is_empty() && change.behind.is_empty() {
+        return edit_layout(text, change);
+    }
+    // types first: their lines stay where the caller knows them, and the lines above come last but one
+    let retyped = crate::retype::retype(text, change)?;
+    let (surrounded, lines) = crate::retype::surround(&retyped, change)?;
+    let moved = |line: u32| if line == 0 { 0 } else { line.saturating_add(lines) };
+    let members = change.members.iter().map(|(name, line)| (name.clone(), moved(*line))).collect();
+    let change = Change { line: moved(change.line), members, ..change.clone() };
+    let new = edit_layout(&surrounded, &change)?.applied_to(&surrounded);
+    Ok(crate::retype::difference(text, &new))
+}
+
+/// Computes the edit of a declaration's order, alignments and padding.
+fn edit_layout(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
     if change.members.len() != change.order.len() || change.members.len() > MEMBERS {
         return Err(Refusal::Order);
     }

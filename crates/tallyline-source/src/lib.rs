@@ -24,6 +24,7 @@
 
 mod body;
 mod change;
+mod counter;
 mod declarator;
 mod diff;
 mod edit;
@@ -32,13 +33,16 @@ mod find;
 mod items;
 mod lexer;
 mod probe;
+mod retype;
 mod scan;
 mod write;
 
 pub use change::{Change, Edit, Refusal};
+pub use counter::{counter_initialiser, counter_use};
 pub use diff::unified_diff;
 pub use edit::edit;
 pub use probe::probe;
+pub use retype::{member_name, member_type};
 pub use scan::{UseKind, typedefs, uses};
 
 /// The programming languages whose struct declarations can be edited: C, C++, Rust.

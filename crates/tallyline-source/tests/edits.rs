@@ -485,3 +485,66 @@ fn damaged_text_is_refused_or_edited_without_loss() {
     }
     assert!(edited > 500, "{edited}");
 }
+
+#[test]
+fn a_member_gets_another_type_with_text_around_its_declaration() {
+    let text = "int a;\n\n/* About s. */\nstruct s {\n\tlong limit;\n\tatomic_ulong hits, misses; /* counts */\n};\nint b;\n";
+    let edited =
+        change(Language::C, text, &["limit", "hits", "misses"], &["limit", "hits", "misses"], |change| {
+            let change = change.with_member_type(1, "struct counter").with_member_type(2, "struct counter");
+            change.with_text_above("struct counter;\n").with_text_behind("_Static_assert(1, \"\");\n")
+        });
+    assert_eq!(
+        edited.as_deref(),
+        Ok(
+            "int a;\n\nstruct counter;\n/* About s. */\nstruct s {\n\tlong limit;\n\tstruct counter hits, misses; /* counts */\n};\n\
+            _Static_assert(1, \"\");\nint b;\n"
+        )
+    );
+}
+
+#[test]
+fn another_type_and_another_order_go_together() {
+    let text = "struct s {\n\tlong limit;\n\tatomic_ulong hits;\n};\n";
+    let edited = change(Language::C, text, &["limit", "hits"], &["hits", "limit"], |change| {
+        change.with_member_type(1, "struct counter").with_text_above("struct counter;\n")
+    });
+    let expected = "struct counter;\nstruct s {\n\tstruct counter hits;\n\tlong limit;\n};\n";
+    assert_eq!(edited.as_deref(), Ok(expected));
+}
+
+#[test]
+fn initial_values_of_0_go_with_the_type_of_a_class() {
+    let of = |member: &str| {
+        let text = format!("struct s {{\n  mutable std::atomic<long> n{member};\n}};\n");
+        change(Language::Cpp, &text, &["n"], &["n"], |change| change.with_member_type(0, "Counter<long>"))
+    };
+    for zero in ["", "{0}", "{}", " = 0", " = {0UL}"] {
+        assert_eq!(of(zero).as_deref(), Ok("struct s {\n  mutable Counter<long> n;\n};\n"), "{zero}");
+    }
+    for other in ["{1}", " = start()", "[4]", " : 3"] {
+        assert!(of(other).is_err(), "{other}");
+    }
+}
+
+#[test]
+fn a_field_of_rust_gets_another_type_below_its_attributes() {
+    let text = "use a::B;\n/// About s.\n#[derive(Debug)]\npub struct s {\n    #[x]\n    pub n: a::B,\n    m: Vec<B>\n}\n";
+    let edited = change(Language::Rust, text, &["n", "m"], &["n", "m"], |change| {
+        change.with_member_type(0, "C").with_text_above("struct C;\n")
+    });
+    let expected = "struct C;\n/// About s.\n#[derive(Debug)]\npub struct s {\n    #[x]\n    pub n: C,\n    m: Vec<B>\n}\n";
+    assert_eq!(edited.map(|text| text.replace("use a::B;\n", "")).as_deref(), Ok(expected));
+    let whole =
+        change(Language::Rust, text, &["n", "m"], &["n", "m"], |change| change.with_member_type(1, "C"));
+    assert!(matches!(whole, Err(Refusal::NotPlain(_))), "{whole:?}");
+}
+
+#[test]
+fn places_behind_edits_lead_back() {
+    use tallyline_source::Edit;
+    let edits = [Edit::new(2..4, "xyz"), Edit::new(6..6, "ab")];
+    assert_eq!(Edit::all_applied_to(&edits, b"01234567"), b"01xyz45ab67");
+    let back: Vec<Option<usize>> = (0..11).map(|at| Edit::place_before(&edits, at)).collect();
+    assert_eq!(back, [Some(0), Some(1), None, None, None, Some(4), Some(5), None, None, Some(6), Some(7)]);
+}

@@ -100,3 +100,141 @@ fn members_of_a_class_keep_their_initialisers() {
     assert_eq!(text(&folder, "order_book.cc"), before);
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn counters_of_c_are_striped_and_their_uses_are_calls() {
+    let build = "cc -O2 -g -Wall -Wextra -Werror -pthread flow_table.c -o a";
+    let Some(folder) = project("advise-apply-flow", "flow-table/flow_table.c", build) else { return };
+    let before = text(&folder, "flow_table.c");
+    let json = applied(&folder, &["--build", build], &["2", "20000"]);
+    let edits = &json["edits"];
+    assert_eq!((&edits["applied"], &edits["built"]), (&true.into(), &true.into()), "{edits}");
+    let table = edits["types"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "flow_table"));
+    let table = table.expect("the table");
+    assert_eq!(table["counters"], serde_json::json!(["packets", "bytes"]), "{table}");
+    let after = text(&folder, "flow_table.c");
+    assert!(after.contains("\tstriped_counter_add(&table.bytes, length);\n"), "{after}");
+    // another struct's member of the same name stays
+    assert!(after.contains("\tflow->packets++;\n"), "{after}");
+    assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
+    let output = Command::new(folder.join("a")).args(["3", "1000"]).output().expect("run");
+    assert!(output.status.success() && stdout(&output).starts_with("3000 packets"), "{output:?}");
+    undone(&folder);
+    assert_eq!(text(&folder, "flow_table.c"), before);
+
+    // with a list of the units' compilers there is no build to ask
+    let entry = serde_json::json!([{
+        "directory": folder, "file": "flow_table.c", "command": "cc -O2 -c flow_table.c",
+    }]);
+    std::fs::write(folder.join("compile_commands.json"), entry.to_string()).expect("written");
+    assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
+    let json = applied(&folder, &[], &["2", "20000"]);
+    assert_eq!(json["edits"]["verified"]["units"], 1, "{}", json["edits"]);
+    assert_eq!(text(&folder, "flow_table.c"), after);
+    undone(&folder);
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_counter_that_is_used_otherwise_is_left_and_named() {
+    let build = "cc -O2 -g -pthread flow_table.c -o a";
+    let Some(folder) = project("advise-apply-other", "flow-table/flow_table.c", build) else { return };
+    // the one is reset, and of the other an addition's result is used
+    let source = text(&folder, "flow_table.c")
+        .replace("\tfree(table.flows);\n", "\tfree(table.flows);\n\ttable.packets = received;\n");
+    std::fs::write(folder.join("flow_table.c"), &source).expect("written");
+    assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
+    let json = applied(&folder, &["--build", build], &["2", "20000"]);
+    let table =
+        json["edits"]["types"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "flow_table"));
+    let table = table.expect("the table").clone();
+    assert_eq!(table["counters"], serde_json::json!(["bytes"]), "{table}");
+    assert_eq!(table["kept"][0]["member"], "packets", "{table}");
+    assert_eq!(table["kept"][0]["refused"], "other-use", "{table}");
+    let evidence = table["kept"][0]["evidence"].as_str().expect("words");
+    assert!(evidence.contains("table.packets = received"), "{evidence}");
+    undone(&folder);
+
+    let used = source.replace("\ttable.packets = received;\n", "").replace(
+        "\tatomic_fetch_add_explicit(&table.bytes,",
+        "\tflow->last_seen = atomic_fetch_add_explicit(&table.bytes,",
+    );
+    std::fs::write(folder.join("flow_table.c"), &used).expect("written");
+    assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
+    let json = applied(&folder, &["--build", build], &["2", "20000"]);
+    let all = json["edits"]["types"].as_array().expect("types").clone();
+    let bytes =
+        |one: &Value| one["counters"].as_array().is_some_and(|all| all.iter().any(|name| name == "bytes"));
+    assert!(!all.iter().any(bytes), "{all:?}");
+    undone(&folder);
+    assert_eq!(text(&folder, "flow_table.c"), used);
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn counters_of_rust_change_their_declaration_and_initial_values() {
+    let build = "rustc -D warnings -O -g cache_server.rs -o a";
+    let Some(folder) = project("advise-apply-cache", "cache-server/cache_server.rs", build) else { return };
+    let before = text(&folder, "cache_server.rs");
+    let json = applied(&folder, &["--build", build], &["2", "20000"]);
+    let edits = &json["edits"];
+    assert_eq!((&edits["applied"], &edits["built"]), (&true.into(), &true.into()), "{edits}");
+    let after = text(&folder, "cache_server.rs");
+    assert!(after.contains("        misses: StripedU64::new(0),\n"), "{after}");
+    assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
+    // the program compares its counts with the requests
+    let output = Command::new(folder.join("a")).args(["3", "1000"]).output().expect("run");
+    assert!(output.status.success(), "{output:?}");
+    undone(&folder);
+    assert_eq!(text(&folder, "cache_server.rs"), before);
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+/// A queue of two units of C++, whose counts are in a header: a class's own functions and another unit add to them.
+const QUEUE: [(&str, &str); 3] = [
+    (
+        "queue.h",
+        "#pragma once\n#include <atomic>\n\nclass Queue {\npublic:\n  void push(long n) { pushed += n; }\n  \
+         long total() const { return pushed + popped.load(); }\n  long limit = 7;\n  std::atomic<long> popped{0};\n\n\
+         private:\n  std::atomic<long> pushed{0};\n};\n\nextern Queue queue;\nvoid pop(long n);\n",
+    ),
+    ("pop.cc", "#include \"queue.h\"\n\nQueue queue;\n\nvoid pop(long n) { queue.popped.fetch_add(n); }\n"),
+    (
+        "main.cc",
+        "#include \"queue.h\"\n#include <thread>\n#include <cstdlib>\n\nstatic void run(long rounds) {\n  \
+         for (long at = 0; at < rounds; at++) {\n    queue.push(queue.limit);\n    pop(1);\n  }\n}\n\n\
+         int main(int, char **words) {\n  long rounds = atol(words[1]);\n  std::thread one(run, rounds), \
+         other(run, rounds);\n  one.join();\n  other.join();\n  return queue.total() == 16 * rounds ? 0 : 1;\n}\n",
+    ),
+];
+
+#[test]
+fn counters_of_a_class_in_a_header_need_no_other_text_where_they_are_used() {
+    let build = "c++ -std=c++17 -Wall -Wextra -Werror -O1 -g -pthread pop.cc main.cc -o a";
+    let has_emulator = Command::new("qemu-x86_64").arg("--version").output().is_ok();
+    if !cfg!(target_arch = "x86_64") || !has_emulator {
+        eprintln!("skipped: needs x86-64 and qemu-x86_64");
+        return;
+    }
+    let folder = folder("advise-apply-queue").canonicalize().expect("it is there");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+    for (name, text) in QUEUE {
+        std::fs::write(folder.join(name), text).expect("written");
+    }
+    if !compiles(Command::new("sh").current_dir(&folder).args(["-c", build])) {
+        return;
+    }
+    let json = applied(&folder, &["--build", build], &["10000"]);
+    let types = &json["edits"]["types"];
+    assert_eq!(types[0]["name"], "Queue", "{json}");
+    assert_eq!(types[0]["counters"].as_array().map(Vec::len), Some(2), "{types}");
+    let header = text(&folder, "queue.h");
+    assert!(header.contains("  StripedCounter<long> popped;\n"), "{header}");
+    assert_eq!((text(&folder, "pop.cc"), text(&folder, "main.cc")), (QUEUE[1].1.into(), QUEUE[2].1.into()));
+    assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
+    let output = Command::new(folder.join("a")).arg("1000").output().expect("run");
+    assert!(output.status.success(), "{output:?}");
+    undone(&folder);
+    assert_eq!(text(&folder, "queue.h"), QUEUE[0].1);
+    std::fs::remove_dir_all(folder).expect("removed");
+}

@@ -27,9 +27,18 @@ struct Counter {
     lines: BTreeSet<usize>,
 }
 
+/// The words that a counter is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CounterWords {
+    /// One for each CPU, which plain instructions add to.
+    OfCpus,
+    /// Stripes of threads, which atomic instructions add to.
+    Striped,
+}
+
 /// Returns a finding for each contended counter; those that lie on one line are one, as each keeps the others' line
 /// on its way.
-pub(super) fn findings(evidence: &Evidence, sums: &Conflicts) -> Vec<Finding> {
+pub(super) fn findings(evidence: &Evidence, sums: &Conflicts, words: CounterWords) -> Vec<Finding> {
     let same = sums.iter().filter(|(key, _)| key.relation == Relation::Same);
     let mut sets: Vec<Vec<Counter>> = Vec::new();
     for (key, conflict) in same {
@@ -42,7 +51,7 @@ pub(super) fn findings(evidence: &Evidence, sums: &Conflicts) -> Vec<Finding> {
             None => sets.push(vec![counter]),
         }
     }
-    sets.into_iter().filter_map(|set| finding(evidence, sums, set)).collect()
+    sets.into_iter().filter_map(|set| finding(evidence, sums, set, words)).collect()
 }
 
 fn counter(evidence: &Evidence, place: (usize, u64), lines: BTreeSet<usize>) -> Option<Counter> {
@@ -61,7 +70,7 @@ fn counter(evidence: &Evidence, place: (usize, u64), lines: BTreeSet<usize>) -> 
     Some(Counter { place, field, confidence, lines })
 }
 
-fn finding(evidence: &Evidence, sums: &Conflicts, set: Vec<Counter>) -> Option<Finding> {
+fn finding(evidence: &Evidence, sums: &Conflicts, set: Vec<Counter>, words: CounterWords) -> Option<Finding> {
     let places: BTreeSet<(usize, u64)> = set.iter().map(|counter| counter.place).collect();
     // what others lose to their line is their cost, too
     let (lost, transfers, _) = super::sum(sums, |key| places.contains(&key.culprit));
@@ -86,7 +95,8 @@ fn finding(evidence: &Evidence, sums: &Conflicts, set: Vec<Counter>) -> Option<F
                 .collect::<Vec<_>>(),
         );
         let sites = counter.field.sites.iter().filter_map(|(site, ..)| evidence.sites.get(*site));
-        sites.filter(|site| site.atomic).for_each(|site| map.make_plain(site.instruction));
+        let is_plain = words == CounterWords::OfCpus;
+        sites.filter(|site| site.atomic && is_plain).for_each(|site| map.make_plain(site.instruction));
     }
     let writers = set.iter().map(|counter| counter.field.writers()).max().unwrap_or(0);
     Some(Finding {

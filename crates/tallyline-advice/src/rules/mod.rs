@@ -5,9 +5,11 @@ mod fields;
 mod hot_path;
 mod neighbours;
 
+use counter::CounterWords;
+
 use super::address_map::AddressMap;
 use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts};
-use super::evidence::{Evidence, Slot, Subject, SubjectKind};
+use super::evidence::{Evidence, MemberInfo, Slot, Subject, SubjectKind};
 use super::policy;
 use super::predict::Outlook;
 use super::proposal::{Proposal, Separation};
@@ -112,6 +114,12 @@ impl FieldEvidence {
         self.threads.iter().map(|(.., writes)| writes).sum()
     }
 
+    /// Returns the member that the field is all of; none for a part of one, and for what is in no struct.
+    pub fn member<'s>(&self, subject: &'s Subject) -> Option<&'s MemberInfo> {
+        let is_all = |member: &&MemberInfo| member.offset == self.offset && member.size == self.size.max(1);
+        subject.members.iter().find(is_all).filter(|member| !member.is_fixed)
+    }
+
     /// Returns the number of threads that write to the field.
     pub fn writers(&self) -> usize {
         self.threads.iter().filter(|(.., writes)| *writes > 0).count()
@@ -159,6 +167,10 @@ impl Finding {
     pub fn is_edit(&self, evidence: &Evidence) -> bool {
         match &self.proposal {
             Proposal::Layout(_) => true,
+            Proposal::Counter { .. } => self.fields.iter().all(|field| {
+                let subject = evidence.subjects.get(field.subject);
+                subject.is_some_and(|subject| field.member(subject).is_some())
+            }),
             Proposal::Apart { .. } => {
                 let subject = evidence.subjects.get(self.subject);
                 self.kind == FindingKind::SharedNeighbours
@@ -188,25 +200,28 @@ impl Finding {
 /// yet.
 pub fn findings(evidence: &Evidence) -> Vec<Finding> {
     let sums = conflicts(evidence);
-    let mut all = counter::findings(evidence, &sums);
-    let counters: BTreeSet<(usize, u64)> =
-        all.iter().flat_map(|found| found.fields.iter().map(|field| (field.subject, field.offset))).collect();
-    all.extend(fields::findings(evidence, &sums, &counters));
-    all.extend(neighbours::findings(evidence, &sums, &counters));
-    all.extend(hot_path::findings(evidence));
-    finish(evidence, &mut all);
+    with_counters(evidence, &sums, counter::findings(evidence, &sums, CounterWords::OfCpus))
+}
+
+/// Returns the findings that an edit of a struct's declaration can carry out, with the costs that other counters share
+/// in: as [`findings`], with striped counters, whose additions stay atomic, and no other counter moved.
+pub fn edits(evidence: &Evidence) -> Vec<Finding> {
+    let sums = conflicts(evidence);
+    let mut counters = counter::findings(evidence, &sums, CounterWords::Striped);
+    counters.retain(|finding| finding.is_edit(evidence));
+    let mut all = with_counters(evidence, &sums, counters);
+    all.retain(|finding| finding.is_edit(evidence));
     all
 }
 
-/// Returns the findings that an edit of a struct's declaration can carry out, with the costs that counters share in: as
-/// [`findings`], for when no counter is moved.
-pub fn edits(evidence: &Evidence) -> Vec<Finding> {
-    let sums = conflicts(evidence);
-    let none = BTreeSet::new();
-    let mut all = fields::findings(evidence, &sums, &none);
-    all.extend(neighbours::findings(evidence, &sums, &none));
+/// Adds the findings beside those of counters, which do not cost what goes with these.
+fn with_counters(evidence: &Evidence, sums: &Conflicts, counters: Vec<Finding>) -> Vec<Finding> {
+    let mut all = counters;
+    let counters: BTreeSet<(usize, u64)> =
+        all.iter().flat_map(|found| found.fields.iter().map(|field| (field.subject, field.offset))).collect();
+    all.extend(fields::findings(evidence, sums, &counters));
+    all.extend(neighbours::findings(evidence, sums, &counters));
     all.extend(hot_path::findings(evidence));
-    all.retain(|finding| finding.is_edit(evidence));
     finish(evidence, &mut all);
     all
 }

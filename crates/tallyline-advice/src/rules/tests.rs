@@ -152,16 +152,22 @@ fn objects_of_an_allocator_are_padded_where_it_may_not_keep_alignments() {
 }
 
 #[test]
-fn edits_take_counters_as_the_fields_that_they_are() {
+fn edits_stripe_counters_that_are_members_and_keep_their_additions_atomic() {
     let slots = vec![
         slot(0x1000, 0, &[(1, 500, 0), (2, 500, 0)], 0),
         slot(0x1000, 16, &[(1, 900, 900), (2, 900, 900)], 1),
     ];
-    let evidence = evidence(vec![flow()], slots);
-    assert_eq!(kinds(&evidence), [FindingKind::ContendedCounter]);
-    let found = edits(&evidence);
+    let of_member = evidence(vec![flow()], slots.clone());
+    let (whole, found) = (findings(&of_member), edits(&of_member));
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::ContendedCounter]);
+    assert!(found[0].is_edit(&of_member));
+    assert!(found[0].map.plain().is_empty() && !whole[0].map.plain().is_empty());
+    // half of a member is no counter that a declaration could make
+    let half = Subject { members: vec![member("limit", 0, 8), member("pair", 16, 16)], ..flow() };
+    let of_half = evidence(vec![half], slots);
+    assert_eq!(kinds(&of_half), [FindingKind::ContendedCounter]);
+    let found = edits(&of_half);
     assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::FalseSharing]);
-    assert!(found[0].is_edit(&evidence));
 }
 
 #[test]

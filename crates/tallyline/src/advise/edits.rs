@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tallyline_advice::evidence::Subject;
+use tallyline_advice::evidence::{Evidence, Subject};
 use tallyline_advice::{Finding, LayoutProposal, Proposal};
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{RecordId, Type, Types};
@@ -30,6 +30,10 @@ impl Edits {
         for finding in &advice.findings {
             let Some(subject) = advice.evidence.subjects.get(finding.subject) else { continue };
             let name = super::text::subject_name(&advice.evidence, finding);
+            if let Proposal::Counter { .. } = finding.proposal {
+                counters(&advice.evidence, finding, &mut wanted, &mut left);
+                continue;
+            }
             let new = match new_layout(advice, finding) {
                 Ok(new) => new,
                 Err(why) => {
@@ -41,6 +45,11 @@ impl Edits {
                 None => wanted.push((subject, new)),
                 // what is aligned or padded is apart from its neighbours, too
                 Some((_, known)) if new.members.is_empty() && known.is_apart() => {}
+                Some((_, known)) if !known.counters.is_empty() => {
+                    left.push(format!(
+                        "{name}: not edited: members of it become counters first: advise again"
+                    ));
+                }
                 Some((_, known)) if new.members.is_empty() => {
                     known.size = known.size.saturating_add(new.pad).next_multiple_of(new.align.unwrap_or(1));
                     (known.align, known.pad) = (new.align, new.pad);
@@ -128,10 +137,38 @@ fn new_layout(advice: &Advice, finding: &Finding) -> Result<NewLayout, &'static 
             align: (*pad == 0).then_some(*align),
             pad: *pad,
             size: sizes.1,
+            ..NewLayout::default()
         }),
         Proposal::Apart { .. } => Err("a declaration of variables; the alignment is shown"),
-        Proposal::Counter { .. } => Err("the lines of code to write are shown"),
         _ => Err("no edit is known for it"),
+    }
+}
+
+/// Adds the counters of a finding to the layouts of their types.
+fn counters<'a>(
+    evidence: &'a Evidence,
+    finding: &Finding,
+    wanted: &mut Vec<(&'a Subject, NewLayout)>,
+    left: &mut Vec<String>,
+) {
+    for field in &finding.fields {
+        let Some(subject) = evidence.subjects.get(field.subject) else { continue };
+        let Some(member) = field.member(subject) else {
+            left.push(format!(
+                "{}: not edited: it is no member of a struct; the lines of code to write are shown",
+                subject.name
+            ));
+            continue;
+        };
+        match wanted.iter_mut().find(|(known, _)| *known == subject) {
+            None => wanted
+                .push((subject, NewLayout { counters: vec![member.name.clone()], ..NewLayout::default() })),
+            Some((_, known)) if !known.counters.is_empty() => known.counters.push(member.name.clone()),
+            Some(_) => left.push(format!(
+                "{}.{}: no counter: another finding edits the type: advise again",
+                subject.name, member.name
+            )),
+        }
     }
 }
 
@@ -145,7 +182,7 @@ fn of_members(layout: &LayoutProposal) -> NewLayout {
     let members: Vec<NewPlace> = layout.members.iter().map(placed).collect();
     // the members' alignments are the type's
     let align = layout.align.filter(|_| members.iter().all(|member| member.align.is_none()));
-    NewLayout { members, align, pad: layout.pad, size: layout.sizes.1 }
+    NewLayout { members, align, pad: layout.pad, size: layout.sizes.1, ..NewLayout::default() }
 }
 
 /// Returns the targets in a program, each with its type.

@@ -338,9 +338,7 @@ fn in_librarys(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
     let (mut ty, mut offset) = (ty, offset);
     for _ in 0..DEPTH_LIMIT {
         let Some((_, record)) = types.as_record(types.strip(ty)) else { break };
-        let path = types.name(record.path);
-        let is_librarys = [&b"alloc::"[..], b"core::", b"std::"].iter().any(|start| path.starts_with(start))
-            || [&b"alloc"[..], b"core", b"std"].contains(&path);
+        let is_librarys = is_librarys(types, record);
         let holds = |member: &&tallyline_debuginfo::model::Member| {
             let is_record =
                 types.as_record(types.strip(member.ty)).is_some_and(|(_, inner)| inner.size > WRAPPER);
@@ -351,6 +349,13 @@ fn in_librarys(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
         ty = member.ty;
     }
     (ty, offset)
+}
+
+/// Returns whether a record is one of Rust's or C++'s library.
+fn is_librarys(types: &Types, record: &Record) -> bool {
+    let path = types.name(record.path);
+    [&b"alloc::"[..], b"core::", b"std::"].iter().any(|start| path.starts_with(start))
+        || [&b"alloc"[..], b"core", b"std"].contains(&path)
 }
 
 fn variable_subject(name: &str, size: u64, into: &mut Resolved) -> usize {
@@ -394,6 +399,7 @@ fn describe(types: &Types, id: TypeId, record: &Record) -> Option<Subject> {
         align: record.align.max(1),
         members,
         language: language(record.language).to_owned(),
+        is_librarys: is_librarys(types, record),
         ..Subject::default()
     })
 }

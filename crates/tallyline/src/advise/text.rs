@@ -188,6 +188,13 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
                 bytes.1
             )?;
             code.iter().try_for_each(|line| writeln!(out, "             {line}"))?;
+            if finding.is_edit(evidence) {
+                writeln!(
+                    out,
+                    "             or, with --apply, a type in the source itself, striped by threads: no library, and a KiB \
+                     for each"
+                )?;
+            }
         }
         Proposal::Apart { names, file, line, align, pad, sizes } => {
             let place = if file.is_empty() { String::new() } else { format!(" at {file}:{line}") };

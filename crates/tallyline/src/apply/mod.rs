@@ -2,6 +2,8 @@
 
 mod args;
 mod commands;
+mod counter;
+mod layouts;
 mod measure;
 mod outcome;
 mod place;
@@ -12,13 +14,15 @@ mod scratch;
 mod target;
 mod undo;
 mod units;
+mod uses;
 mod verify;
 
 pub(crate) use args::ApplyArgs;
+pub(crate) use layouts::Layout;
 pub(crate) use measure::SpeedUp;
 pub(crate) use outcome::{Outcome, write_text};
 pub(crate) use rebuild::{Applied, carry_out};
-pub(crate) use target::{Layout, NewLayout, NewPlace, Target, layout};
+pub(crate) use target::{NewLayout, NewPlace, Target, layout};
 pub(crate) use verify::Promises;
 
 use anyhow::{Context, Result, bail};
@@ -31,6 +35,7 @@ use std::path::{Path, PathBuf};
 use tallyline_debuginfo::locate::CompanionFinder;
 use tallyline_debuginfo::program::unit_sources;
 use units::Builder;
+use uses::Compilers;
 use verify::{Candidate, Extent, Verifier};
 
 /// The verified edits of a program's sources, and the structs that are not edited, with reasons.
@@ -115,6 +120,8 @@ pub(crate) fn plan(
     for (at, found) in open.into_iter().zip(found) {
         all[at].1 = found;
     }
+    resolve_counters(&mut all, &mut texts);
+    find_uses(&mut all, &root, commands.as_deref(), args, &mut texts)?;
     let open = indices(&all);
     let verified = match commands {
         Ok(commands) if !open.is_empty() => {
@@ -130,11 +137,66 @@ pub(crate) fn plan(
         all[*at].1 = refused;
     }
     for (at, promised) in open.iter().zip(promises(&open)) {
-        if let Some(promised) = promised {
+        if let Some(promised) = promised.filter(|_| all[*at].0.counters.is_empty()) {
             all[*at].0.promised = promised;
         }
     }
     Ok(Plan { targets: all, root, edits, verified })
+}
+
+/// Reads the types that members have which become counters; what no counter can stand for stays.
+fn resolve_counters(all: &mut [(Target, Option<Refused>)], texts: &mut Texts) {
+    for (target, refused) in all.iter_mut().filter(|(target, _)| !target.counters.is_empty()) {
+        let Ok(text) = texts.read(&target.path) else { continue };
+        let (change, language) = (target.change(), target.language);
+        let mut counters = target.counters.clone();
+        for counter in &mut counters {
+            if let Err(why) = counter.resolve(&text, &change, language) {
+                target.keep_member(counter.at, Refused::new(Kind::Inseparable, why));
+            }
+        }
+        target.counters.retain_mut(|known| {
+            let resolved = counters.iter().find(|counter| counter.at == known.at);
+            resolved.inspect(|resolved| *known = (*resolved).clone()).is_some()
+        });
+        if target.counters.is_empty() && refused.is_none() {
+            *refused = target.kept_members.first().map(|(_, why)| why.clone());
+        }
+    }
+}
+
+/// Finds the uses of members that become counters with the project's compilers.
+fn find_uses(
+    all: &mut [(Target, Option<Refused>)],
+    root: &Path,
+    commands: Result<&[CompileCommand], &String>,
+    args: &ApplyArgs,
+    texts: &mut Texts,
+) -> Result<()> {
+    let is_counted =
+        |(target, refused): &&(Target, Option<Refused>)| refused.is_none() && !target.counters.is_empty();
+    let files: BTreeSet<PathBuf> =
+        all.iter().filter(is_counted).map(|(target, _)| target.path.clone()).collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    if let Some(build) = &args.build {
+        return uses::find(all, &Compilers::of_build(build, root)?, texts);
+    }
+    if let Ok(commands) = commands {
+        let builder = Builder::new(root)?;
+        let (units, _) = builder.units(commands, &files);
+        if !units.is_empty() {
+            let compilers = Compilers::Units { builder: &builder, units, root: root.to_path_buf() };
+            return uses::find(all, &compilers, texts);
+        }
+    }
+    for (_, refused) in all.iter_mut().filter(|one| is_counted(&&**one)) {
+        let evidence =
+            "the uses of a counter are found by a compiler: compile_commands.json, or --build with --apply";
+        *refused = Some(Refused::new(Kind::NotRebuilt, evidence));
+    }
+    Ok(())
 }
 
 /// Returns the targets that are not refused.
@@ -168,9 +230,17 @@ fn verify(
     if let Some(first) = failed.first() {
         eprintln!("tallyline: {} units cannot be compiled, such as {first}", failed.len());
     }
+    let with_counters = |some: &[usize]| -> Vec<Option<Layout>> {
+        let promised = promises(some).into_iter().zip(some);
+        let of = |(promised, at): (Option<Layout>, &usize)| match &all[*at].0 {
+            target if target.counters.is_empty() => promised,
+            target => promised.map(|_| target.promised.clone()),
+        };
+        promised.map(of).collect()
+    };
     let mut candidates: Vec<Candidate<'_>> =
         open.iter().map(|at| Candidate { target: &all[*at].0, index: *at, refused: None, seen: 0 }).collect();
-    let extent = Verifier::new(&builder, units, texts).run(&mut candidates, promises)?;
+    let extent = Verifier::new(&builder, units, texts).run(&mut candidates, &with_counters)?;
     let refused: Vec<Option<Refused>> = candidates
         .into_iter()
         .map(|candidate| match candidate.refused {

@@ -1,6 +1,7 @@
 //! The outcome of edits, as text and as JSON.
 
 use super::rebuild::Applied;
+use super::refused::Refused;
 use super::{Plan, Target};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -16,7 +17,8 @@ pub(crate) struct Outcome<'p> {
 }
 
 impl Outcome<'_> {
-    /// Returns `{"schema":1,"root":…,"patch":…,"types":[{"name","file","line","old","new","refused","evidence"}]}`.
+    /// Returns `{"schema":1,"root":…,"patch":…,"types":[{"name","file","line","old","new","counters","kept","refused",
+    /// "evidence"}]}`.
     pub(crate) fn json(self) -> Value {
         let Outcome { plan, applied } = self;
         let types = plan.targets.iter().map(|(target, refused)| {
@@ -26,6 +28,10 @@ impl Outcome<'_> {
                 "line": target.line,
                 "old": target.current.size,
                 "new": target.promised.size,
+                "counters": target.counters.iter().map(|counter| counter.name.as_str()).collect::<Vec<_>>(),
+                "kept": target.kept_members.iter().map(|(name, refused)| json!({
+                    "member": name, "refused": refused.kind.name(), "evidence": refused.evidence,
+                })).collect::<Vec<_>>(),
                 "refused": refused.as_ref().map(|refused| refused.kind.name()),
                 "evidence": refused.as_ref().map(|refused| refused.evidence.as_str()),
             })
@@ -49,10 +55,16 @@ impl Outcome<'_> {
 
     /// Says which types are not edited, and why.
     pub(crate) fn refusals(self) -> Vec<String> {
-        let refused = self.plan.targets.iter().filter_map(|(target, refused)| {
-            refused.as_ref().map(|refused| format!("{}: not edited: {refused}", target.name))
-        });
-        refused.collect()
+        let mut all = Vec::new();
+        for (target, refused) in &self.plan.targets {
+            let kept = target.kept_members.iter();
+            all.extend(kept.map(|(member, why)| format!("{}.{member}: no counter: {why}", target.name)));
+            // the reason of a member is that of its type, where nothing else is edited
+            let is_new = |why: &&Refused| target.kept_members.iter().all(|(_, known)| known != *why);
+            let refused = refused.as_ref().filter(is_new);
+            all.extend(refused.map(|refused| format!("{}: not edited: {refused}", target.name)));
+        }
+        all
     }
 
     /// Returns the number of types that the plan edits.
@@ -70,7 +82,12 @@ pub(crate) fn write_text(outcome: Outcome<'_>, command: &str, out: &mut dyn Writ
         let (old, new) = (target.current.size, target.promised.size);
         let path = path.strip_prefix(&plan.root).unwrap_or(path).display();
         let verb = if is_applied { "edited" } else { "left as it is" };
-        writeln!(out, "{name} at {path}:{line}: {old} -> {new} bytes; {verb}")?;
+        let counters: Vec<&str> = target.counters.iter().map(|counter| counter.name.as_str()).collect();
+        let striped = match counters.is_empty() {
+            true => String::new(),
+            false => format!(" with {} striped by threads", counters.join(", ")),
+        };
+        writeln!(out, "{name} at {path}:{line}: {old} -> {new} bytes{striped}; {verb}")?;
     }
     if let Ok(extent) = &plan.verified
         && !plan.edits.is_empty()

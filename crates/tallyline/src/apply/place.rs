@@ -51,6 +51,12 @@ pub(crate) fn parse_map(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Returns whether a source is included by others, by its name's ending.
+pub(crate) fn is_header(path: &Path) -> bool {
+    let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    matches!(end, "h" | "inc" | "hh" | "hpp" | "hxx" | "h++" | "H" | "ipp" | "tcc" | "inl")
+}
+
 /// Returns a path without `.` and `..`.
 pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();

@@ -3,10 +3,10 @@
 use super::refused::Refused;
 use super::target::Target;
 use anyhow::{Context, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use tallyline_source::{Language, UseKind, edit, typedefs, unified_diff, uses};
+use tallyline_source::{Edit, Language, UseKind, edit, typedefs, unified_diff, uses};
 
 /// The most bytes of a file that is read as source.
 const FILE_LIMIT: u64 = 32 << 20;
@@ -56,11 +56,20 @@ pub(crate) fn edit_all(targets: &[&Target], texts: &mut Texts) -> (Vec<FileEdit>
     let mut edits = Vec::new();
     for (path, mut inside) in by_file {
         let Ok(old) = texts.read(path) else { continue };
-        let mut new = old.to_vec();
         // from the last line on: what is above stays where the debug information says
         inside.sort_by_key(|at| std::cmp::Reverse(targets[*at].line));
+        inside.retain(|at| {
+            let refusal = edit(&old, &targets[*at].whole_change(0, false, &old)).err();
+            let place = || format!("{}:{}", path.display(), targets[*at].line);
+            refused[*at] = refusal.map(|refusal| Refused::of_text(&refusal, &place()));
+            refused[*at].is_none()
+        });
+        let uses = uses_in(path, targets, &refused);
+        let mut new = Edit::all_applied_to(&uses, &old);
+        let first = inside.iter().copied().rfind(|at| !targets[*at].counters.is_empty());
         for at in inside {
-            match edit(&new, &targets[at].change()) {
+            let distance = lines_added(&uses, &old, targets[at].line);
+            match edit(&new, &targets[at].whole_change(distance, first == Some(at), &old)) {
                 Ok(edit) => new = edit.applied_to(&new),
                 Err(refusal) => {
                     let place = format!("{}:{}", path.display(), targets[at].line);
@@ -72,7 +81,35 @@ pub(crate) fn edit_all(targets: &[&Target], texts: &mut Texts) -> (Vec<FileEdit>
             edits.push(FileEdit { path: path.to_path_buf(), old, new });
         }
     }
+    // files that use counters and declare none
+    let declared: Vec<PathBuf> = targets.iter().map(|target| target.path.clone()).collect();
+    let using: BTreeSet<&PathBuf> = targets.iter().flat_map(|target| target.uses.keys()).collect();
+    for path in using.into_iter().filter(|path| !declared.contains(path)) {
+        let uses = uses_in(path, targets, &refused);
+        let Ok(old) = texts.read(path) else { continue };
+        if !uses.is_empty() {
+            let new = Edit::all_applied_to(&uses, &old);
+            edits.push(FileEdit { path: path.clone(), old, new });
+        }
+    }
     (edits, refused)
+}
+
+/// Returns the edits of a file's uses of counters, without those of structs that are not edited.
+fn uses_in(path: &Path, targets: &[&Target], refused: &[Option<Refused>]) -> Vec<Edit> {
+    let open = targets.iter().zip(refused).filter(|(_, refused)| refused.is_none());
+    open.filter_map(|(target, _)| target.uses.get(path)).flatten().cloned().collect()
+}
+
+/// Returns the number of lines that edits add before a line, counted from 1.
+fn lines_added(edits: &[Edit], text: &[u8], line: u32) -> i64 {
+    let count = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count() as i64;
+    let before = |edit: &&Edit| {
+        let before = text.get(..edit.range().start).unwrap_or_default();
+        count(before) + 1 < i64::from(line)
+    };
+    let added = |edit: &Edit| count(edit.text()) - count(text.get(edit.range().clone()).unwrap_or_default());
+    edits.iter().filter(before).map(added).sum()
 }
 
 /// Returns one patch of all edited source files, with paths relative to a folder.

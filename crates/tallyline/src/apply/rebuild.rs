@@ -86,7 +86,7 @@ struct Copies {
 
 impl Copies {
     fn new(plan: &Plan) -> Result<Copies> {
-        let folder = Folder::new()?;
+        let folder = Folder::new("measure")?;
         let [before, after] = ["before", "after"].map(|name| folder.0.join(name));
         copy_tree(&plan.root, &before)?;
         copy_tree(&plan.root, &after)?;
@@ -109,7 +109,7 @@ fn is_of_copy(plan: &Plan, program: &Path, copy: &Path) -> Result<()> {
     let bytes = std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
     for (target, _) in plan.targets.iter().filter(|(_, refused)| refused.is_none()) {
         let found = layouts_in(&bytes, target)?;
-        if !found.contains(&target.promised) {
+        if !found.iter().any(|found| target.is_promised(found)) {
             bail!(
                 "{} was built in a copy of the project and does not have the new {}: the build names sources by absolute \
                  paths, or does not build this program",
@@ -132,7 +132,7 @@ fn write(root: &Path, copy: &Path, edits: &[FileEdit]) -> Result<()> {
 }
 
 /// Copies a project with its times, without version control.
-fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir(to).with_context(|| format!("cannot make {}", to.display()))?;
     let entries = std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
     for entry in entries.flatten() {
@@ -147,14 +147,20 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// A folder of our own, gone in the end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Result<Folder> {
-        let path = std::env::temp_dir().join(format!("tallyline-measure-{}", std::process::id()));
+    /// Makes a folder that is named by its purpose.
+    pub(super) fn new(purpose: &str) -> Result<Folder> {
+        let path = std::env::temp_dir().join(format!("tallyline-{purpose}-{}", std::process::id()));
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
         made.with_context(|| format!("cannot make the folder {}", path.display()))?;
         Ok(Folder(path))
+    }
+
+    /// Returns its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.0
     }
 }
 

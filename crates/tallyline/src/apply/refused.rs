@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Assertion,
     /// A struct would move from its start, to which objects may be cast.
     Cast,
+    /// A counter is used otherwise than by additions and reads.
+    OtherUse,
     /// Units that use the type cannot be compiled again.
     NotRebuilt,
     /// Units do not compile with the new order.
@@ -57,6 +59,7 @@ impl Kind {
             Kind::Positional => "positional",
             Kind::Assertion => "assertion",
             Kind::Cast => "cast",
+            Kind::OtherUse => "other-use",
             Kind::NotRebuilt => "not-rebuilt",
             Kind::Broken => "broken",
             Kind::OtherLayout => "other-layout",
@@ -97,6 +100,7 @@ impl Refused {
             Refusal::NotFound | Refusal::Unbalanced | Refusal::Members(..) => Kind::Changed,
             Refusal::Macro(_) => Kind::Macro,
             Refusal::Conditional(_) => Kind::Conditional,
+            Refusal::OtherUse(_) => Kind::OtherUse,
             _ => Kind::Inseparable,
         };
         Refused::new(kind, format!("{place}: {refusal}"))

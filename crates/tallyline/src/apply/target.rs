@@ -1,22 +1,14 @@
 //! The structs to edit, and the layouts that their new declarations promise.
 
+use super::counter::{CounterMember, Shape};
+use super::layouts::Layout;
+use super::refused::Refused;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tallyline_debuginfo::lookup;
-use tallyline_debuginfo::model::{Language, Member, MemberKind, RecordId, Types};
+use tallyline_debuginfo::model::{Language, Member, MemberKind, Record, RecordId, Types};
 use tallyline_layout::reorganize::Proposal;
-use tallyline_source::{self as source, Change};
-
-/// A member's name, first bit and number of bits.
-pub(crate) type PlacedMember = (String, u64, u64);
-
-/// The layout of a struct that its edited declaration must have: size and places of members.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    /// The size in bytes.
-    pub(crate) size: u64,
-    /// The members that take place, in order.
-    pub(crate) members: Vec<PlacedMember>,
-}
+use tallyline_source::{self as source, Change, Edit};
 
 /// A struct whose declaration in the sources is to be edited.
 #[derive(Clone, Debug)]
@@ -45,6 +37,13 @@ pub(crate) struct Target {
     pads: Vec<Pad>,
     align: Option<u64>,
     extends_first: bool,
+    /// The members that become counters.
+    pub(crate) counters: Vec<CounterMember>,
+    /// The members that stay what they are, by name, and why.
+    pub(crate) kept_members: Vec<(String, Refused)>,
+    /// The edits of what uses the counters, by file.
+    pub(crate) uses: BTreeMap<PathBuf, Vec<Edit>>,
+    shape: Option<Shape>,
 }
 
 /// Padding to declare.
@@ -82,6 +81,8 @@ pub(crate) struct NewLayout {
     pub(crate) pad: u64,
     /// The size in bytes.
     pub(crate) size: u64,
+    /// Members that become striped counters, by name.
+    pub(crate) counters: Vec<String>,
 }
 
 impl NewLayout {
@@ -120,6 +121,18 @@ impl Target {
             .ok_or_else(|| "the debug information has no place of its declaration".to_owned())?;
         let current = &target.current.members;
         let mut target = Target { align: new.align, ..target.clone() };
+        if !new.counters.is_empty() {
+            let members = types.members(types.record(record));
+            let shape = Shape::of(types, record, &declared_as(types.record(record), members))?;
+            for name in &new.counters {
+                let at = current.iter().position(|(known, ..)| known == name);
+                let at = at.ok_or_else(|| format!("it has no member {name}"))?;
+                target.counters.push(shape.counter(at, name.clone())?);
+            }
+            target.shape = Some(shape);
+            target.promise_counters();
+            return Ok(target);
+        }
         target.promised.size = new.size;
         let members = types.members(types.record(record));
         let first = declared(members).first().and_then(|at| members.get(*at));
@@ -187,8 +200,8 @@ impl Target {
             return None;
         }
         let members = types.members(record);
-        let declared = declared(members);
-        let current = layout(types, members, record.size);
+        let declared = declared_as(record, members);
+        let current = layout_as_declared(types, record);
         let bare = |name: &[u8]| name.split(|byte| *byte == b'<').next().unwrap_or_default().to_vec();
         Some(Target {
             name: name.to_string(),
@@ -206,14 +219,70 @@ impl Target {
             pads: Vec::new(),
             align: None,
             extends_first: false,
+            counters: Vec::new(),
+            kept_members: Vec::new(),
+            uses: BTreeMap::new(),
+            shape: None,
         })
     }
 
-    /// Returns the change of the struct's declaration in the source.
+    /// Sets the layout that the declaration has with its counters.
+    fn promise_counters(&mut self) {
+        if let Some(shape) = &self.shape {
+            self.promised = shape.promise(&self.current, &self.counters, self.language);
+        }
+    }
+
+    /// Leaves a member as it is that was to become a counter.
+    pub(crate) fn keep_member(&mut self, at: usize, why: Refused) {
+        if let Some(index) = self.counters.iter().position(|counter| counter.at == at) {
+            let counter = self.counters.remove(index);
+            self.kept_members.push((counter.name, why));
+            self.promise_counters();
+        }
+    }
+
+    /// Returns whether a layout is the promised one. rustc orders members as it likes: of those with counters it is the
+    /// sizes of members, and counters on lines of their own.
+    pub(crate) fn is_promised(&self, found: &Layout) -> bool {
+        if self.counters.is_empty() || self.language != source::Language::Rust {
+            return *found == self.promised;
+        }
+        let is_line = |bit: u64| bit.is_multiple_of(8 * super::counter::LINE);
+        found.members.len() == self.promised.members.len()
+            && found.members.iter().zip(&self.promised.members).enumerate().all(|(at, (found, promised))| {
+                let is_counter = self.counters.iter().any(|counter| counter.at == at);
+                found.0 == promised.0 && found.2 == promised.2 && (!is_counter || is_line(found.1))
+            })
+    }
+
+    /// Returns the change of the struct's declaration in the source, without types of counters.
     pub(crate) fn change(&self) -> Change {
-        let members = self.current.members.iter().zip(&self.lines).map(|((name, ..), line)| (name, *line));
-        let change =
-            Change::new(self.language, self.line, &self.tag).with_order(members, self.order.iter().copied());
+        self.change_moved(0)
+    }
+
+    /// Returns the whole change of the struct's declaration in a source whose lines moved by a distance; the first one
+    /// of a file has the types of counters above it.
+    pub(crate) fn whole_change(&self, distance: i64, is_first: bool, text: &[u8]) -> Change {
+        let mut change = self.change_moved(distance);
+        for counter in &self.counters {
+            change = change.with_member_type(counter.at, &counter.ty);
+            if is_first {
+                change = super::counter::declare(change, counter, self.language, &self.path, text);
+            }
+        }
+        change
+    }
+
+    fn change_moved(&self, distance: i64) -> Change {
+        let moved = |line: u32| match line {
+            0 => 0,
+            line => u32::try_from(i64::from(line).saturating_add(distance)).unwrap_or(line),
+        };
+        let lines = self.lines.iter().map(|line| moved(*line));
+        let members = self.current.members.iter().zip(lines).map(|((name, ..), line)| (name, line));
+        let change = Change::new(self.language, moved(self.line), &self.tag)
+            .with_order(members, self.order.iter().copied());
         let change = self
             .aligned
             .iter()
@@ -239,6 +308,23 @@ impl Target {
 /// Returns the members that a declaration declares, by their index among all.
 fn declared(members: &[Member]) -> Vec<usize> {
     (0..members.len()).filter(|at| is_declared(&members[*at])).collect()
+}
+
+/// Returns the members that a declaration declares, by their index among all, in the order in which it declares them:
+/// rustc lays them out in another.
+fn declared_as(record: &Record, members: &[Member]) -> Vec<usize> {
+    let mut all = declared(members);
+    if record.language.is_rust() {
+        all.sort_by_key(|at| members[*at].declared);
+    }
+    all
+}
+
+/// Returns the layout of a struct, its members in the order in which the source declares them.
+pub(crate) fn layout_as_declared(types: &Types, record: &Record) -> Layout {
+    let members = types.members(record);
+    let ordered: Vec<Member> = declared_as(record, members).into_iter().map(|at| members[at]).collect();
+    layout(types, &ordered, record.size)
 }
 
 /// Returns whether a declaration's text declares a member as data.

@@ -1,8 +1,9 @@
 //! Verification of edits: what includes them is compiled, and the layouts in the objects are compared.
 
+use super::layouts::Layout;
 use super::project::{FileEdit, Texts, edit_all};
 use super::refused::{Kind, Refused};
-use super::target::{Layout, Target, layout};
+use super::target::{Target, layout_as_declared};
 use super::units::{Builder, Call, Unit, first_error, in_parallel};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
@@ -367,7 +368,7 @@ fn definitions(types: &Types, target: &Target) -> Vec<Layout> {
         if record.declaration || !(is_here || is_unplaced) {
             continue;
         }
-        let one = layout(types, types.members(record), record.size);
+        let one = layout_as_declared(types, record);
         if !found.contains(&one) {
             found.push(one);
         }
