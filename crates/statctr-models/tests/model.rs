@@ -3,7 +3,7 @@
 //!
 //! The models repeat the protocols (the sections are machine code, which no model checker runs) as
 //! the comments in `rseq` and `memory` specify them; what they hold is that specification.
-#![cfg(all(target_pointer_width = "64", not(feature = "uniprocessor")))]
+#![cfg(target_pointer_width = "64")]
 
 #[path = "model/bounded.rs"]
 mod bounded;
@@ -25,7 +25,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use machine::{CALM, PLANS, Plan, Thread};
 
-/// Returns `true` if there is time for every schedule (see `ci/exactness`), `false` if for a part.
+/// Returns `true` if there is time for every schedule (`.ci/run --full`), `false` if for a part.
 fn is_thorough() -> bool {
     std::env::var_os("STATCTR_MODEL_THOROUGH").is_some()
 }
