@@ -72,12 +72,25 @@ fn elements_of_threads_get_lines_of_their_own() {
     let json = applied(&folder, &[], &["2000"]);
     let edits = &json["edits"];
     assert_eq!((&edits["applied"], &edits["verified"]["units"]), (&true.into(), &1.into()), "{edits}");
-    assert_ne!(text(&folder, "pending_writes.c"), before);
+    let after = text(&folder, "pending_writes.c");
+    assert!(after.contains("_Static_assert(_Alignof(struct pending) % 64 == 0, "), "{after}");
     assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
     let layout = stdout(&run_in(&folder, &["layout", "--sizes", "./a"]));
     assert!(layout.contains("pending\t64\t"), "{layout}");
     undone(&folder);
     assert_eq!(text(&folder, "pending_writes.c"), before);
+
+    // assertions that a build does not take are left out, and none are written where none are wanted
+    std::fs::remove_file(folder.join("compile_commands.json")).expect("removed");
+    assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
+    let picky = format!("! grep -q _Static_assert pending_writes.c && {build}");
+    for words in [&["--build", &picky][..], &["--build", build, "--assertions", "none"]] {
+        let json = applied(&folder, words, &["2000"]);
+        assert_eq!(json["edits"]["applied"], true, "{json}");
+        let after = text(&folder, "pending_writes.c");
+        assert!(after.contains("aligned(64)") && !after.contains("_Static_assert"), "{after}");
+        undone(&folder);
+    }
     std::fs::remove_dir_all(folder).expect("removed");
 }
 
@@ -93,6 +106,8 @@ fn members_of_a_class_keep_their_initialisers() {
     let after = text(&folder, "order_book.cc");
     assert!(after.contains(" alignas(64) = 0;\n"), "{after}");
     assert!(after.contains("std::uint32_t lot = 10;\n"), "{after}");
+    let asserted = "static_assert(__builtin_offsetof(Book, ask_orders) % 64 == 0, \"ask_orders begins a cache line\");\n";
+    assert!(after.contains(asserted), "{after}");
     assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
     let status = Command::new(folder.join("a")).arg("1000").output().expect("run");
     assert!(status.status.success(), "{status:?}");

@@ -1,5 +1,6 @@
 //! The options of commands that edit sources.
 
+use super::assertions::AssertionStyle;
 use super::place::parse_map;
 use clap::Args;
 use std::path::PathBuf;
@@ -56,6 +57,11 @@ pub(crate) struct ApplyArgs {
     /// Compile nothing: the patch is not verified
     #[arg(long)]
     pub(crate) no_rebuild: bool,
+
+    /// The assertions at compile time that are written below an edited declaration [default: of advise the language's, or
+    /// the kernel's in its tree; of reorganize none]
+    #[arg(long, value_name = "STYLE")]
+    pub(crate) assertions: Option<AssertionStyle>,
 
     /// Edit also where the sources rely on the order: offsets, objects as bytes, initialisers by position
     #[arg(long)]

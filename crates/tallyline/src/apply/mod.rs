@@ -1,6 +1,7 @@
 //! Edits of the source: patches of declarations, verified by compiling what includes them.
 
 mod args;
+mod assertions;
 mod commands;
 mod counter;
 mod layouts;
@@ -26,6 +27,7 @@ pub(crate) use target::{NewLayout, NewPlace, Target, layout};
 pub(crate) use verify::Promises;
 
 use anyhow::{Context, Result, bail};
+use assertions::AssertionStyle;
 use commands::CompileCommand;
 use place::Places;
 use project::{FileEdit, Texts};
@@ -121,15 +123,19 @@ pub(crate) fn plan(
         all[at].1 = found;
     }
     resolve_counters(&mut all, &mut texts);
-    find_uses(&mut all, &root, commands.as_deref(), args, &mut texts)?;
-    let open = indices(&all);
+    choose_assertions(&mut all, &root, args.assertions);
+    let compilers = match &args.build {
+        Some(build) if all.iter().any(is_asked_of_compilers) => Some(Compilers::of_build(build, &root)?),
+        _ => None,
+    };
+    find_uses(&mut all, &root, commands.as_deref(), compilers.as_ref(), &mut texts)?;
     let verified = match commands {
-        Ok(commands) if !open.is_empty() => {
-            Ok(verify(&mut all, &open, &root, &commands, promises, &mut texts)?)
-        }
-        Ok(_) => Ok(Extent::default()),
+        Ok(commands) => Ok(verify_all(&mut all, &root, &commands, promises, &mut texts)?),
         Err(why) => Err(why),
     };
+    if let Some(compilers) = &compilers {
+        try_assertions(&mut all, compilers, &mut texts)?;
+    }
     let open = indices(&all);
     let some: Vec<&Target> = open.iter().map(|at| &all[*at].0).collect();
     let (edits, refused) = project::edit_all(&some, &mut texts);
@@ -170,7 +176,7 @@ fn find_uses(
     all: &mut [(Target, Option<Refused>)],
     root: &Path,
     commands: Result<&[CompileCommand], &String>,
-    args: &ApplyArgs,
+    compilers: Option<&Compilers<'_>>,
     texts: &mut Texts,
 ) -> Result<()> {
     let is_counted =
@@ -180,8 +186,8 @@ fn find_uses(
     if files.is_empty() {
         return Ok(());
     }
-    if let Some(build) = &args.build {
-        return uses::find(all, &Compilers::of_build(build, root)?, texts);
+    if let Some(compilers) = compilers {
+        return uses::find(all, compilers, texts);
     }
     if let Ok(commands) = commands {
         let builder = Builder::new(root)?;
@@ -195,6 +201,69 @@ fn find_uses(
         let evidence =
             "the uses of a counter are found by a compiler: compile_commands.json, or --build with --apply";
         *refused = Some(Refused::new(Kind::NotRebuilt, evidence));
+    }
+    Ok(())
+}
+
+/// Returns whether a target has counters or assertions, of which compilers have to confirm the text.
+fn is_asked_of_compilers((target, refused): &(Target, Option<Refused>)) -> bool {
+    refused.is_none() && (!target.counters.is_empty() || !target.assertions().is_empty())
+}
+
+/// Sets the style of assertions: as it was asked for, or that of the project where the command writes any.
+fn choose_assertions(all: &mut [(Target, Option<Refused>)], root: &Path, asked: Option<AssertionStyle>) {
+    for (target, _) in all {
+        target.style = match (asked, target.style) {
+            (Some(asked), _) => asked,
+            (None, AssertionStyle::None) => AssertionStyle::None,
+            (None, _) => AssertionStyle::of_project(root),
+        };
+    }
+}
+
+/// Verifies all targets by the project's units; what does not compile with assertions is verified again without.
+fn verify_all(
+    all: &mut [(Target, Option<Refused>)],
+    root: &Path,
+    commands: &[CompileCommand],
+    promises: Promises<'_>,
+    texts: &mut Texts,
+) -> Result<Extent> {
+    let open = indices(all);
+    if open.is_empty() {
+        return Ok(Extent::default());
+    }
+    let extent = verify(all, &open, root, commands, promises, texts)?;
+    let mut is_again = false;
+    for at in open {
+        let (target, refused) = &mut all[at];
+        let is_text = |refused: &mut Refused| matches!(refused.kind, Kind::Broken | Kind::Assertion);
+        if refused.as_mut().is_some_and(is_text) && !target.assertions().is_empty() {
+            (target.style, *refused) = (AssertionStyle::None, None);
+            is_again = true;
+        }
+    }
+    match is_again {
+        true => verify(all, &indices(all), root, commands, promises, texts),
+        false => Ok(extent),
+    }
+}
+
+/// Leaves the assertions out with which the project's build fails.
+fn try_assertions(
+    all: &mut [(Target, Option<Refused>)],
+    compilers: &Compilers<'_>,
+    texts: &mut Texts,
+) -> Result<()> {
+    let open = indices(all);
+    if open.iter().all(|at| all[*at].0.assertions().is_empty()) {
+        return Ok(());
+    }
+    let some: Vec<&Target> = open.iter().map(|at| &all[*at].0).collect();
+    let (edits, _) = project::edit_all(&some, texts);
+    if let Some(said) = compilers.compile(&edits, &[])? {
+        eprintln!("tallyline: no assertions are written: the build fails with them: {}", uses::first(&said));
+        open.into_iter().for_each(|at| all[at].0.style = AssertionStyle::None);
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! The structs to edit, and the layouts that their new declarations promise.
 
+use super::assertions::{AssertionStyle, Promise, assertions};
 use super::counter::{CounterMember, Shape};
 use super::layouts::Layout;
 use super::refused::Refused;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tallyline_debuginfo::lookup;
-use tallyline_debuginfo::model::{Language, Member, MemberKind, Record, RecordId, Types};
+use tallyline_debuginfo::model::{Access, Language, Member, MemberKind, Record, RecordId, Types};
 use tallyline_layout::reorganize::Proposal;
 use tallyline_source::{self as source, Change, Edit};
 
@@ -44,6 +45,10 @@ pub(crate) struct Target {
     /// The edits of what uses the counters, by file.
     pub(crate) uses: BTreeMap<PathBuf, Vec<Edit>>,
     shape: Option<Shape>,
+    /// The form of the assertions that are written below the declaration.
+    pub(crate) style: AssertionStyle,
+    // members may be named outside of the declaration
+    is_open: bool,
 }
 
 /// Padding to declare.
@@ -120,7 +125,8 @@ impl Target {
         let target = Target::of_record(types, name, record)
             .ok_or_else(|| "the debug information has no place of its declaration".to_owned())?;
         let current = &target.current.members;
-        let mut target = Target { align: new.align, ..target.clone() };
+        let style = AssertionStyle::Language;
+        let mut target = Target { align: new.align, style, ..target.clone() };
         if !new.counters.is_empty() {
             let members = types.members(types.record(record));
             let shape = Shape::of(types, record, &declared_as(types.record(record), members))?;
@@ -223,6 +229,10 @@ impl Target {
             kept_members: Vec::new(),
             uses: BTreeMap::new(),
             shape: None,
+            style: AssertionStyle::None,
+            is_open: members.iter().all(|member| {
+                member.kind == MemberKind::Data && !member.artificial && member.access == Access::Public
+            }),
         })
     }
 
@@ -271,7 +281,47 @@ impl Target {
                 change = super::counter::declare(change, counter, self.language, &self.path, text);
             }
         }
-        change
+        change.with_text_behind(self.assertions())
+    }
+
+    /// Returns the assertions that are written below the declaration; empty where there are none.
+    pub(crate) fn assertions(&self) -> String {
+        assertions(&self.promise(), self.language, self.style)
+    }
+
+    /// Returns what is asserted: what the edit adds, and not the places of members that follow from it.
+    fn promise(&self) -> Promise {
+        let is_template = self.name.contains('<');
+        let tag = String::from_utf8_lossy(&self.tag).into_owned();
+        let ty = match self.language {
+            _ if is_template => String::new(),
+            source::Language::C if !tag.is_empty() => format!("struct {tag}"),
+            source::Language::C => self
+                .aliases
+                .first()
+                .map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned()),
+            _ => tag,
+        };
+        let name =
+            |at: usize| self.current.members.get(at).map_or_else(String::new, |(name, ..)| name.clone());
+        let is_order_alone = self.align.is_none() && self.aligned.is_empty() && self.pads.is_empty();
+        let is_smaller = self.promised.size < self.current.size;
+        let aligned = self.aligned.iter().map(|(at, bytes)| (name(*at), *bytes));
+        let placed = &self.promised.members;
+        let apart = self.pads.iter().filter_map(|pad| {
+            let at = placed.iter().position(|(name, ..)| *name == pad.name)?;
+            let (before, ..) = placed.get(at.checked_sub(1)?)?;
+            let (next, ..) = placed.get(at + 1)?;
+            Some((before.clone(), next.clone(), pad.bytes))
+        });
+        Promise {
+            ty,
+            align: self.align,
+            most_size: (is_order_alone && self.counters.is_empty() && is_smaller)
+                .then_some(self.promised.size),
+            aligned: aligned.filter(|_| self.is_open).collect(),
+            apart: apart.filter(|_| self.is_open).collect(),
+        }
     }
 
     fn change_moved(&self, distance: i64) -> Change {

@@ -48,7 +48,7 @@ impl<'c> Compilers<'c> {
     }
 
     /// Compiles with edits in place of those that were there; the compilers' words if that fails.
-    fn compile(&self, now: &[FileEdit], before: &[FileEdit]) -> Result<Option<String>> {
+    pub(crate) fn compile(&self, now: &[FileEdit], before: &[FileEdit]) -> Result<Option<String>> {
         match self {
             Compilers::Build { command, root, copy, .. } => {
                 let put = |path: &Path, text: &[u8]| -> Result<()> {
@@ -385,7 +385,7 @@ fn place_of(place: &str, text: &str) -> Option<CompilerError> {
 }
 
 /// Returns the first error of compilers, in one line.
-fn first(said: &str) -> String {
+pub(crate) fn first(said: &str) -> String {
     match errors(said).into_iter().next() {
         Some(CompilerError { file, line, column, text }) => format!("{file}:{line}:{column}: {text}"),
         None => {
