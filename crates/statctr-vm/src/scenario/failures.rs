@@ -37,18 +37,27 @@ struct Observations {
     silent: usize,
 }
 
-pub(super) fn run(_settings: &Settings) -> ScenarioResult {
-    sites().into()
+/// The number of cycles from which on every call fails. A shorter run takes one call of three, another on each
+/// architecture: emulated, 138 calls are a minute.
+const CYCLES_FOR_ALL: u32 = 20;
+
+pub(super) fn run(settings: &Settings) -> ScenarioResult {
+    let (first, step) = match settings.cycles {
+        CYCLES_FOR_ALL.. => (0, 1),
+        _ => (usize::from(cfg!(target_arch = "aarch64")), 3),
+    };
+    sites(first, step).into()
 }
 
-fn sites() -> std::result::Result<(), String> {
+fn sites(first: usize, step: usize) -> std::result::Result<(), String> {
     let calm = attempt(usize::MAX)?;
     if calm.calls.is_empty() || !calm.errors.is_empty() || calm.wrong > 0 {
         let Observations { calls, errors, wrong, .. } = calm;
         return Err(format!("without a failure: calls {calls:?}, errors {errors:?}, {wrong} sums wrong"));
     }
     let (mut reported, mut by_mode, mut survived, mut shortfalls) = (0, 0, 0, 0);
-    for site in 0..calm.calls.len() {
+    let sites = (first..calm.calls.len()).step_by(step);
+    for site in sites.clone() {
         let seen = attempt(site)?;
         if seen.wrong > 0 {
             return Err(format!("call {site} ({}) failed: {} sums wrong", calm.calls[site], seen.wrong));
@@ -69,7 +78,7 @@ fn sites() -> std::result::Result<(), String> {
             (true, false) => survived += 1,
         }
     }
-    let of = |name: &str| calm.calls.iter().filter(|call| **call == name).count();
+    let of = |name: &str| sites.clone().filter(|site| calm.calls[*site] == name).count();
     let kinds: Vec<String> = CALLS
         .iter()
         .filter(|(.., name)| of(name) > 0)
@@ -77,7 +86,8 @@ fn sites() -> std::result::Result<(), String> {
         .collect();
     say!(
         "failures",
-        "{} calls failed once each ({}): {reported} reported as errors, {by_mode} by the mode ({shortfalls} updates in the fallback), {survived} made good, sums exact",
+        "{} of {} calls failed once each ({}): {reported} reported as errors, {by_mode} by the mode ({shortfalls} updates in the fallback), {survived} made good, sums exact",
+        sites.len(),
         calm.calls.len(),
         kinds.join(", ")
     );
