@@ -85,7 +85,8 @@ pub struct Subject {
     pub language: String,
     /// The program or library whose debug information describes it; empty where it is not known.
     pub program: String,
-    /// `true` for a type of the language's library, whose objects hold those of the program's.
+    /// `true` for a type of the language's library, or of one that is a part of every program: its objects hold the
+    /// program's, as a block of `malloc` does.
     pub is_librarys: bool,
 }
 

@@ -70,6 +70,27 @@ pub fn counter_initialiser(text: &[u8], at: usize, old: &str, new: &str) -> Resu
     Ok(Edit::new(start.unwrap_or(at)..end.ok_or_else(other)?, new))
 }
 
+/// Computes the edits of a field's initial value in Rust, at a place, that put it into a type of one value: `field: value`
+/// and `field` alone.
+pub fn wrapped_value(text: &[u8], at: usize, ty: &str) -> Result<Vec<Edit>, Refusal> {
+    let all: Vec<Token> =
+        tokens(text, Language::Rust).into_iter().filter(|token| !token.is_trivia()).collect();
+    let uses = Uses { text, tokens: &all };
+    let first = all.iter().position(|token| token.span.start == at);
+    let first = first.ok_or_else(|| Refusal::OtherUse("a use within a macro".into()))?;
+    let before = first.checked_sub(1);
+    let is_alone = before.is_some_and(|at| uses.punct(at, b'{') || uses.punct(at, b','));
+    let is_value = before.is_some_and(|at| uses.punct(at, b':') && at > 0 && !uses.punct(at - 1, b':'));
+    let (start, end) = uses.amount(first).ok_or_else(|| Refusal::OtherUse(uses.line(first)))?;
+    let name = String::from_utf8_lossy(uses.word(first)).into_owned();
+    let head = match (is_value, is_alone && !name.is_empty()) {
+        (true, _) => format!("{ty}("),
+        (false, true) => format!("{name}: {ty}("),
+        (false, false) => return Err(Refusal::OtherUse(uses.line(first))),
+    };
+    Ok(vec![Edit::new(start..start, head), Edit::new(end..end, ")")])
+}
+
 struct Uses<'t> {
     text: &'t [u8],
     tokens: &'t [Token],
@@ -369,6 +390,15 @@ mod tests {
         let at = text.find("atomic::").expect("there");
         let edit = counter_initialiser(text.as_bytes(), at, "AtomicU64", "Striped").expect("good");
         assert_eq!(edit.applied_to(text.as_bytes()), b"let s = S { n: Striped::new(0) };");
+        for (text, expected) in [
+            ("let s = S { n: f(1, 2), m };", "let s = S { n: Line(f(1, 2)), m };"),
+            ("let s = S { n, m };", "let s = S { n: Line(n), m };"),
+        ] {
+            let at = text.find("f(1").or_else(|| text.find("n, m")).expect("there");
+            let edits = wrapped_value(text.as_bytes(), at, "Line").expect("a value");
+            assert_eq!(Edit::all_applied_to(&edits, text.as_bytes()), expected.as_bytes());
+        }
+        assert!(wrapped_value(b"let n = m;", 8, "Line").is_err());
         let other = "let s = S { n: make() };";
         assert!(counter_initialiser(other.as_bytes(), other.find("make").expect("there"), "A", "B").is_err());
     }

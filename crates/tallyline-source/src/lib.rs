@@ -38,11 +38,11 @@ mod scan;
 mod write;
 
 pub use change::{Change, Edit, Refusal};
-pub use counter::{counter_initialiser, counter_use};
+pub use counter::{counter_initialiser, counter_use, wrapped_value};
 pub use diff::unified_diff;
 pub use edit::edit;
 pub use probe::probe;
-pub use retype::{member_name, member_type};
+pub use retype::{is_laid_out_in_order, member_name, member_type};
 pub use scan::{UseKind, typedefs, uses};
 
 /// The programming languages whose struct declarations can be edited: C, C++, Rust.

@@ -138,15 +138,25 @@ fn of_field(text: &[u8], tokens: &[Token], core: &Range<usize>, declaration: &De
         _ => &ty,
     };
     let (first, last) = (ty.first()?, ty.last()?);
-    // a path, and nothing around it
-    let is_path = ty.iter().all(|token| token.kind == Kind::Word || token.is(b':'));
     let ty = first.span.start..last.span.end;
-    (is_path && text.get(ty.clone()).is_some()).then(|| Plain {
-        behind: name.end..name.end,
-        name,
-        ty,
-        others: Vec::new(),
-    })
+    text.get(ty.clone())?;
+    Some(Plain { behind: name.end..name.end, name, ty, others: Vec::new() })
+}
+
+/// Returns `true` if the fields of a struct are laid out in the order of its declaration: always but in Rust, where
+/// `repr(C)` asks for it.
+pub fn is_laid_out_in_order(text: &[u8], change: &Change) -> Result<bool, Refusal> {
+    if change.language != Language::Rust {
+        return Ok(true);
+    }
+    let tokens = tokens(text, change.language);
+    let found = find(text, &tokens, change.language, change.line, &change.name)?;
+    let keyword = tokens.get(found.keyword).map_or(0, |token| token.span.start);
+    let head = start(text, &tokens, &found, change.language)..keyword;
+    let words: Vec<&[u8]> = inside(&tokens, &head).into_iter().map(|token| bytes(text, token)).collect();
+    let is_start = |at: &usize| words.get(*at) == Some(&&b"repr"[..]);
+    let of_one = |at: usize| words.iter().skip(at).take_while(|word| **word != b"]");
+    Ok((0..words.len()).filter(is_start).any(|at| of_one(at).any(|word| *word == b"C")))
 }
 
 /// Returns whether a word is the number 0, with or without a suffix.

@@ -537,7 +537,21 @@ fn a_field_of_rust_gets_another_type_below_its_attributes() {
     assert_eq!(edited.map(|text| text.replace("use a::B;\n", "")).as_deref(), Ok(expected));
     let whole =
         change(Language::Rust, text, &["n", "m"], &["n", "m"], |change| change.with_member_type(1, "C"));
-    assert!(matches!(whole, Err(Refusal::NotPlain(_))), "{whole:?}");
+    assert_eq!(whole.map(|text| text.ends_with("    m: C\n}\n")), Ok(true));
+}
+
+#[test]
+fn an_order_of_rust_is_one_with_an_attribute() {
+    use tallyline_source::is_laid_out_in_order;
+    let of = |attributes: &str| {
+        let text = format!("#[repr(C)]\nstruct other;\n\n{attributes}pub struct s {{\n    n: u8,\n}}\n");
+        let line = text.lines().position(|line| line.contains("struct s")).expect("there") + 1;
+        let change = Change::new(Language::Rust, u32::try_from(line).expect("small"), "s");
+        is_laid_out_in_order(text.as_bytes(), &change)
+    };
+    assert_eq!(of(""), Ok(false));
+    assert_eq!(of("#[repr(align(64))]\n#[derive(C)]\n"), Ok(false));
+    assert_eq!(of("/// About.\n#[derive(Debug)]\n#[repr(align(8))]\n#[repr(C)]\n"), Ok(true));
 }
 
 #[test]

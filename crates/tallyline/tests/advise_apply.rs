@@ -253,3 +253,70 @@ fn counters_of_a_class_in_a_header_need_no_other_text_where_they_are_used() {
     assert_eq!(text(&folder, "queue.h"), QUEUE[0].1);
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+/// A queue in Rust: one thread writes what another one reads beside its own index.
+const RING: &str = "use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::{Acquire, Relaxed, Release}};
+
+#[derive(Debug, Default)]
+pub struct Ring {
+    step: u64,
+    head: AtomicU64,
+    tail: AtomicU64,
+}
+
+impl Ring {
+    fn new(step: u64) -> Self {
+        let head = AtomicU64::new(1);
+        Self { step, head, tail: AtomicU64::new(1) }
+    }
+}
+
+fn main() {
+    let rounds: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1000);
+    let ring = Arc::new(Ring::new(1));
+    let (one, other) = (Arc::clone(&ring), Arc::clone(&ring));
+    let writer = std::thread::spawn(move || {
+        for _ in 0..rounds {
+            one.head.store(one.head.load(Relaxed) + one.step, Release);
+        }
+    });
+    let reader = std::thread::spawn(move || {
+        for _ in 0..rounds {
+            other.tail.store(other.tail.load(Relaxed) + other.step, Release);
+        }
+    });
+    writer.join().expect(\"a thread\");
+    reader.join().expect(\"a thread\");
+    assert_eq!(ring.head.load(Acquire) + ring.tail.load(Relaxed), 2 * (rounds + 1));
+}
+";
+
+#[test]
+fn fields_of_rust_come_to_lines_of_their_own_by_a_type_around_them() {
+    let build = "rustc --edition 2021 -D warnings -O -g ring.rs -o a";
+    let has_emulator = Command::new("qemu-x86_64").arg("--version").output().is_ok();
+    if !cfg!(target_arch = "x86_64") || !has_emulator {
+        eprintln!("skipped: needs x86-64 and qemu-x86_64");
+        return;
+    }
+    let folder = folder("advise-apply-ring").canonicalize().expect("it is there");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+    std::fs::write(folder.join("ring.rs"), RING).expect("written");
+    if !compiles(Command::new("sh").current_dir(&folder).args(["-c", build])) {
+        return;
+    }
+    let json = applied(&folder, &["--build", build], &["40000"]);
+    let types = &json["edits"]["types"];
+    assert!(types[0]["name"].as_str().is_some_and(|name| name.ends_with("Ring")), "{json}");
+    let lines = types[0]["lines"].as_array().expect("names");
+    assert!(!lines.is_empty(), "{types}");
+    let after = text(&folder, "ring.rs");
+    assert!(after.contains(": CacheLine<AtomicU64>,\n"), "{after}");
+    assert!(after.contains("CacheLine(head)") || after.contains("CacheLine(AtomicU64::new(1))"), "{after}");
+    assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
+    assert!(Command::new(folder.join("a")).status().expect("run").success());
+    undone(&folder);
+    assert_eq!(text(&folder, "ring.rs"), RING);
+    std::fs::remove_dir_all(folder).expect("removed");
+}

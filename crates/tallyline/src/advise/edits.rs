@@ -127,10 +127,7 @@ impl Done {
 
 /// Returns the layout that a proposal declares, or the reason why no declaration of a struct does.
 fn new_layout(advice: &Advice, finding: &Finding) -> Result<NewLayout, &'static str> {
-    let subject = advice.evidence.subjects.get(finding.subject);
-    let is_rust = subject.is_some_and(|subject| subject.language == "Rust");
     match &finding.proposal {
-        Proposal::Layout(_) if is_rust => Err("fields of Rust are laid out by the compiler"),
         Proposal::Layout(layout) => Ok(of_members(layout)),
         Proposal::Apart { pad, align, sizes, .. } if finding.is_edit(&advice.evidence) => Ok(NewLayout {
             members: Vec::new(),

@@ -172,7 +172,12 @@ impl Object {
         }
         let subject =
             types.as_record(id).and_then(|(_, record)| describe(types, id, record)).map(|subject| {
-                let subject = Subject { program: self.path.to_string_lossy().into_owned(), ..subject };
+                let file = self.path.file_name().unwrap_or_default().to_string_lossy();
+                let subject = Subject {
+                    program: self.path.to_string_lossy().into_owned(),
+                    is_librarys: subject.is_librarys || is_runtime(&file),
+                    ..subject
+                };
                 let same = |known: &Subject| {
                     known.kind == SubjectKind::Record
                         && known.name == subject.name

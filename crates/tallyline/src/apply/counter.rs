@@ -1,4 +1,5 @@
-//! Members that become striped counters: the types that are written into a source, and the layouts that they promise.
+//! Members that get another type, a striped counter or a value on cache lines of its own: the types that are written into
+//! a source, and the layouts that they promise.
 
 use super::layouts::Layout;
 use std::path::Path;
@@ -15,6 +16,10 @@ const STRIPES: u64 = 16;
 const C: &str = include_str!("striped/c.txt");
 const CPP: &str = include_str!("striped/cpp.txt");
 const RUST: &str = include_str!("striped/rust.txt");
+const RUST_LINE: &str = include_str!("striped/rust_line.txt");
+
+/// The name of the type of Rust whose values are on cache lines of their own.
+pub(super) const LINE_TYPE: &str = "CacheLine";
 
 /// The function of C that adds to a counter.
 pub(super) const ADD: &str = "striped_counter_add";
@@ -22,13 +27,24 @@ pub(super) const ADD: &str = "striped_counter_add";
 /// The function of C that reads a counter.
 const READ: &str = "striped_counter_read";
 
-/// A member of a struct that becomes a striped counter.
+/// The types that members get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replacement {
+    /// A counter to which each thread adds in a stripe of its own.
+    StripedCounter,
+    /// The value that it is, on cache lines of its own.
+    CacheLine,
+}
+
+/// A member of a struct that gets another type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CounterMember {
+pub(crate) struct ReplacedMember {
     /// The member, by its index in the declaration.
     pub(crate) at: usize,
     /// Its name.
     pub(crate) name: String,
+    /// The kind of its new type.
+    pub(crate) replacement: Replacement,
     /// The text of its new type; empty until the declaration is read.
     pub(crate) ty: String,
     /// The text of the type that it has.
@@ -39,7 +55,7 @@ pub(crate) struct CounterMember {
     bytes: u64,
 }
 
-impl CounterMember {
+impl ReplacedMember {
     /// Returns the function of C that reads the counter, with a conversion to the type that it has.
     pub(crate) fn read(&self) -> String {
         match self.number.as_str() {
@@ -56,6 +72,7 @@ impl CounterMember {
         let range = member_type(text, change, self.at).map_err(|refusal| refusal.to_string())?;
         let old = String::from_utf8_lossy(text.get(range).unwrap_or_default()).into_owned();
         self.ty = match language {
+            _ if self.replacement == Replacement::CacheLine => format!("{LINE_TYPE}<{old}>"),
             Language::C => "struct striped_counter".to_owned(),
             Language::Cpp => format!("StripedCounter<{}>", self.number_in(&old)?),
             Language::Rust => format!("Striped{}", rust_number(&old)?.to_uppercase()),
@@ -77,8 +94,11 @@ impl CounterMember {
         }
     }
 
-    /// Returns the size and alignment of the counter in a language.
+    /// Returns the size and alignment of the new type in a language.
     fn size(&self, language: Language) -> (u64, u64) {
+        if self.replacement == Replacement::CacheLine {
+            return (self.bytes.next_multiple_of(LINE), LINE);
+        }
         // C's counts are words, C++'s are what they were; where no alignment is declared a line's rest stands behind
         let word = if language == Language::C { 8 } else { self.bytes };
         match language {
@@ -168,17 +188,42 @@ impl Shape {
     ///
     /// # Errors
     /// In words, if no counter can stand for the member.
-    pub(crate) fn counter(&self, at: usize, name: String) -> Result<CounterMember, String> {
+    pub(crate) fn counter(&self, at: usize, name: String) -> Result<ReplacedMember, String> {
         let member = self.members.get(at).ok_or("no such member")?;
         if !matches!(member.size, 1 | 2 | 4 | 8) {
             return Err(format!("{name} has {} bytes, as no number has", member.size));
         }
         let number = member.number.clone().unwrap_or_default();
-        Ok(CounterMember { at, name, ty: String::new(), old: String::new(), number, bytes: member.size })
+        let replacement = Replacement::StripedCounter;
+        Ok(ReplacedMember {
+            at,
+            name,
+            replacement,
+            ty: String::new(),
+            old: String::new(),
+            number,
+            bytes: member.size,
+        })
     }
 
-    /// Returns the layout with counters.
-    pub(crate) fn promise(&self, current: &Layout, counters: &[CounterMember], language: Language) -> Layout {
+    /// Puts a member on cache lines of its own.
+    ///
+    /// # Errors
+    /// In words, if there is no such member.
+    pub(crate) fn line(&self, at: usize, name: String) -> Result<ReplacedMember, String> {
+        let bytes = self.members.get(at).ok_or("no such member")?.size;
+        let replacement = Replacement::CacheLine;
+        let (ty, old, number) = (String::new(), String::new(), String::new());
+        Ok(ReplacedMember { at, name, replacement, ty, old, number, bytes })
+    }
+
+    /// Returns the layout with other types.
+    pub(crate) fn promise(
+        &self,
+        current: &Layout,
+        counters: &[ReplacedMember],
+        language: Language,
+    ) -> Layout {
         let sizes = |at: usize| match counters.iter().find(|counter| counter.at == at) {
             Some(counter) => counter.size(language),
             None => (self.members[at].size, self.members[at].align),
@@ -201,7 +246,7 @@ fn number(types: &Types, ty: TypeId) -> Option<String> {
 /// Adds the type of a counter above a declaration, if the file does not have it yet.
 pub(super) fn declare(
     change: Change,
-    counter: &CounterMember,
+    counter: &ReplacedMember,
     language: Language,
     path: &Path,
     text: &[u8],
@@ -217,6 +262,7 @@ pub(super) fn declare(
             let is_header = super::place::is_header(path);
             guarded(CPP.to_owned(), is_header)
         }
+        Language::Rust if counter.replacement == Replacement::CacheLine => RUST_LINE.to_owned(),
         Language::Rust => {
             let number = rust_number(&counter.old).unwrap_or_default();
             RUST.replace("NAME", &counter.ty).replace("ATOMIC", &counter.old).replace("NUMBER", &number)

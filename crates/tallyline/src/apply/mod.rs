@@ -90,6 +90,9 @@ pub(crate) fn plan(
             0 => locate_by_name(&mut target, args, &mut texts),
             _ => locate(&mut target, &places, &mut texts),
         };
+        if refused.is_none() {
+            refused = unordered(&target, &mut texts);
+        }
         if refused.is_none() && target.moves_base() && !args.trust {
             let evidence = "its first member is a struct, to which objects may be cast";
             refused = Some(Refused::new(Kind::Cast, evidence));
@@ -143,7 +146,7 @@ pub(crate) fn plan(
         all[*at].1 = refused;
     }
     for (at, promised) in open.iter().zip(promises(&open)) {
-        if let Some(promised) = promised.filter(|_| all[*at].0.counters.is_empty()) {
+        if let Some(promised) = promised.filter(|_| all[*at].0.replaced.is_empty()) {
             all[*at].0.promised = promised;
         }
     }
@@ -152,20 +155,20 @@ pub(crate) fn plan(
 
 /// Reads the types that members have which become counters; what no counter can stand for stays.
 fn resolve_counters(all: &mut [(Target, Option<Refused>)], texts: &mut Texts) {
-    for (target, refused) in all.iter_mut().filter(|(target, _)| !target.counters.is_empty()) {
+    for (target, refused) in all.iter_mut().filter(|(target, _)| !target.replaced.is_empty()) {
         let Ok(text) = texts.read(&target.path) else { continue };
         let (change, language) = (target.change(), target.language);
-        let mut counters = target.counters.clone();
+        let mut counters = target.replaced.clone();
         for counter in &mut counters {
             if let Err(why) = counter.resolve(&text, &change, language) {
                 target.keep_member(counter.at, Refused::new(Kind::Inseparable, why));
             }
         }
-        target.counters.retain_mut(|known| {
+        target.replaced.retain_mut(|known| {
             let resolved = counters.iter().find(|counter| counter.at == known.at);
             resolved.inspect(|resolved| *known = (*resolved).clone()).is_some()
         });
-        if target.counters.is_empty() && refused.is_none() {
+        if target.replaced.is_empty() && refused.is_none() {
             *refused = target.kept_members.first().map(|(_, why)| why.clone());
         }
     }
@@ -180,7 +183,7 @@ fn find_uses(
     texts: &mut Texts,
 ) -> Result<()> {
     let is_counted =
-        |(target, refused): &&(Target, Option<Refused>)| refused.is_none() && !target.counters.is_empty();
+        |(target, refused): &&(Target, Option<Refused>)| refused.is_none() && !target.replaced.is_empty();
     let files: BTreeSet<PathBuf> =
         all.iter().filter(is_counted).map(|(target, _)| target.path.clone()).collect();
     if files.is_empty() {
@@ -207,7 +210,7 @@ fn find_uses(
 
 /// Returns whether a target has counters or assertions, of which compilers have to confirm the text.
 fn is_asked_of_compilers((target, refused): &(Target, Option<Refused>)) -> bool {
-    refused.is_none() && (!target.counters.is_empty() || !target.assertions().is_empty())
+    refused.is_none() && (!target.replaced.is_empty() || !target.assertions().is_empty())
 }
 
 /// Sets the style of assertions: as it was asked for, or that of the project where the command writes any.
@@ -302,7 +305,7 @@ fn verify(
     let with_counters = |some: &[usize]| -> Vec<Option<Layout>> {
         let promised = promises(some).into_iter().zip(some);
         let of = |(promised, at): (Option<Layout>, &usize)| match &all[*at].0 {
-            target if target.counters.is_empty() => promised,
+            target if target.replaced.is_empty() => promised,
             target => promised.map(|_| target.promised.clone()),
         };
         promised.map(of).collect()
@@ -356,6 +359,14 @@ fn locate(target: &mut Target, places: &Places, texts: &mut Texts) -> Option<Ref
             format!("{} and {} both fit: --source-map OLD=NEW says which", first.display(), second.display()),
         )),
     }
+}
+
+/// Returns the reason why another order of a struct's members would change nothing: rustc orders them.
+fn unordered(target: &Target, texts: &mut Texts) -> Option<Refused> {
+    let text = texts.read(&target.path).ok().filter(|_| target.moves_members())?;
+    let is_ordered = tallyline_source::is_laid_out_in_order(&text, &target.change());
+    let evidence = "rustc orders its members, as there is no #[repr(C)]";
+    (is_ordered == Ok(false)).then(|| Refused::new(Kind::OtherLayout, evidence))
 }
 
 /// Finds the one declaration of a name whose text declares the members, in the project.

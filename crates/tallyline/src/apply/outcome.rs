@@ -1,5 +1,6 @@
 //! The outcome of edits, as text and as JSON.
 
+use super::counter::Replacement;
 use super::rebuild::Applied;
 use super::refused::Refused;
 use super::{Plan, Target};
@@ -28,7 +29,8 @@ impl Outcome<'_> {
                 "line": target.line,
                 "old": target.current.size,
                 "new": target.promised.size,
-                "counters": target.counters.iter().map(|counter| counter.name.as_str()).collect::<Vec<_>>(),
+                "counters": names(target, Replacement::StripedCounter),
+                "lines": names(target, Replacement::CacheLine),
                 "kept": target.kept_members.iter().map(|(name, refused)| json!({
                     "member": name, "refused": refused.kind.name(), "evidence": refused.evidence,
                 })).collect::<Vec<_>>(),
@@ -58,7 +60,7 @@ impl Outcome<'_> {
         let mut all = Vec::new();
         for (target, refused) in &self.plan.targets {
             let kept = target.kept_members.iter();
-            all.extend(kept.map(|(member, why)| format!("{}.{member}: no counter: {why}", target.name)));
+            all.extend(kept.map(|(member, why)| format!("{}.{member}: kept as it is: {why}", target.name)));
             // the reason of a member is that of its type, where nothing else is edited
             let is_new = |why: &&Refused| target.kept_members.iter().all(|(_, known)| known != *why);
             let refused = refused.as_ref().filter(is_new);
@@ -73,6 +75,12 @@ impl Outcome<'_> {
     }
 }
 
+/// Returns the names of a type's members that get another type of a kind.
+fn names(target: &Target, replacement: Replacement) -> Vec<&str> {
+    let of_kind = target.replaced.iter().filter(|member| member.replacement == replacement);
+    of_kind.map(|member| member.name.as_str()).collect()
+}
+
 /// Says which structs were edited, where, and what it brought.
 pub(crate) fn write_text(outcome: Outcome<'_>, command: &str, out: &mut dyn Write) -> Result<()> {
     let Outcome { plan, applied } = outcome;
@@ -82,12 +90,13 @@ pub(crate) fn write_text(outcome: Outcome<'_>, command: &str, out: &mut dyn Writ
         let (old, new) = (target.current.size, target.promised.size);
         let path = path.strip_prefix(&plan.root).unwrap_or(path).display();
         let verb = if is_applied { "edited" } else { "left as it is" };
-        let counters: Vec<&str> = target.counters.iter().map(|counter| counter.name.as_str()).collect();
-        let striped = match counters.is_empty() {
-            true => String::new(),
-            false => format!(" with {} striped by threads", counters.join(", ")),
+        let some = |replacement, about: &str| {
+            let names = names(target, replacement);
+            if names.is_empty() { String::new() } else { format!(" with {} {about}", names.join(", ")) }
         };
-        writeln!(out, "{name} at {path}:{line}: {old} -> {new} bytes{striped}; {verb}")?;
+        let striped = some(Replacement::StripedCounter, "striped by threads");
+        let lines = some(Replacement::CacheLine, "on lines of their own");
+        writeln!(out, "{name} at {path}:{line}: {old} -> {new} bytes{striped}{lines}; {verb}")?;
     }
     if let Ok(extent) = &plan.verified
         && !plan.edits.is_empty()

@@ -66,7 +66,7 @@ pub(crate) fn edit_all(targets: &[&Target], texts: &mut Texts) -> (Vec<FileEdit>
         });
         let uses = uses_in(path, targets, &refused);
         let mut new = Edit::all_applied_to(&uses, &old);
-        let first = inside.iter().copied().rfind(|at| !targets[*at].counters.is_empty());
+        let first = inside.iter().copied().rfind(|at| !targets[*at].replaced.is_empty());
         for at in inside {
             let distance = lines_added(&uses, &old, targets[at].line);
             match edit(&new, &targets[at].whole_change(distance, first == Some(at), &old)) {

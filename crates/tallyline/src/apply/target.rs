@@ -1,7 +1,7 @@
 //! The structs to edit, and the layouts that their new declarations promise.
 
 use super::assertions::{AssertionStyle, Promise, assertions};
-use super::counter::{CounterMember, Shape};
+use super::counter::{ReplacedMember, Shape};
 use super::layouts::Layout;
 use super::refused::Refused;
 use std::collections::BTreeMap;
@@ -38,8 +38,8 @@ pub(crate) struct Target {
     pads: Vec<Pad>,
     align: Option<u64>,
     extends_first: bool,
-    /// The members that become counters.
-    pub(crate) counters: Vec<CounterMember>,
+    /// The members that get another type: counters, and values on cache lines of their own.
+    pub(crate) replaced: Vec<ReplacedMember>,
     /// The members that stay what they are, by name, and why.
     pub(crate) kept_members: Vec<(String, Refused)>,
     /// The edits of what uses the counters, by file.
@@ -133,10 +133,27 @@ impl Target {
             for name in &new.counters {
                 let at = current.iter().position(|(known, ..)| known == name);
                 let at = at.ok_or_else(|| format!("it has no member {name}"))?;
-                target.counters.push(shape.counter(at, name.clone())?);
+                target.replaced.push(shape.counter(at, name.clone())?);
             }
             target.shape = Some(shape);
-            target.promise_counters();
+            target.promise_replaced();
+            return Ok(target);
+        }
+        if target.language == source::Language::Rust
+            && let Some(border) = new.members.iter().position(|member| member.align.is_some())
+        {
+            // no field has an alignment of its own, and rustc orders them: each is on its own lines that is not in the
+            // first group
+            let members = types.members(types.record(record));
+            let shape = Shape::of(types, record, &declared_as(types.record(record), members))?;
+            for place in new.members.iter().skip(border) {
+                let at = current.iter().position(|(known, ..)| *known == place.name);
+                let at = at.ok_or_else(|| format!("it has no member {}", place.name))?;
+                target.replaced.push(shape.line(at, place.name.clone())?);
+            }
+            target.align = None;
+            target.shape = Some(shape);
+            target.promise_replaced();
             return Ok(target);
         }
         target.promised.size = new.size;
@@ -225,7 +242,7 @@ impl Target {
             pads: Vec::new(),
             align: None,
             extends_first: false,
-            counters: Vec::new(),
+            replaced: Vec::new(),
             kept_members: Vec::new(),
             uses: BTreeMap::new(),
             shape: None,
@@ -236,32 +253,32 @@ impl Target {
         })
     }
 
-    /// Sets the layout that the declaration has with its counters.
-    fn promise_counters(&mut self) {
+    /// Sets the layout that the declaration has with the other types of its members.
+    fn promise_replaced(&mut self) {
         if let Some(shape) = &self.shape {
-            self.promised = shape.promise(&self.current, &self.counters, self.language);
+            self.promised = shape.promise(&self.current, &self.replaced, self.language);
         }
     }
 
-    /// Leaves a member as it is that was to become a counter.
+    /// Leaves a member as it is that was to get another type.
     pub(crate) fn keep_member(&mut self, at: usize, why: Refused) {
-        if let Some(index) = self.counters.iter().position(|counter| counter.at == at) {
-            let counter = self.counters.remove(index);
-            self.kept_members.push((counter.name, why));
-            self.promise_counters();
+        if let Some(index) = self.replaced.iter().position(|member| member.at == at) {
+            let member = self.replaced.remove(index);
+            self.kept_members.push((member.name, why));
+            self.promise_replaced();
         }
     }
 
-    /// Returns whether a layout is the promised one. rustc orders members as it likes: of those with counters it is the
-    /// sizes of members, and counters on lines of their own.
+    /// Returns whether a layout is the promised one. rustc orders members as it likes: of those with other types it
+    /// is the sizes of members, and these on lines of their own.
     pub(crate) fn is_promised(&self, found: &Layout) -> bool {
-        if self.counters.is_empty() || self.language != source::Language::Rust {
+        if self.replaced.is_empty() || self.language != source::Language::Rust {
             return *found == self.promised;
         }
         let is_line = |bit: u64| bit.is_multiple_of(8 * super::counter::LINE);
         found.members.len() == self.promised.members.len()
             && found.members.iter().zip(&self.promised.members).enumerate().all(|(at, (found, promised))| {
-                let is_counter = self.counters.iter().any(|counter| counter.at == at);
+                let is_counter = self.replaced.iter().any(|counter| counter.at == at);
                 found.0 == promised.0 && found.2 == promised.2 && (!is_counter || is_line(found.1))
             })
     }
@@ -275,7 +292,7 @@ impl Target {
     /// of a file has the types of counters above it.
     pub(crate) fn whole_change(&self, distance: i64, is_first: bool, text: &[u8]) -> Change {
         let mut change = self.change_moved(distance);
-        for counter in &self.counters {
+        for counter in &self.replaced {
             change = change.with_member_type(counter.at, &counter.ty);
             if is_first {
                 change = super::counter::declare(change, counter, self.language, &self.path, text);
@@ -317,7 +334,7 @@ impl Target {
         Promise {
             ty,
             align: self.align,
-            most_size: (is_order_alone && self.counters.is_empty() && is_smaller)
+            most_size: (is_order_alone && self.replaced.is_empty() && is_smaller)
                 .then_some(self.promised.size),
             aligned: aligned.filter(|_| self.is_open).collect(),
             apart: apart.filter(|_| self.is_open).collect(),
@@ -346,6 +363,11 @@ impl Target {
     /// Returns whether a struct moves from the start of another, to which that is cast where C has inheritance.
     pub(crate) fn moves_base(&self) -> bool {
         self.extends_first && self.order.first().is_some_and(|first| *first != 0)
+    }
+
+    /// Returns whether the members get another order.
+    pub(crate) fn moves_members(&self) -> bool {
+        !self.order.is_sorted()
     }
 
     /// Returns every name of the struct: its tag and its typedefs.

@@ -6,7 +6,7 @@
 //! operators, and only initial values of Rust have to name it: what does not fit them is what the compiler says.
 //! In all of them the last word is a build with the new type, which has no other operations.
 
-use super::counter::ADD;
+use super::counter::{ADD, LINE_TYPE, Replacement};
 use super::project::{FileEdit, Texts, edit_all, sources};
 use super::rebuild::{Folder, copy_tree};
 use super::refused::{Kind, Refused};
@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tallyline_source::{Edit, Language, counter_initialiser, counter_use, member_name};
+use tallyline_source::{Edit, Language, counter_initialiser, counter_use, member_name, wrapped_value};
 
 /// The most builds in the search for one struct's uses.
 const ROUNDS: usize = 100;
@@ -114,13 +114,13 @@ pub(crate) fn find(
         for (target, refused) in counted(all) {
             let evidence = format!("it does not compile as it is: {}", first(&said));
             *refused = Some(Refused::new(Kind::NotRebuilt, evidence));
-            target.counters.clear();
+            target.replaced.clear();
         }
         return Ok(());
     }
     for (target, refused) in counted(all) {
         search.target(target)?;
-        if target.counters.is_empty() {
+        if target.replaced.is_empty() {
             let (_, why) = target.kept_members.first().cloned().unwrap_or_else(|| {
                 (String::new(), Refused::new(Kind::OtherUse, "no member of it can be a counter"))
             });
@@ -134,7 +134,7 @@ pub(crate) fn find(
 fn counted(
     all: &mut [(Target, Option<Refused>)],
 ) -> impl Iterator<Item = (&mut Target, &mut Option<Refused>)> {
-    let open = all.iter_mut().filter(|(target, refused)| refused.is_none() && !target.counters.is_empty());
+    let open = all.iter_mut().filter(|(target, refused)| refused.is_none() && !target.replaced.is_empty());
     open.map(|(target, refused)| (target, refused))
 }
 
@@ -160,22 +160,22 @@ impl Search<'_> {
             self.rename(target)?;
         }
         let Some(said) = self.confirm(target)? else { return Ok(()) };
-        let all = target.counters.clone();
+        let all = target.replaced.clone();
         if all.len() > 1 {
             for counter in &all {
                 let mut alone = target.clone();
-                alone.counters.retain(|other| other.at == counter.at);
+                alone.replaced.retain(|other| other.at == counter.at);
                 self.keep_uses(&mut alone)?;
                 if let Some(said) = self.confirm(&mut alone)? {
                     target.keep_member(counter.at, Refused::new(Kind::OtherUse, said));
                 }
             }
             self.keep_uses(target)?;
-            if target.counters.is_empty() || self.confirm(target)?.is_none() {
+            if target.replaced.is_empty() || self.confirm(target)?.is_none() {
                 return Ok(());
             }
         }
-        for counter in target.counters.clone() {
+        for counter in target.replaced.clone() {
             target.keep_member(counter.at, Refused::new(Kind::OtherUse, said.clone()));
         }
         target.uses.clear();
@@ -184,10 +184,10 @@ impl Search<'_> {
 
     /// Leaves the uses of those counters that a target still has.
     fn keep_uses(&mut self, target: &mut Target) -> Result<()> {
-        if target.language == Language::C && !target.counters.is_empty() {
+        if target.language == Language::C && !target.replaced.is_empty() {
             self.rename(target)?;
         }
-        if target.counters.is_empty() || target.language != Language::C {
+        if target.replaced.is_empty() || target.language != Language::C {
             target.uses.clear();
         }
         Ok(())
@@ -196,7 +196,7 @@ impl Search<'_> {
     /// Builds with the new types; the first error if that fails.
     fn confirm(&mut self, target: &mut Target) -> Result<Option<String>> {
         for _ in 0..ROUNDS {
-            if target.counters.is_empty() {
+            if target.replaced.is_empty() {
                 return Ok(None);
             }
             let (edits, refused) = edit_all(&[&*target], self.texts);
@@ -226,13 +226,16 @@ impl Search<'_> {
                 edits.extend(tallyline_source::edit(&text, &change));
             }
             let Some(place) = Edit::place_before(&edits, place) else { continue };
-            let fitting = target
-                .counters
-                .iter()
-                .find_map(|counter| counter_initialiser(&text, place, &counter.old, &counter.ty).ok());
+            let is_line = target.replaced.iter().any(|member| member.replacement == Replacement::CacheLine);
+            let fitting = match is_line {
+                true => on_line(&text, place, &error.text),
+                false => target.replaced.iter().find_map(|counter| {
+                    Some(vec![counter_initialiser(&text, place, &counter.old, &counter.ty).ok()?])
+                }),
+            };
             let known = target.uses.entry(path).or_default();
-            if let Some(edit) = fitting.filter(|edit| !known.contains(edit)) {
-                known.push(edit);
+            if let Some(edits) = fitting.filter(|edits| edits.iter().all(|edit| !known.contains(edit))) {
+                known.extend(edits);
                 is_new = true;
             }
         }
@@ -245,7 +248,7 @@ impl Search<'_> {
         let text = self.texts.read(&target.path)?;
         let change = target.change();
         let mut places = UsePlaces::new();
-        for (index, counter) in target.counters.iter().enumerate() {
+        for (index, counter) in target.replaced.iter().enumerate() {
             if let Ok(name) = member_name(&text, &change, counter.at) {
                 places.entry(target.path.clone()).or_default().insert(name.start, index);
             }
@@ -261,7 +264,7 @@ impl Search<'_> {
             }
         }
         if let Some(said) = said {
-            for counter in target.counters.clone() {
+            for counter in target.replaced.clone() {
                 let why = format!("a use that is no name in a source: {}", first(&said));
                 target.keep_member(counter.at, Refused::new(Kind::OtherUse, why));
             }
@@ -275,7 +278,7 @@ impl Search<'_> {
                 if declared.get(path).is_some_and(|declared| declared.contains_key(at)) {
                     continue;
                 }
-                let Some(counter) = target.counters.get(*index) else { continue };
+                let Some(counter) = target.replaced.get(*index) else { continue };
                 match counter_use(&text, *at, ADD, &counter.read()) {
                     Ok(edits) => uses.entry(path.clone()).or_default().push((counter.at, edits)),
                     Err(refusal) => {
@@ -289,7 +292,7 @@ impl Search<'_> {
         for (at, why) in refused {
             target.keep_member(at, why);
         }
-        let kept: BTreeSet<usize> = target.counters.iter().map(|counter| counter.at).collect();
+        let kept: BTreeSet<usize> = target.replaced.iter().map(|counter| counter.at).collect();
         for (path, of_path) in uses {
             let edits: Vec<Edit> = of_path
                 .into_iter()
@@ -307,7 +310,7 @@ impl Search<'_> {
         for (path, found) in places {
             let old = self.texts.read(path)?;
             let names = found.iter().filter_map(|(at, index)| {
-                let name = &target.counters.get(*index)?.name;
+                let name = &target.replaced.get(*index)?.name;
                 Some(Edit::new(*at..at + name.len(), other_name(name)))
             });
             let new = Edit::all_applied_to(&names.collect::<Vec<_>>(), &old);
@@ -322,7 +325,7 @@ impl Search<'_> {
         for error in errors(said) {
             let Some(path) = self.compilers.file(&error.file) else { continue };
             let text = self.texts.read(&path)?;
-            for (index, counter) in target.counters.iter().enumerate() {
+            for (index, counter) in target.replaced.iter().enumerate() {
                 if !error.text.contains(counter.name.as_str()) {
                     continue;
                 }
@@ -332,6 +335,17 @@ impl Search<'_> {
         }
         Ok(is_new)
     }
+}
+
+/// Returns the edits by which rustc takes a value on cache lines of its own, by what it says of a place: an initial value
+/// is put into the type, and one that is used goes through its reference.
+fn on_line(text: &[u8], place: usize, said: &str) -> Option<Vec<Edit>> {
+    let ty = format!("`{LINE_TYPE}<");
+    if said.contains(&format!("expected {ty}")) {
+        return wrapped_value(text, place, LINE_TYPE).ok();
+    }
+    let is_used = said.contains(&format!("found {ty}")) || said.contains(&format!("on type {ty}"));
+    is_used.then(|| vec![Edit::new(place..place, "*")])
 }
 
 /// Returns another name of the same length, so that columns stay.
@@ -354,8 +368,10 @@ fn other_name(name: &str) -> String {
 
 /// Reads the errors of GCC, clang and rustc, as they are printed for people.
 fn errors(said: &str) -> Vec<CompilerError> {
-    let mut all = Vec::new();
+    let mut all: Vec<CompilerError> = Vec::new();
     let mut of_rust: Option<String> = None;
+    // an error of rustc whose lines of source and labels follow
+    let mut labelled = false;
     for line in said.lines() {
         let c = line.split_once(": error: ").or_else(|| line.split_once(": fatal error: "));
         if let Some((place, text)) = c
@@ -364,6 +380,11 @@ fn errors(said: &str) -> Vec<CompilerError> {
             all.push(error);
             continue;
         }
+        labelled &= !line.trim().is_empty();
+        if let Some(last) = all.last_mut().filter(|_| labelled) {
+            last.text.push('\n');
+            last.text.push_str(line);
+        }
         if line.starts_with("error") {
             of_rust = Some(line.to_owned());
         } else if line.starts_with("warning") {
@@ -371,7 +392,9 @@ fn errors(said: &str) -> Vec<CompilerError> {
         } else if let Some(place) = line.trim_start().strip_prefix("--> ")
             && let Some(text) = of_rust.take()
         {
-            all.extend(place_of(place, &text));
+            let error = place_of(place, &text);
+            labelled = error.is_some();
+            all.extend(error);
         }
     }
     all
@@ -387,7 +410,9 @@ fn place_of(place: &str, text: &str) -> Option<CompilerError> {
 /// Returns the first error of compilers, in one line.
 pub(crate) fn first(said: &str) -> String {
     match errors(said).into_iter().next() {
-        Some(CompilerError { file, line, column, text }) => format!("{file}:{line}:{column}: {text}"),
+        Some(CompilerError { file, line, column, text }) => {
+            format!("{file}:{line}:{column}: {}", text.lines().next().unwrap_or_default())
+        }
         None => {
             said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("the build failed").trim().to_owned()
         }
