@@ -15,6 +15,8 @@ mod epoch;
 mod latch;
 #[path = "model/machine.rs"]
 mod machine;
+#[path = "model/stamps.rs"]
+mod stamps;
 #[path = "model/weak.rs"]
 mod weak;
 #[path = "model/words.rs"]
@@ -659,4 +661,76 @@ fn with_flushes_after_the_update_a_value_is_off_by_more_than_the_bound() {
 #[should_panic(expected = "not visible")]
 fn counts_that_are_moved_are_missed_meanwhile() {
     approximately_read(bounded::Variant::TakenOut, CALM, [1, 1]);
+}
+
+/// Checks a piece that one thread adds to, first to one line and then to the other, while this one folds it so many
+/// times.
+fn folded_by_stamps(variant: stamps::Variant, plan: Plan, folds: usize) {
+    explore(2, 3, move || {
+        let piece = Arc::new(stamps::Piece::new(variant));
+        let added = Arc::new(AtomicU64::new(0));
+        let writer = {
+            let (piece, added) = (Arc::clone(&piece), Arc::clone(&added));
+            thread::spawn(move || {
+                let mut thread = Thread::on(0, plan);
+                for line in 0..stamps::LINES {
+                    piece.add(&mut thread, line);
+                    added.fetch_add(1, Ordering::Release);
+                }
+            })
+        };
+        let (mut fold, mut before) = (stamps::Fold::new(), 0);
+        for _ in 0..folds {
+            let least = added.load(Ordering::Acquire).max(before);
+            let value = piece.fold(&mut fold);
+            assert!(value >= least, "{value} after {least}: not visible");
+            before = value;
+        }
+        writer.join().expect("joined");
+        for _ in 0..2 {
+            assert_eq!(piece.fold(&mut fold), stamps::LINES as u64, "not exact");
+        }
+    });
+}
+
+#[test]
+fn a_fold_by_stamps_has_what_happened_before() {
+    for variant in [stamps::Variant::Correct, stamps::Variant::EndsSections] {
+        for plan in [CALM].iter().chain(plans()) {
+            folded_by_stamps(variant, *plan, 2);
+        }
+        if is_thorough() {
+            folded_by_stamps(variant, CALM, 3);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "not ")]
+fn a_stamp_after_the_commit_is_missed() {
+    folded_by_stamps(stamps::Variant::CommitFirst, PLANS[1], 1);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn an_update_under_way_in_an_old_epoch_is_missed() {
+    folded_by_stamps(stamps::Variant::OwnEpoch, CALM, 2);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn an_epoch_that_is_over_after_its_lines_were_read_is_missed() {
+    folded_by_stamps(stamps::Variant::OverAfterwards, CALM, 2);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn with_lines_of_the_last_epoch_alone_an_update_that_took_long_is_missed() {
+    folded_by_stamps(stamps::Variant::LastEpoch, CALM, 2);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn sections_that_end_before_the_epoch_starts_are_missed() {
+    folded_by_stamps(stamps::Variant::EndsTooEarly, CALM, 2);
 }

@@ -352,7 +352,7 @@ impl CounterArray {
         self.0.for_each(range, |piece, words, before| {
             let chunks = words.start / CHUNK_WORDS..words.end.div_ceil(CHUNK_WORDS);
             let values = &mut values[before..before + words.len()];
-            fold_rows(piece, 1, chunks, |row, _, sums| {
+            fold_rows(piece, 0, 1, chunks, |row, _, sums| {
                 let first = row * CHUNK_WORDS;
                 let (from, to) = (words.start.max(first), words.end.min(first + CHUNK_WORDS));
                 values[from - words.start..to - words.start].copy_from_slice(&sums[from - first..to - first]);

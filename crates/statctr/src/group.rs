@@ -160,7 +160,7 @@ impl Group {
     }
 }
 
-fn take(pool: &Pool, schema: &Schema, groups: usize) -> Result<Lines> {
+pub(crate) fn take(pool: &Pool, schema: &Schema, groups: usize) -> Result<Lines> {
     // events that no store of this pool can hold need two copies of their line
     let needs_copies = schema.widest_event() > pool.cost().vector_bytes;
     let latch = (needs_copies && groups == 1).then(|| LatchLayout { lines: schema.chunks() });
@@ -281,7 +281,7 @@ impl GroupArray {
         let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
         self.pieces.for_each(range, |piece, groups, before| {
             let first_group = groups.start;
-            crate::memory::fold_rows(piece, chunks, groups, |group, first, sums| {
+            crate::memory::fold_rows(piece, 0, chunks, groups, |group, first, sums| {
                 let row = (before + group - first_group) * items;
                 self.schema.scatter(first, sums, &mut values[row..row + items]);
             });

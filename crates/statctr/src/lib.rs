@@ -61,6 +61,7 @@
 //! | [`Histogram::observe`] | an event of two items and some five instructions | 16 bytes per bucket and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |
 //! | [`GroupArray::fold_into`] | memory bandwidth, of several threads with [`GroupArray::fold_parts`] | |
+//! | [`IncrementalFold::fold`] | that of the lines that were written since the last one, and a byte a line | 16 bytes per item |
 //!
 //! `tallyline-bench` measures them on your machine.
 //!
@@ -98,6 +99,7 @@ mod schema;
 mod static_counter;
 mod sys;
 pub mod topology;
+mod tracked;
 
 pub use approximate::ApproximateCounter;
 pub use combine::Combine;
@@ -126,3 +128,4 @@ pub use schema::{Event, Item, ItemSpec, Schema, Unit};
 pub use static_counter::{StaticCounter, StaticFamily};
 #[doc(hidden)]
 pub use sys::OnceBox;
+pub use tracked::{IncrementalFold, TrackedGroupArray, TrackedGroupRef};

@@ -9,22 +9,18 @@ use std::ops::Range;
 /// Most arrays have one, which is found by a comparison: a division, and a list of runs to look it up in, cost
 /// more than an update.
 #[derive(Debug)]
-pub(crate) struct Pieces {
-    first: Option<Lines>,
+pub(crate) struct Pieces<T = Lines> {
+    first: Option<T>,
     first_len: usize,
     /// The number of elements in each piece but the last is 2 to the power of this.
     shift: u32,
     len: usize,
-    rest: Vec<Lines>,
+    rest: Vec<T>,
 }
 
-impl Pieces {
+impl<T> Pieces<T> {
     /// Takes memory for `len` elements, of which a unit holds at most `most`; `take` takes a piece for so many.
-    pub(crate) fn take(
-        len: usize,
-        most: usize,
-        mut take: impl FnMut(usize) -> Result<Lines>,
-    ) -> Result<Pieces> {
+    pub(crate) fn take(len: usize, most: usize, mut take: impl FnMut(usize) -> Result<T>) -> Result<Self> {
         let shift = most.max(1).ilog2();
         let mut pieces = Pieces { first: None, first_len: 0, shift, len, rest: Vec::new() };
         let mut left = len;
@@ -46,13 +42,23 @@ impl Pieces {
         self.len
     }
 
+    /// Returns the pieces, each with the number of its elements.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
+        let first = self.first.iter().map(|piece| (piece, self.first_len));
+        let rest = self.rest.iter().enumerate().map(|(place, piece)| {
+            let before = (place + 1) * self.piece_len();
+            (piece, self.piece_len().min(self.len - before))
+        });
+        first.chain(rest)
+    }
+
     fn piece_len(&self) -> usize {
         1 << self.shift
     }
 
     /// Returns the piece that the element at `index` is in, and its index in it; `None` behind the end.
     #[inline(always)]
-    pub(crate) fn find(&self, index: usize) -> Option<(&Lines, usize)> {
+    pub(crate) fn find(&self, index: usize) -> Option<(&T, usize)> {
         if index < self.first_len {
             return Some((self.first.as_ref()?, index));
         }
@@ -64,7 +70,7 @@ impl Pieces {
 
     /// Calls `visit` with each piece that has elements of `range`, these elements' indices in it, and the number
     /// of elements of the range in front of them.
-    pub(crate) fn for_each(&self, range: Range<usize>, mut visit: impl FnMut(&Lines, Range<usize>, usize)) {
+    pub(crate) fn for_each(&self, range: Range<usize>, mut visit: impl FnMut(&T, Range<usize>, usize)) {
         let mut from = range.start;
         while from < range.end {
             let Some((lines, index)) = self.find(from) else { return };

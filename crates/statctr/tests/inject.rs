@@ -10,12 +10,12 @@
 
 mod common;
 
-use common::kit::{Kit, Line};
+use common::kit::{Kit, Line, schema_with_event};
 use common::{Deadline, Named, budget, os, pools_by_width};
 use statctr::topology::{CpuId, Topology};
 use statctr::{
-    Combine, Counter, CounterArray, FloatGauge, Group, Item, LazyPool, Mode, PerCpu, Pool, inject,
-    thread_mode,
+    Combine, Counter, CounterArray, FloatGauge, Group, Item, LazyPool, Mode, PerCpu, Pool, TrackedGroupArray,
+    inject, thread_mode,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -75,6 +75,7 @@ impl Update<'_> {
 struct Targets {
     counter: Counter,
     array: CounterArray,
+    tracked: TrackedGroupArray,
     lines: Vec<Line>,
     vector_bytes: usize,
 }
@@ -84,6 +85,7 @@ impl Targets {
         Targets {
             counter: Counter::new_in(pool, 17).expect("counter"),
             array: CounterArray::new_in(pool, 3, 0).expect("array"),
+            tracked: TrackedGroupArray::new_in(pool, 2, &schema_with_event::<2>(1).0).expect("tracked array"),
             lines: [2, 3, 4, 5, 8].map(|width| Line::new(pool, width)).into(),
             vector_bytes: pool.cost().vector_bytes,
         }
@@ -115,6 +117,31 @@ impl Targets {
                 tries: 17,
             },
         ];
+        let tracked = |name: &str, step: [u64; 3], run: Box<dyn Fn() + Sync>| Update {
+            name: format!("{name} in a tracked array"),
+            run,
+            values: Box::new(|| {
+                let mut folds = self.tracked.incremental_fold().expect("one at a time");
+                let values = folds.fold().to_vec();
+                assert_eq!(folds.fold(), values, "nothing was written");
+                values
+            }),
+            on_cpus: Box::new(|| {
+                let groups = (0..2).filter_map(|index| self.tracked.get(index));
+                let items = || self.tracked.schema().items();
+                let pairs = groups.flat_map(|group| items().map(move |item| (group, item)));
+                pairs.map(|(group, item)| by_cpus(|cpu| group.read_cpu(cpu, item))).collect()
+            }),
+            step: [[0; 3], step].concat(),
+            tries: 17,
+        };
+        if self.vector_bytes >= 16 {
+            let group = || self.tracked.get(1).expect("two groups");
+            let event = self.tracked.schema().event::<2>(0).expect("an event");
+            let item = self.tracked.schema().item(2).expect("an item");
+            updates.push(tracked("add", [0, 0, 7], Box::new(move || group().add(item, 7))));
+            updates.push(tracked("commit", [1, 2, 0], Box::new(move || group().commit(event, [1, 2]))));
+        }
         for line in &self.lines {
             let width = line.items.len() - 1;
             let two_copies = width.next_power_of_two() * 8 > self.vector_bytes;

@@ -8,6 +8,7 @@ mod attribution;
 mod costs;
 mod fill;
 mod fold;
+mod incremental;
 mod layout;
 mod lifecycle;
 mod memory;
@@ -84,6 +85,9 @@ pub(crate) enum Bench {
     /// Cost of reading whole groups of counters of many CPUs
     #[command(after_help = FOLD_EXAMPLES)]
     Fold(CounterOptions),
+    /// Cost of folds that read what was written since the last one
+    #[command(after_help = INCREMENTAL_EXAMPLES)]
+    Incremental(CounterOptions),
     /// Memory of a million counters on a machine with 192 possible CPUs
     #[command(after_help = MEMORY_EXAMPLES)]
     Memory(CounterOptions),
@@ -138,6 +142,13 @@ Examples:
   tallyline-bench fold --rounds 31 -o fold.txt
 
 The CPUs are made up (8 to 1024 of them), the memory is real and every unit of it is written. The largest comparisons take memory beyond the last-level cache, if there is enough.";
+
+const INCREMENTAL_EXAMPLES: &str = "\
+Examples:
+  tallyline-bench incremental --threads 1
+  tallyline-bench incremental --threads 1 --json | jq '.targets'
+
+The CPUs are made up (160 of them), the memory is real: some 500 MB.";
 
 const MEMORY_EXAMPLES: &str = "\
 Examples:
@@ -334,6 +345,7 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Bench::Lifecycle(options) => ("lifecycle", options, lifecycle::run),
+        Bench::Incremental(options) => ("incremental", options, incremental::run),
         Bench::Nodes(options) => ("nodes", options, nodes::run),
     };
     let context = Context::new(options)?;

@@ -144,6 +144,19 @@ fn folds_have_all_ways_with_their_cpus() {
 }
 
 #[test]
+fn incremental_folds_have_all_shares_of_written_groups() {
+    let report = measured("incremental");
+    let shares = ["5 %", "25 %", "100 %", "5 % scattered"];
+    let names: Vec<String> = shares.iter().map(|share| format!("incremental, {share}")).collect();
+    let mut wanted: Vec<&str> = names.iter().map(String::as_str).collect();
+    wanted.extend(["one-thread", "two-threads", "tracked/add"]);
+    check_sides(&report, &wanted);
+    for case in cases(&report) {
+        assert_ne!(case["exact"], false, "{case}");
+    }
+}
+
+#[test]
 fn reads_have_used_and_possible_cpus() {
     let report = measured("read");
     check_figures(&report, "ns/read");

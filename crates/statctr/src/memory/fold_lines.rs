@@ -38,10 +38,11 @@ pub(crate) fn fold_runs<'a>(
     }
 }
 
-/// Sums the groups `rows` of a piece of memory, of `chunks` cache lines each, over the CPUs, and passes the sums
-/// to `sink(row, first word in it, sums)`.
+/// Sums the groups `rows` of a piece of memory, of `chunks` cache lines each behind the first `front` ones, over the
+/// CPUs, and passes the sums to `sink(row, first word in it, sums)`.
 pub(crate) fn fold_rows(
     lines: &Lines,
+    front: usize,
     chunks: usize,
     rows: Range<usize>,
     mut sink: impl FnMut(usize, usize, &[u64]),
@@ -55,7 +56,7 @@ pub(crate) fn fold_rows(
         while done < step * chunks {
             let part = (step * chunks - done).min(TILE);
             let sums = tile.zeroed(part);
-            lines.fold_in_tile(row * chunks + done, sums);
+            lines.fold_in_tile(front + row * chunks + done, sums);
             if step == 1 {
                 sink(row, done * CHUNK_WORDS, sums);
             } else {

@@ -1,4 +1,4 @@
-//! The end of all sections on a CPU, for drains: `membarrier(2)`.
+//! The end of all sections on a CPU, for drains, or on all, for incremental folds: `membarrier(2)`.
 
 use crate::errno::{ENOSYS, EPERM};
 use crate::sys::membarrier;
@@ -23,7 +23,23 @@ pub(crate) fn end_sections_on(cpu: usize) -> Result<(), i32> {
         // no sections, or none there
         return Ok(());
     }
-    let fence = || membarrier(PRIVATE_EXPEDITED_RSEQ, FLAG_CPU, cpu);
+    fence(FLAG_CPU, cpu)
+}
+
+/// Aborts the sections that threads of this process may be in on any CPU, as [`end_sections_on`] does on one. A CPU
+/// that runs none of its threads is not interrupted.
+///
+/// # Errors
+/// The system's error number: kernels before 5.10 and some sandboxes refuse.
+pub(crate) fn end_sections() -> Result<(), i32> {
+    if super::is_refused!(Membarrier) {
+        return Err(ENOSYS);
+    }
+    if super::offset().is_none() { Ok(()) } else { fence(0, 0) }
+}
+
+fn fence(flags: u32, cpu: usize) -> Result<(), i32> {
+    let fence = || membarrier(PRIVATE_EXPEDITED_RSEQ, flags, cpu);
     match fence() {
         // not registered yet, or not in this child of a fork
         Err(EPERM) => {
@@ -41,5 +57,10 @@ mod tests {
     #[test]
     fn a_cpu_that_is_not_there_has_no_sections() {
         assert_eq!(end_sections_on(1 << 20), Ok(()));
+    }
+
+    #[test]
+    fn all_sections_are_ended_where_those_of_one_cpu_are() {
+        assert_eq!(end_sections().is_ok(), end_sections_on(0).is_ok());
     }
 }

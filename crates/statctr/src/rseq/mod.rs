@@ -56,6 +56,18 @@
 //!       if |s - t[1]| > limit leave, too
 //!   [3] t[0] := s             (commit)       [3] t[1] := t[0]              (commit)
 //!
+//! add_stamped(base, T, v; H, l, E):       line l of a piece whose folds read what was written:
+//!   arm                                     H its first word, E its epoch, which readers advance
+//!   [1] c := cpu_id
+//!   [2] t := T[c]
+//!       if t = 0 leave for the slow path
+//!       e := *E
+//!       latest of (t + H) := e              no section before this one on c has a later epoch,
+//!       stamp of l in (t + H) := e          and all that had an earlier one are over
+//!       t := t + base
+//!   [3] *t := *t + v          (commit)      likewise commit_stamped; an abort leaves a stamp behind,
+//!                                           and the line is read in vain
+//!
 //! join(field, i, line, s[0..4], o[0..4], m[0..4]):            four words of a lazy object whose
 //!   arm                                                         index i was looked up before: a CPU
 //!   [1] if field ≠ i leave                                      or a concurrency id (mm_cid)
@@ -189,6 +201,10 @@ pub(crate) use portable::*;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
 mod one_cpu;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
+mod unstamped;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
+pub(crate) use unstamped::*;
 
 /// There are critical sections for this machine.
 const HAS_SECTIONS: bool = cfg!(all(
@@ -216,7 +232,7 @@ mod registration;
 mod self_test;
 mod tag;
 
-pub(crate) use barrier::end_sections_on;
+pub(crate) use barrier::{end_sections, end_sections_on};
 pub(crate) use registration::{Outcome, registered_cpu, settle};
 pub use registration::{Registration, registration};
 pub(crate) use self_test::{Verdict, request as request_test, verdict};
@@ -253,6 +269,19 @@ pub(crate) struct JoinSettings {
 const _: () = assert!(
     std::mem::offset_of!(JoinSettings, area) == 96 && std::mem::offset_of!(JoinSettings, indices) == 120
 );
+
+/// The stamp of an update's line: where it is in the piece, and what is stored there.
+#[derive(Debug, Clone, Copy)]
+#[allow(dead_code)] // read by sections alone, where there are some that stamp
+pub(crate) struct Stamps {
+    /// The piece's first word in the home unit. In a CPU's unit it is the latest epoch that was stamped there; the
+    /// stamps, bytes by line, begin 64 bytes on.
+    pub(crate) head: *mut u8,
+    /// The piece's epoch.
+    pub(crate) epoch: *const u8,
+    /// The line's number in the piece.
+    pub(crate) line: usize,
+}
 
 /// Number of times that the slow path of an update tries a critical section before it uses the fallback cell.
 ///

@@ -248,6 +248,8 @@ mod float;
 pub(crate) use float::*;
 mod instance;
 pub(crate) use instance::*;
+mod stamped;
+pub(crate) use stamped::*;
 
 macro_rules! define_add {
     ($(#[$doc:meta])* $name:ident, $commit:expr $(, $value:ident)?) => {

@@ -2,7 +2,7 @@
 
 use statctr::{
     Counter, CounterArray, Event, FloatGauge, Gauge, Group, GroupArray, Histogram, Item, ItemSpec, Pool,
-    Result, Schema,
+    Result, Schema, TrackedGroupArray,
 };
 
 /// Declares [`AnyEvent`], with a variant for each number of items that tests use.
@@ -101,6 +101,7 @@ pub(crate) struct Kit {
     pub(crate) array: CounterArray,
     pub(crate) lines: Vec<Line>,
     pub(crate) rows: GroupArray,
+    pub(crate) tracked: TrackedGroupArray,
     pub(crate) gauge: Gauge,
     pub(crate) float_gauge: FloatGauge,
     pub(crate) histogram: Histogram,
@@ -126,6 +127,7 @@ impl Kit {
             array: CounterArray::new_in(pool, 20, 5)?,
             lines: WIDTHS.into_iter().map(|width| Line::try_new(pool, width)).collect::<Result<_>>()?,
             rows: GroupArray::new_in(pool, ROWS, &schema)?,
+            tracked: TrackedGroupArray::new_in(pool, ROWS, &schema)?,
             gauge: Gauge::new_in(pool, -5)?,
             float_gauge: FloatGauge::new_in(pool, -0.5)?,
             histogram: Histogram::new_in(pool, 1000, 0.1)?,
@@ -151,6 +153,10 @@ impl Kit {
         if let Some(row) = self.rows.get(ROWS - 1) {
             row.commit(self.rows_event, [1, 10, 100, 1000]);
         }
+        if let (Some(first), Some(last)) = (self.tracked.get(0), self.tracked.get(ROWS - 1)) {
+            last.commit(self.rows_event, [1, 10, 100, 1000]);
+            first.add(Item::at(10, 10), 3);
+        }
         self.gauge.add(-7);
         self.gauge.inc();
         self.float_gauge.add(2.25);
@@ -168,6 +174,8 @@ impl Kit {
         let mut rows = [0; ROWS * 11];
         self.rows.fold_into(&mut rows).expect("room");
         values.extend(rows);
+        self.tracked.fold_into(&mut rows).expect("room");
+        values.extend(rows);
         values.push(self.gauge.read().cast_unsigned());
         values.push((self.float_gauge.read() * 4.0) as i64 as u64);
         let seen = self.histogram.snapshot();
@@ -183,6 +191,16 @@ impl Kit {
         step.extend((0..ROWS * 11).map(|index| match index.checked_sub((ROWS - 1) * 11) {
             Some(item @ 0..4) => 10u64.pow(item as u32),
             _ => 0,
+        }));
+        step.extend((0..ROWS * 11).map(|index| match index.checked_sub((ROWS - 1) * 11) {
+            Some(item @ 0..4) => 10u64.pow(item as u32),
+            _ => {
+                if index == 10 {
+                    3
+                } else {
+                    0
+                }
+            }
         }));
         step.extend([0u64.wrapping_sub(6), 5, 3, 5703, 1, 2]);
         let now = self.values();
@@ -229,6 +247,14 @@ impl Kit {
         let mut expected = [0; ROWS * 11];
         expected[(ROWS - 1) * 11..][..4].copy_from_slice(&[turns, 10 * turns, 100 * turns, 1000 * turns]);
         assert_eq!(values, expected, "{context}: rows");
+        expected[10] = 3 * turns;
+        self.tracked.fold_into(&mut values).expect("room");
+        assert_eq!(values, expected, "{context}: tracked rows");
+        let mut folds = self.tracked.incremental_fold().expect("nobody else folds");
+        for fold in 0..3 {
+            assert_eq!(folds.fold(), expected, "{context}: tracked rows, fold {fold}");
+        }
+        drop(folds);
         assert_eq!(self.gauge.read(), -5 - 6 * turns as i64, "{context}: gauge");
         assert_eq!(self.float_gauge.read(), -0.5 + 1.25 * turns as f64, "{context}: float gauge");
         let seen = self.histogram.snapshot();

@@ -4,7 +4,7 @@
 use super::fixed::Interface;
 use super::looped::{Looped, Step};
 use super::{PACKET_LENGTH, Side, packet_length};
-use statctr::{Counter, CounterArray, GroupArray, Pool, Result};
+use statctr::{Counter, CounterArray, GroupArray, Pool, Result, TrackedGroupArray};
 
 /// Counters, or groups, of a side.
 const LEN: usize = 256;
@@ -53,6 +53,14 @@ steps! {
     }
 }
 
+steps! {
+    TrackedAdd(groups: TrackedGroupArray, turn) {
+        if let Some(group) = groups.get(index(turn)) {
+            group.add(Interface::rx_bytes, packet_length());
+        }
+    }
+}
+
 fn counters(pool: &Pool) -> Result<Vec<Counter>> {
     (0..LEN).map(|_| Counter::new_in(pool, 0)).collect()
 }
@@ -88,4 +96,14 @@ pub(crate) fn groups_add(pool: &Pool) -> Result<Box<dyn Side>> {
         all.map(|group| group.read_item(Interface::rx_bytes)).sum()
     };
     Ok(Looped::<GroupsAdd>::with_shared_state(groups, sum).counting(PACKET_LENGTH).boxed())
+}
+
+/// Returns the side `tracked/add`: the same, where each update leaves a mark for incremental folds.
+pub(crate) fn tracked_add(pool: &Pool) -> Result<Box<dyn Side>> {
+    let groups = TrackedGroupArray::new_in(pool, LEN, Interface::schema()?)?;
+    let sum = |groups: &TrackedGroupArray| {
+        let all = (0..groups.len()).filter_map(|index| groups.get(index));
+        all.map(|group| group.read_item(Interface::rx_bytes)).sum()
+    };
+    Ok(Looped::<TrackedAdd>::with_shared_state(groups, sum).counting(PACKET_LENGTH).boxed())
 }

@@ -1,0 +1,208 @@
+//! The search for stamps, which sections write meanwhile: therefore as machine code, for the reasons of `fold`.
+
+use std::ops::Range;
+
+/// Stamps that are looked at together.
+const AT_ONCE: usize = 16;
+
+/// Masks that are passed over where all of their lines were found.
+const PART: usize = 16;
+
+/// The mask of as many stamps.
+const ALL: u32 = (1 << AT_ONCE) - 1;
+
+/// The stamps of a CPU, and those of them that say that a line was written: not 0, and `low` to `low + width`, modulo
+/// 256.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    stamps: usize,
+    low: u8,
+    width: u8,
+}
+
+impl Window {
+    /// Returns the window of the epochs `from` to `to`, for stamps at an address.
+    pub(super) fn new(stamps: usize, from: u64, to: u64) -> Window {
+        match to.saturating_sub(from) {
+            width @ ..255 => Window { stamps, low: from as u8, width: width as u8 },
+            // all that were ever written
+            _ => Window { stamps, low: 1, width: 254 },
+        }
+    }
+}
+
+/// Lines that are to be read.
+#[derive(Debug)]
+pub(super) struct Changed {
+    /// A bit for each line, in masks of as many as are looked at together.
+    masks: Vec<u32>,
+    lines: usize,
+}
+
+impl Changed {
+    /// Makes room for so many lines, none of which is to be read.
+    pub(super) fn new(lines: usize) -> Changed {
+        Changed { masks: vec![0; lines.div_ceil(AT_ONCE)], lines }
+    }
+
+    /// Removes all lines.
+    pub(super) fn clear(&mut self) {
+        self.masks.fill(0);
+    }
+
+    /// Adds a line.
+    pub(super) fn insert(&mut self, line: usize) {
+        self.masks[line / AT_ONCE] |= 1 << (line % AT_ONCE);
+    }
+
+    /// Adds all lines.
+    pub(super) fn insert_all(&mut self) {
+        self.masks.fill(ALL);
+    }
+
+    /// Adds the lines with a stamp in the window of a CPU: each CPU's stamps one after the other, as caches like it.
+    ///
+    /// # Safety
+    /// Of each CPU the stamps of all lines, and 15 more bytes, may be read.
+    pub(super) unsafe fn find(&mut self, windows: &[Window]) {
+        for window in windows {
+            for (part, masks) in self.masks.chunks_mut(PART).enumerate() {
+                // where all was written the search costs next to nothing
+                if masks.iter().all(|mask| *mask == ALL) {
+                    continue;
+                }
+                let start = window.stamps + part * PART * AT_ONCE;
+                for (step, mask) in masks.iter_mut().enumerate() {
+                    // SAFETY: by the caller's promise.
+                    *mask |= unsafe { matches(start + step * AT_ONCE, window.low, window.width) };
+                }
+            }
+        }
+    }
+
+    fn contains(&self, line: usize) -> bool {
+        self.masks[line / AT_ONCE] & 1 << (line % AT_ONCE) != 0
+    }
+
+    /// Returns the runs of at most `most` neighbouring lines, in their order.
+    pub(super) fn runs(&self, most: usize) -> impl Iterator<Item = Range<usize>> {
+        let mut line = 0;
+        std::iter::from_fn(move || {
+            while line < self.lines && !self.contains(line) {
+                // none of those that were looked at together
+                line +=
+                    if line.is_multiple_of(AT_ONCE) && self.masks[line / AT_ONCE] == 0 { AT_ONCE } else { 1 };
+            }
+            let start = line.min(self.lines);
+            while line < self.lines && line - start < most && self.contains(line) {
+                line += 1;
+            }
+            (start < line.min(self.lines)).then_some(start..line)
+        })
+    }
+}
+
+/// Returns a bit for each of the stamps at an address that is in the window.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+unsafe fn matches(stamps: usize, low: u8, width: u8) -> u32 {
+    use std::arch::x86_64::{__m128i, _mm_set1_epi8};
+    // SAFETY: SSE2 is part of x86-64.
+    #[allow(unused_unsafe)]
+    let (low, width): (__m128i, __m128i) =
+        unsafe { (_mm_set1_epi8(low.cast_signed()), _mm_set1_epi8(width.cast_signed())) };
+    let mask: u32;
+    // SAFETY: loads 16 bytes that may be read by the caller's promise. Volatile: sections write them.
+    unsafe {
+        std::arch::asm!(
+            "movdqu {x}, xmmword ptr [{stamps}]",
+            "pxor {zero}, {zero}",
+            "pcmpeqb {zero}, {x}",
+            "psubb {x}, {low}",
+            "movdqa {least}, {width}",
+            "pminub {least}, {x}",
+            "pcmpeqb {least}, {x}",
+            "pandn {zero}, {least}",
+            "pmovmskb {mask:e}, {zero}",
+            stamps = in(reg) stamps,
+            low = in(xmm_reg) low,
+            width = in(xmm_reg) width,
+            x = out(xmm_reg) _,
+            zero = out(xmm_reg) _,
+            least = out(xmm_reg) _,
+            mask = out(reg) mask,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    mask
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+unsafe fn matches(stamps: usize, low: u8, width: u8) -> u32 {
+    use std::sync::atomic::{AtomicU8, Ordering};
+    (0..AT_ONCE).fold(0, |mask, place| {
+        // SAFETY: may be read by the caller's promise; only written as what it is.
+        let stamp = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU8>(stamps + place) };
+        let stamp = stamp.load(Ordering::Acquire);
+        let is_in = stamp != 0 && stamp.wrapping_sub(low) <= width;
+        mask | u32::from(is_in) << place
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_found_if_it_is_in_the_window_and_not_zero() {
+        // with what may be read behind the last
+        let stamps: Vec<u8> = (0..=255).chain(0..=255).chain(0..16).collect();
+        let address = stamps.as_ptr().expose_provenance();
+        for (from, to) in
+            [(0, 0), (0, 1), (3, 5), (250, 260), (511, 512), (7, 207), (1, 255), (5, 260), (0, 9000)]
+        {
+            for (first, lines) in [(0, 512), (5, 1), (17, 73), (240, 272)] {
+                let mut changed = Changed::new(lines);
+                // SAFETY: as many stamps and more.
+                unsafe { changed.find(&[Window::new(address + first, from, to)]) };
+                let found: Vec<usize> = changed.runs(usize::MAX).flatten().collect();
+                let is_in = |line: &usize| {
+                    let stamp = (first + line) as u8;
+                    stamp != 0 && (from..=to).any(|epoch| epoch as u8 == stamp)
+                };
+                assert_eq!(found, (0..lines).filter(is_in).collect::<Vec<_>>(), "{from} to {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_any_cpu_wrote_is_found() {
+        let (mut first, mut second) = (vec![0u8; 1016], vec![0u8; 1016]);
+        first[..1000].fill(7);
+        first[600] = 0;
+        (second[600], second[601]) = (8, 9);
+        let windows = [&first, &second].map(|stamps| Window::new(stamps.as_ptr().expose_provenance(), 7, 8));
+        let mut changed = Changed::new(1000);
+        // SAFETY: as many stamps and more.
+        unsafe { changed.find(&windows) };
+        assert!(changed.runs(usize::MAX).eq(std::iter::once(0..1000)));
+        changed.clear();
+        // SAFETY: as above.
+        unsafe { changed.find(&windows[1..]) };
+        assert!(changed.runs(usize::MAX).eq(std::iter::once(600..601)));
+    }
+
+    #[test]
+    fn runs_are_all_lines_that_were_inserted() {
+        let mut changed = Changed::new(256);
+        assert_eq!(changed.runs(99).count(), 0);
+        for line in [0, 1, 15, 16, 17, 40, 254, 255] {
+            changed.insert(line);
+        }
+        assert_eq!(changed.runs(99).collect::<Vec<_>>(), [0..2, 15..18, 40..41, 254..256]);
+        assert_eq!(changed.runs(2).collect::<Vec<_>>(), [0..2, 15..17, 17..18, 40..41, 254..256]);
+        let mut changed = Changed::new(100);
+        changed.insert_all();
+        assert_eq!(changed.runs(64).collect::<Vec<_>>(), [0..64, 64..100]);
+    }
+}

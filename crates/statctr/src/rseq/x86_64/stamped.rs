@@ -1,0 +1,136 @@
+//! `add_stamped` and `commit_stamped` of the specification for x86-64.
+//!
+//! Each begins as its namesake without stamps, and stores twice more before the commit. What an abort leaves of that
+//! says that a line may have changed which has not: a fold reads it in vain.
+
+use super::{asm, offset_of_table, pair, width_of_table};
+use crate::rseq::Stamps;
+
+/// Sections of this machine can stamp lines: its stores become visible in their order.
+pub(crate) const CAN_STAMP: bool = true;
+
+macro_rules! stamped_section {
+    (
+        prepare { $($prepare:expr),* }
+        body { $($body:expr),* ; commit $commit:expr }
+        cleanup { $($cleanup:expr),* }
+        ($base:ident, $table:ident, $area:ident, $stamps:ident)
+        $($operands:tt)*
+    ) => {
+        section!(
+            prepare { $($prepare),* }
+            check {
+                // t: the piece's first word of the CPU, then the counter's
+                "add {t}, {head}",
+                "mov {e}, qword ptr [{epoch}]",
+                "mov qword ptr [{t}], {e}",
+                "mov byte ptr [{t} + {line} + 64], {e:l}"
+            }
+            body { $($body),* ; commit $commit }
+            cleanup { $($cleanup),* }
+            area = in(reg) $area,
+            table = in(reg) $table,
+            base = in(reg) $base.addr().wrapping_sub($stamps.head.addr()),
+            head = in(reg) $stamps.head,
+            epoch = in(reg) $stamps.epoch,
+            line = in(reg) $stamps.line,
+            t = out(reg) _,
+            e = out(reg) _,
+            $($operands)*
+        )
+    };
+}
+
+/// Adds `value` to a word of a line that is stamped (`add_stamped` of the specification). Returns `false` if nothing
+/// was added.
+///
+/// # Safety
+/// The contract is that of [`add`](super::add), also for the words that `stamps` names.
+#[inline(always)]
+pub(crate) unsafe fn add_stamped(base: *mut u8, table: *const u8, stamps: Stamps, value: u64) -> bool {
+    // SAFETY: `table` is the caller's.
+    let area = unsafe { offset_of_table(table) };
+    if area == 0 {
+        return false;
+    }
+    // SAFETY: as in `add`. The stores before the commit leave traces of an abort that say no wrong: see above.
+    unsafe {
+        stamped_section!(
+            prepare {}
+            body { ; commit "add qword ptr [{t}], {value}" }
+            cleanup {}
+            (base, table, area, stamps)
+            value = in(reg) value,
+        );
+    }
+    true
+}
+
+/// Adds to the `N` items of an event in a line that is stamped (`commit_stamped` of the specification). Returns `false`
+/// if nothing was stored.
+///
+/// # Safety
+/// The contract is that of [`commit`](super::commit), also for the words that `stamps` names.
+#[inline(always)]
+pub(crate) unsafe fn commit_stamped<const N: usize>(
+    base: *mut u8,
+    table: *const u8,
+    stamps: Stamps,
+    deltas: &[u64; N],
+) -> bool {
+    let delta = |index: usize| if index < N { deltas[index] } else { 0 };
+    let two = |index: usize| pair(delta(index), delta(index + 1));
+    // SAFETY: passed on; 0 where the tag is not for sections, as are both below.
+    let (area, width) = unsafe { (offset_of_table(table), width_of_table(table)) };
+    // SAFETY: as in `commit_16`, `commit_32_vex`, `commit_32_evex` and `commit_64`, each as wide as the event and no
+    // wider than the machine's stores; and as in `add_stamped`.
+    unsafe {
+        match N {
+            2 if area != 0 => stamped_section!(
+                prepare {}
+                body { "paddq {d0}, xmmword ptr [{t}]" ; commit "movdqa xmmword ptr [{t}], {d0}" }
+                cleanup {}
+                (base, table, area, stamps)
+                d0 = inlateout(xmm_reg) two(0) => _,
+            ),
+            3 | 4 if width >= 64 => stamped_section!(
+                prepare { "vinserti32x4 ymm16, {d0:y}, {d1:x}, 1" }
+                body { "vpaddq ymm16, ymm16, ymmword ptr [{t}]" ; commit "vmovdqa64 ymmword ptr [{t}], ymm16" }
+                cleanup {}
+                (base, table, area, stamps)
+                d0 = in(xmm_reg) two(0),
+                d1 = in(xmm_reg) two(2),
+                out("xmm16") _,
+            ),
+            3 | 4 if width == 32 => stamped_section!(
+                prepare { "vinserti128 ymm0, ymm0, xmm1, 1" }
+                body { "vpaddq ymm0, ymm0, ymmword ptr [{t}]" ; commit "vmovdqa ymmword ptr [{t}], ymm0" }
+                cleanup { "vzeroupper" }
+                (base, table, area, stamps)
+                inlateout("xmm0") two(0) => _,
+                inlateout("xmm1") two(2) => _,
+                out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _,
+                out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            ),
+            5..=8 if width >= 64 => stamped_section!(
+                prepare {
+                    "vinserti32x4 ymm16, {d0:y}, {d1:x}, 1",
+                    "vinserti32x4 ymm17, {d2:y}, {d3:x}, 1",
+                    "vinserti64x4 zmm16, zmm16, ymm17, 1"
+                }
+                body { "vpaddq zmm16, zmm16, zmmword ptr [{t}]" ; commit "vmovdqa64 zmmword ptr [{t}], zmm16" }
+                cleanup {}
+                (base, table, area, stamps)
+                d0 = in(xmm_reg) two(0),
+                d1 = in(xmm_reg) two(2),
+                d2 = in(xmm_reg) two(4),
+                d3 = in(xmm_reg) two(6),
+                out("xmm16") _,
+                out("xmm17") _,
+            ),
+            _ => return false,
+        }
+    }
+    true
+}

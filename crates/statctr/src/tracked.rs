@@ -1,0 +1,260 @@
+//! Many groups of which a fold reads what was written since the last one: [`TrackedGroupArray`].
+
+use crate::counter::impersonate;
+use crate::cpu::CpuId;
+use crate::error::{Error, Result};
+use crate::group::take;
+use crate::memory::{CHUNK_WORDS, StampedFold, StampedLines, most_stamped};
+use crate::pieces::Pieces;
+use crate::placement::Pool;
+use crate::schema::{Event, Item, Schema};
+
+/// Array of groups of one schema whose updates leave a mark at the cache line that they write, so that an
+/// [`IncrementalFold`] reads only those that were written since the last fold.
+///
+/// For arrays that are much larger than what is written between two folds. An update costs about a nanosecond more
+/// than of a [`GroupArray`](crate::GroupArray), and a CPU has a byte more for each line.
+///
+/// Marks are kept on x86-64 where counters are updated by rseq in units that do not move, and where no event is wider
+/// than a store ([`is_tracked`](Self::is_tracked)); elsewhere the array counts as a `GroupArray` does, and each fold
+/// reads all lines.
+///
+/// ```
+/// use statctr::{ItemSpec, Schema, TrackedGroupArray};
+///
+/// let schema = Schema::new([ItemSpec::new("hits"), ItemSpec::new("misses")], &[])?;
+/// let hits = schema.item(0).expect("two items");
+/// let caches = TrackedGroupArray::new(1000, &schema)?;
+/// let mut fold = caches.incremental_fold()?;
+/// caches.get(7).expect("a thousand").add(hits, 3);
+/// assert_eq!(fold.fold()[14], 3);
+/// caches.get(8).expect("a thousand").inc(hits);
+/// assert_eq!(fold.fold()[14..17], [3, 0, 1]);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TrackedGroupArray {
+    pieces: Pieces<StampedLines>,
+    /// Words of a group in its piece.
+    group_words: usize,
+    schema: Schema,
+}
+
+/// Borrowed access to one group of counters of a [`TrackedGroupArray`].
+#[derive(Debug, Clone, Copy)]
+pub struct TrackedGroupRef<'a> {
+    lines: &'a StampedLines,
+    /// The group's first slot among the stamped ones of the piece.
+    first: usize,
+}
+
+impl TrackedGroupArray {
+    /// Creates an array of `len` groups of counters with this schema, all zero, in the process's global pool.
+    ///
+    /// # Errors
+    /// Fails as [`Group::new`](crate::Group::new) does.
+    pub fn new(len: usize, schema: &Schema) -> Result<TrackedGroupArray> {
+        TrackedGroupArray::new_in(Pool::global()?, len, schema)
+    }
+
+    /// Creates an array of `len` groups of counters with this schema, all zero, in the counter memory of `pool`.
+    ///
+    /// # Errors
+    /// Fails as [`Group::new_in`](crate::Group::new_in) does.
+    pub fn new_in(pool: &Pool, len: usize, schema: &Schema) -> Result<TrackedGroupArray> {
+        let (arena, chunks) = (pool.arena(), schema.chunks());
+        let needs_copies = schema.widest_event() > pool.cost().vector_bytes;
+        let most = most_stamped(arena.unit_words()) / chunks;
+        let pieces = if StampedLines::fit(arena) && !needs_copies && most > 0 {
+            Pieces::take(len, most, |groups| StampedLines::take(arena, groups * chunks))?
+        } else {
+            let most = if needs_copies { 1 } else { arena.unit_words() / (chunks * CHUNK_WORDS) };
+            Pieces::take(len, most, |groups| take(pool, schema, groups).map(StampedLines::unstamped))?
+        };
+        Ok(TrackedGroupArray { pieces, group_words: chunks * CHUNK_WORDS, schema: schema.clone() })
+    }
+
+    /// Returns the number of groups in the array.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Returns `true` if the array has no groups.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the schema that all groups of the array have.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Returns `true` if updates leave marks, so that folds read what was written.
+    #[must_use]
+    pub fn is_tracked(&self) -> bool {
+        self.pieces.iter().all(|(piece, _)| piece.front() > 0)
+    }
+
+    /// Returns access to the group at `index` of the array; `None` behind its end.
+    #[must_use]
+    #[inline(always)]
+    pub fn get(&self, index: usize) -> Option<TrackedGroupRef<'_>> {
+        let (lines, index) = self.pieces.find(index)?;
+        Some(TrackedGroupRef { lines, first: index * self.group_words })
+    }
+
+    /// Reads the values of all items of all groups of the array into `values`, group by group; see
+    /// [`GroupArray::fold_into`](crate::GroupArray::fold_into). Reads all lines.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
+    pub fn fold_into(&self, values: &mut [u64]) -> Result<()> {
+        let (items, chunks) = (self.schema.len(), self.schema.chunks());
+        let (needed, given) = (self.len() * items, values.len());
+        let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
+        self.pieces.for_each(0..self.len(), |piece, groups, before| {
+            crate::memory::fold_rows(piece.lines(), piece.front(), chunks, groups, |group, first, sums| {
+                let row = (before + group) * items;
+                self.schema.scatter(first, sums, &mut values[row..row + items]);
+            });
+        });
+        Ok(())
+    }
+
+    /// Starts a series of folds, of which each but the first reads what was written since the one before. There is one
+    /// at a time.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] while there is another.
+    pub fn incremental_fold(&self) -> Result<IncrementalFold<'_>> {
+        for (place, (piece, _)) in self.pieces.iter().enumerate() {
+            if !piece.begin_reading() {
+                self.pieces.iter().take(place).for_each(|(piece, _)| piece.end_reading());
+                return Err(Error::BadSetting("another incremental fold of this array is in use"));
+            }
+        }
+        let (items, chunks) = (self.schema.len(), self.schema.chunks());
+        let folds = self.pieces.iter().map(|(_, groups)| StampedFold::new(chunks, groups)).collect();
+        Ok(IncrementalFold { array: self, folds, values: vec![0; self.len() * items] })
+    }
+}
+
+/// A series of folds of a [`TrackedGroupArray`], each of which reads the cache lines that were written since the one
+/// before. A line that one CPU wrote is read on all.
+///
+/// Memory: 16 bytes for each item, as long as this lives.
+///
+/// A value includes every update that happens before the fold, as all reads do. A fold may interrupt each CPU that runs
+/// the program once (`membarrier`): where a CPU that wrote many lines does not count at that time. It may wait for
+/// whoever makes or sets counters, and never for an update.
+#[derive(Debug)]
+pub struct IncrementalFold<'a> {
+    array: &'a TrackedGroupArray,
+    folds: Vec<StampedFold>,
+    values: Vec<u64>,
+}
+
+impl IncrementalFold<'_> {
+    /// Returns the values of all items of all groups as of now, group by group, in the order of declaration.
+    ///
+    /// Cost: a byte for each line of each CPU that counts, and the lines that were written since the last fold, of all
+    /// these CPUs.
+    pub fn fold(&mut self) -> &[u64] {
+        let IncrementalFold { array, folds, values } = self;
+        let (items, chunks, schema) = (array.schema.len(), array.schema.chunks(), &array.schema);
+        let mut before = 0;
+        for ((piece, groups), fold) in array.pieces.iter().zip(folds) {
+            let values = &mut values[before * items..(before + groups) * items];
+            let mut store = |group: usize, first: usize, sums: &[u64]| {
+                schema.scatter(first, sums, &mut values[group * items..(group + 1) * items]);
+            };
+            if piece.front() > 0 {
+                fold.fold(piece, |group, sums| store(group, 0, sums));
+            } else {
+                crate::memory::fold_rows(piece.lines(), 0, chunks, 0..groups, store);
+            }
+            before += groups;
+        }
+        values
+    }
+
+    /// Returns the values of the last fold; zeros before the first.
+    #[must_use]
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// Returns the number of cache lines that the last fold read, each on all CPUs; for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn lines_read(&self) -> usize {
+        self.folds.iter().map(StampedFold::lines_read).sum()
+    }
+}
+
+impl Drop for IncrementalFold<'_> {
+    fn drop(&mut self) {
+        self.array.pieces.iter().for_each(|(piece, _)| piece.end_reading());
+    }
+}
+
+impl TrackedGroupRef<'_> {
+    /// Adds 1 to one item of the group; see [`add`](Self::add).
+    #[inline(always)]
+    pub fn inc(self, item: Item) {
+        self.add(item, 1);
+    }
+
+    /// Adds `value` to one item of the group. Cost: that of [`Group::add`](crate::Group::add) and about a nanosecond.
+    /// Async-signal-safe.
+    #[inline(always)]
+    pub fn add(self, item: Item, value: u64) {
+        self.lines.add(self.first + item.slot(), value);
+    }
+
+    /// Adds one number to each of the `N` items of `event`, by one commit; see
+    /// [`Group::commit`](crate::Group::commit).
+    #[inline(always)]
+    pub fn commit<const N: usize>(self, event: Event<N>, deltas: [u64; N]) {
+        self.lines.commit(self.first + event.slot(), &deltas);
+    }
+
+    /// Returns the value of one item of the group, the sum over the CPUs.
+    #[must_use]
+    pub fn read_item(self, item: Item) -> u64 {
+        self.lines.lines().read(self.slot(item)).unwrap_or(0)
+    }
+
+    /// Returns the part of an item's value that was counted on one CPU.
+    #[must_use]
+    pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
+        self.lines.lines().read_cpu(cpu.index(), self.slot(item)).unwrap_or(0)
+    }
+
+    /// Sets the value of one item of the group; see [`Counter::set`](crate::Counter::set). From then on folds read
+    /// the baselines of the whole array.
+    pub fn set(self, item: Item, value: u64) {
+        let lines = self.lines.lines();
+        lines.arena().while_locked(|| lines.set_locked(self.slot(item), value));
+    }
+
+    /// Adds `value` to an item on a CPU that this kernel cannot have, for measurements; see
+    /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    ///
+    /// # Errors
+    /// Fails as [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic) does.
+    pub fn add_on_synthetic(self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
+        impersonate(cpu, || {
+            let arena = self.lines.lines().arena();
+            let add = || self.lines.add_on_synthetic_locked(self.first + item.slot(), cpu.index(), value);
+            arena.while_locked(add)
+        })
+    }
+
+    fn slot(self, item: Item) -> usize {
+        self.lines.slot(self.first + item.slot())
+    }
+}

@@ -1,0 +1,334 @@
+//! `tallyline-bench incremental`: folds that read what was written since the last one, against folds of all lines and
+//! against reading item by item; and what their writers pay.
+//!
+//! The CPUs are made up. Before each fold another thread, on a CPU of its own where there are two, writes a share of
+//! the groups, chosen at random, on all CPUs; then each way reads. Who begins changes from round to round. *Scattered*
+//! is what is worst: each CPU writes groups of its own choice, and nearly all lines were written by some CPU.
+
+use super::fill::{Counting, Real};
+use super::report::{Bound, Case, Report, Scale, Target};
+use super::sides::units::{self, Shape, Units};
+use super::sides::{self, Side, os};
+use super::{Context, runner};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use statctr::topology::{CpuId, Topology};
+use statctr::{GroupArray, Item, ItemSpec, Placement, Pool, Schema, TrackedGroupArray};
+use std::hint::black_box;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Items of a group, as in `fold`.
+const ITEMS: usize = 36;
+/// Groups that are folded.
+const GROUPS: usize = 3000;
+/// The size of the made-up machine.
+const CPUS: u32 = 160;
+/// Shares of the groups that are written between two folds.
+const SHARES: [Share; 4] = [
+    Share { percent: 5, is_scattered: false },
+    Share { percent: 25, is_scattered: false },
+    Share { percent: 100, is_scattered: false },
+    Share { percent: 5, is_scattered: true },
+];
+/// Rounds where nobody says otherwise.
+const ROUNDS: usize = 21;
+/// Rounds before the figures count: the first folds read all.
+const WARM_UP: usize = 3;
+
+/// A part of the groups that is written.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    percent: usize,
+    /// Each CPU writes others.
+    is_scattered: bool,
+}
+
+impl Share {
+    /// Returns the name of a way to read.
+    fn name(self, way: &str) -> String {
+        format!("{way}, {} %{}", self.percent, if self.is_scattered { " scattered" } else { "" })
+    }
+}
+
+/// Runs the benchmark `incremental`.
+pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
+    let (cpus, groups) = if context.quick { (8, 50) } else { (CPUS, GROUPS) };
+    let rounds = context.rounds.unwrap_or(if context.quick { 2 } else { ROUNDS }).min(ROUNDS);
+    for share in SHARES {
+        folds(context, report, share, cpus, groups, rounds)?;
+    }
+    two_threads(context, report, cpus, groups, rounds)?;
+    updates(context, report)?;
+    for share in SHARES {
+        report.compare(&share.name("item-major"), &share.name("incremental"));
+        report.compare(&share.name("all-lines"), &share.name("incremental"));
+    }
+    report.compare("one-thread", "two-threads");
+    report.compare("tracked/add", "group-array/add");
+    if !context.quick {
+        aim(report);
+    }
+    report.notes.extend([
+        format!("ns/group: time for one group of {ITEMS} items over all CPUs."),
+        "all-lines: fold_into, which reads every line; two-threads: the same by fold_parts, each thread on a CPU of its own.".into(),
+        "5 %: so many of the groups were written since the last fold, all lines of them, on all CPUs; scattered: each CPU wrote others, so that nearly all were written on some CPU.".into(),
+    ]);
+    Ok(())
+}
+
+fn aim(report: &mut Report) {
+    for (share, limit) in SHARES.into_iter().zip([20.0, 5.0]) {
+        let [over, under] = ["item-major", "incremental"].map(|way| share.name(way));
+        report.aim(&over, &under, 1, Some(CPUS), Bound::AtLeast, limit);
+    }
+    for share in &SHARES[2..] {
+        // within what two measurements of one thing differ by
+        let [over, under] = ["all-lines", "incremental"].map(|way| share.name(way));
+        report.aim(&over, &under, 1, Some(CPUS), Bound::AtLeast, 0.95);
+    }
+    report.aim("one-thread", "two-threads", 1, Some(CPUS), Bound::AtLeast, 1.6);
+    let time = |side: &str| report.case(side, 1, Scale::default()).map(|case| case.figure.median);
+    if let Some((tracked, plain)) = time("tracked/add").zip(time("group-array/add")) {
+        report.targets.push(Target::new(
+            "tracked/add less group-array/add",
+            Bound::AtMost,
+            1.0,
+            "ns",
+            tracked - plain,
+        ));
+    }
+}
+
+fn schema() -> Result<Schema> {
+    Ok(Schema::new((0..ITEMS).map(|item| ItemSpec::new(format!("item{item}"))), &[])?)
+}
+
+fn pool(cpus: u32, groups: usize, schema: &Schema) -> Result<Pool> {
+    let lines = groups * schema.chunks();
+    // with the stamps in front
+    let unit_bytes = ((lines + lines.div_ceil(64) + 1) * 64).next_power_of_two();
+    let topology = Topology::synthetic(cpus).build()?;
+    Ok(Pool::builder().topology(topology).placement(Placement::Fixed).unit_bytes(unit_bytes).build()?)
+}
+
+/// Writes lines as the made-up CPUs, from a thread of its own.
+struct Writer<'a> {
+    array: &'a TrackedGroupArray,
+    cpus: Vec<CpuId>,
+    /// An item of each line of a group.
+    items: Vec<Item>,
+    /// The CPU that the thread runs on.
+    on: usize,
+    random: u64,
+}
+
+impl Writer<'_> {
+    fn random(&mut self, below: usize) -> usize {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) as usize % below
+    }
+
+    /// Returns a share of the groups, chosen at random.
+    fn choose(&mut self, share: Share) -> Vec<usize> {
+        (0..self.array.len()).filter(|_| share.percent == 100 || self.random(100) < share.percent).collect()
+    }
+
+    /// Writes a share of the groups, and returns the number of additions.
+    fn write(&mut self, share: Share) -> Result<u64> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                os::pin(self.on)
+                    .map_err(|error| anyhow!("cannot keep a thread on CPU {}: {error}", self.on))?;
+                let (mut written, mut groups) = (0, self.choose(share));
+                for cpu in self.cpus.clone() {
+                    if share.is_scattered {
+                        groups = self.choose(share);
+                    }
+                    for &group in &groups {
+                        let group = self.array.get(group).context("no such group")?;
+                        self.items.iter().try_for_each(|item| group.add_on_synthetic(cpu, *item, 1))?;
+                        written += self.items.len() as u64;
+                    }
+                }
+                Ok(written)
+            });
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+}
+
+fn folds(
+    context: &Context,
+    report: &mut Report,
+    share: Share,
+    cpus: u32,
+    groups: usize,
+    rounds: usize,
+) -> Result<()> {
+    let schema = schema()?;
+    let pool = pool(cpus, groups, &schema)?;
+    let array = TrackedGroupArray::new_in(&pool, groups, &schema)?;
+    if !array.is_tracked() {
+        report.skip(&share.name("incremental"), "updates leave no marks on this machine");
+        return Ok(());
+    }
+    let synthetic: Vec<CpuId> = Real::find()?
+        .countable(cpus)
+        .into_iter()
+        .filter_map(|counting| if let Counting::As(cpu) = counting { Some(cpu) } else { None })
+        .collect();
+    let shape = Shape { items: ITEMS, group_words: schema.chunks() * 8, groups, stride: pool.cost().stride };
+    let theirs = Arc::new(Units::new(synthetic.len(), shape)?);
+    theirs.populate(|cpu, group, item| (cpu * 1_000_003 + group * 1009 + item + 1) as u64);
+    let item_major = units::item_major(&theirs, 1);
+    let items: Vec<Item> = schema.items().step_by(8).collect();
+    let mut writer = Writer {
+        array: &array,
+        cpus: synthetic.clone(),
+        items,
+        on: context.cpus.get(1).copied().unwrap_or(context.cpus[0]),
+        random: 1,
+    };
+    let mut folds = array.incremental_fold()?;
+    let mut all = vec![0; groups * ITEMS];
+    let mut due = writer.write(Share { percent: 100, is_scattered: false })?;
+    let mut series = [Vec::new(), Vec::new(), Vec::new()];
+    let progress = context.progress(&share.name("incremental"));
+    os::pin(context.cpus[0]).map_err(|error| anyhow!("cannot keep this thread on a CPU: {error}"))?;
+    let mut read = 0;
+    for round in 0..WARM_UP + rounds {
+        due += writer.write(share)?;
+        for step in 0..3 {
+            let way = (round + step) % 3;
+            let start = Instant::now();
+            match way {
+                0 => _ = black_box(folds.fold()),
+                1 => array.fold_into(black_box(&mut all))?,
+                _ => item_major.run(0, 0, 1),
+            }
+            let time = start.elapsed().as_nanos() as f64 / groups as f64;
+            if round >= WARM_UP {
+                series[way].push(time);
+            }
+        }
+        read = folds.lines_read();
+        ensure!(folds.values() == all, "an incremental fold comes to other sums");
+        ensure!(all.iter().sum::<u64>() == due, "updates were lost");
+        progress.show(round as u64 + 1, (WARM_UP + rounds) as u64);
+    }
+    let scale = Scale { cpus: Some(cpus), used: Some(synthetic.len() as u32), groups: Some(groups as u64) };
+    for (way, series) in ["incremental", "all-lines", "item-major"].into_iter().zip(series) {
+        report.cases.extend(Case::new(share.name(way), 1, scale, "ns/group", series));
+    }
+    let lines = groups * schema.chunks();
+    report.note(&format!(
+        "{}: the last fold read {:.1} % of the lines.",
+        share.name("incremental"),
+        100.0 * read as f64 / lines as f64
+    ));
+    Ok(())
+}
+
+/// Folds an array on one thread, and divided between two.
+fn two_threads(
+    context: &Context,
+    report: &mut Report,
+    cpus: u32,
+    groups: usize,
+    rounds: usize,
+) -> Result<()> {
+    let [first, second] = context.cpus[..] else {
+        if context.cpus.len() < 2 {
+            report.skip("two-threads", "this process may run on one CPU");
+            return Ok(());
+        }
+        return two_threads_on(report, [context.cpus[0], context.cpus[1]], cpus, groups, rounds);
+    };
+    two_threads_on(report, [first, second], cpus, groups, rounds)
+}
+
+fn two_threads_on(
+    report: &mut Report,
+    on: [usize; 2],
+    cpus: u32,
+    groups: usize,
+    rounds: usize,
+) -> Result<()> {
+    let schema = schema()?;
+    let pool = pool(cpus, groups, &schema)?;
+    let array = GroupArray::new_in(&pool, groups, &schema)?;
+    let counting = Real::find()?.countable(cpus);
+    let synthetic = counting
+        .iter()
+        .filter_map(|counting| if let Counting::As(cpu) = counting { Some(*cpu) } else { None });
+    let mut used = 0;
+    for cpu in synthetic {
+        used += 1;
+        for group in (0..groups).filter_map(|group| array.get(group)) {
+            schema.items().step_by(8).try_for_each(|item| group.add_on_synthetic(cpu, item, 1))?;
+        }
+    }
+    let mut values = vec![0; groups * ITEMS];
+    let mut series = [Vec::new(), Vec::new()];
+    for round in 0..WARM_UP + rounds {
+        for step in 0..2 {
+            let threads = 1 + (round + step) % 2;
+            let parts = array.fold_parts(threads, &mut values)?;
+            let start = std::sync::Barrier::new(threads + 1);
+            let time = std::thread::scope(|scope| {
+                let workers: Vec<_> = parts
+                    .into_iter()
+                    .zip(on)
+                    .map(|(part, cpu)| {
+                        let start = &start;
+                        scope.spawn(move || {
+                            let pinned = os::pin(cpu);
+                            start.wait();
+                            let start = Instant::now();
+                            part.fold();
+                            pinned.map(|()| start.elapsed())
+                        })
+                    })
+                    .collect();
+                start.wait();
+                let mut times = workers
+                    .into_iter()
+                    .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+                // as long as the slower one takes: the start of the threads is the caller's
+                times.try_fold(std::time::Duration::ZERO, |longest, time| time.map(|time| longest.max(time)))
+            });
+            let time = time.context("cannot keep a thread on a CPU")?;
+            if round >= WARM_UP {
+                series[threads - 1].push(time.as_nanos() as f64 / groups as f64);
+            }
+            let lines = (groups * schema.chunks()) as u64;
+            ensure!(values.iter().sum::<u64>() == lines * used, "a fold comes to a wrong sum");
+        }
+    }
+    let scale = Scale { cpus: Some(cpus), used: Some(used as u32), groups: Some(groups as u64) };
+    for (name, series) in ["one-thread", "two-threads"].into_iter().zip(series) {
+        report.cases.extend(Case::new(name, 1, scale, "ns/group", series));
+    }
+    Ok(())
+}
+
+/// Times updates of an array that is tracked, and of one that is not.
+fn updates(context: &Context, report: &mut Report) -> Result<()> {
+    let pool = Pool::builder().placement(Placement::Fixed).build()?;
+    let names = ["group-array/add", "tracked/add"];
+    let both = [sides::arrays::groups_add(&pool)?, sides::arrays::tracked_add(&pool)?];
+    let loops: Vec<&dyn Side> = both.iter().map(AsRef::as_ref).collect();
+    for &threads in &context.threads {
+        let progress = context.progress(&format!("updates, {threads} threads"));
+        let settings = context.settings(loops.len());
+        let outcomes = runner::measure(&context.cpus[..threads], &loops, settings, &mut |done, all| {
+            progress.show(done, all)
+        })?;
+        for (name, outcome) in names.into_iter().zip(outcomes) {
+            report.cases.extend(Case::measured(name, threads, Scale::default(), "ns/op", outcome));
+        }
+    }
+    Ok(())
+}
