@@ -11,8 +11,8 @@
 //!     done[c] := over
 //! ```
 //! An update that happened before the fold has an epoch e and left its stamp, e or later. Was it not in the sum that
-//! an earlier fold made, then done[c] was at most e after that: the fold had loaded `over` before it looked, so all
-//! updates of epochs before `over` were to be seen. Therefore the line's stamp is done[c] or later now, and the line
+//! an earlier fold made, then `done[c]` was at most e after that: the fold had loaded `over` before it looked, so all
+//! updates of epochs before `over` were to be seen. Therefore the line's stamp is `done[c]` or later now, and the line
 //! is read.
 //!
 //! A CPU that has not counted since the fold began keeps what it wrote in its latest epoch from being done, and that
@@ -20,7 +20,7 @@
 //! each CPU that runs this program.
 //!
 //! Stamps are the last bytes of epochs. A line that was stamped 256 epochs ago may look new, and is read in vain; with
-//! 255 or more epochs since done[c] all lines that ever were written are.
+//! 255 or more epochs since `done[c]` all lines that ever were written are.
 //!
 //! Fallback cells and baselines have no stamps: where they are in use they are compared with what they were.
 //!
