@@ -210,8 +210,8 @@ fn find_objects<S: ReadAt + ?Sized>(
         let counted = starts.into_iter().map(|(start, instructions)| (start, instructions.len())).collect();
         let kept = disjoint(counted, size);
         // what holds the program's objects is not their owner: `ArcInner<Server>` of a `Server`, malloc's `malloc_chunk`
-        let is_librarys = resolved.subjects.get(subject).is_some_and(|subject| subject.is_librarys);
-        for start in kept.iter().filter(|_| !is_librarys) {
+        let is_library_type = resolved.subjects.get(subject).is_some_and(|subject| subject.is_library_type);
+        for start in kept.iter().filter(|_| !is_library_type) {
             let (first, last) = (start / line_size, start.saturating_add(size.max(1) - 1) / line_size);
             if last - first <= SPAN && (first..=last).any(|line| lines.contains(&line)) {
                 found.map.add(*start, size, subject);

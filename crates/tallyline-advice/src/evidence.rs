@@ -87,7 +87,7 @@ pub struct Subject {
     pub program: String,
     /// `true` for a type of the language's library, or of one that is a part of every program: its objects hold the
     /// program's, as a block of `malloc` does.
-    pub is_librarys: bool,
+    pub is_library_type: bool,
 }
 
 /// The reads and writes by which one instruction of one thread accesses a part of a shared cache line.

@@ -175,7 +175,7 @@ impl Object {
                 let file = self.path.file_name().unwrap_or_default().to_string_lossy();
                 let subject = Subject {
                     program: self.path.to_string_lossy().into_owned(),
-                    is_librarys: subject.is_librarys || is_runtime(&file),
+                    is_library_type: subject.is_library_type || is_runtime(&file),
                     ..subject
                 };
                 let same = |known: &Subject| {
@@ -303,7 +303,7 @@ fn plain_path(path: &str) -> String {
 /// Returns the type whose objects an edit can set apart, and the offset in it: the program's own in one of a library's,
 /// as in `ArcInner<Server>`, and the element of an array of records that is a member.
 fn own_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
-    let (ty, offset) = in_librarys(types, ty, offset);
+    let (ty, offset) = in_library_type(types, ty, offset);
     element_of_member(types, ty, offset).unwrap_or((ty, offset))
 }
 
@@ -339,17 +339,19 @@ fn element_of_member(types: &Types, ty: TypeId, offset: u64) -> Option<(TypeId, 
     found
 }
 
-fn in_librarys(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
+fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
     let (mut ty, mut offset) = (ty, offset);
     for _ in 0..DEPTH_LIMIT {
         let Some((_, record)) = types.as_record(types.strip(ty)) else { break };
-        let is_librarys = is_librarys(types, record);
+        let is_library_type = is_library_type(types, record);
         let holds = |member: &&tallyline_debuginfo::model::Member| {
             let is_record =
                 types.as_record(types.strip(member.ty)).is_some_and(|(_, inner)| inner.size > WRAPPER);
             is_record && (member.offset..member.offset + member.size.max(1)).contains(&offset)
         };
-        let Some(member) = types.members(record).iter().find(holds).filter(|_| is_librarys) else { break };
+        let Some(member) = types.members(record).iter().find(holds).filter(|_| is_library_type) else {
+            break;
+        };
         offset -= member.offset;
         ty = member.ty;
     }
@@ -357,7 +359,7 @@ fn in_librarys(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
 }
 
 /// Returns whether a record is one of Rust's or C++'s library.
-fn is_librarys(types: &Types, record: &Record) -> bool {
+fn is_library_type(types: &Types, record: &Record) -> bool {
     let path = types.name(record.path);
     [&b"alloc::"[..], b"core::", b"std::"].iter().any(|start| path.starts_with(start))
         || [&b"alloc"[..], b"core", b"std"].contains(&path)
@@ -404,7 +406,7 @@ fn describe(types: &Types, id: TypeId, record: &Record) -> Option<Subject> {
         align: record.align.max(1),
         members,
         language: language(record.language).to_owned(),
-        is_librarys: is_librarys(types, record),
+        is_library_type: is_library_type(types, record),
         ..Subject::default()
     })
 }
