@@ -29,7 +29,8 @@
 //! # Ok::<(), statctr::Error>(())
 //! ```
 //!
-//! Values that go up and down are a [`Gauge`] or a [`FloatGauge`], distributions a [`Histogram`].
+//! Values that go up and down are a [`Gauge`] or a [`FloatGauge`], distributions a [`Histogram`]. Two
+//! [`Snapshot`]s of any of them give a change, and its rate.
 //!
 //! A counter that is a static needs no initialisation and no registration: [`StaticCounter`]; several
 //! of one name, by labels: [`StaticFamily`].
@@ -96,6 +97,7 @@ pub mod raw;
 mod registry;
 mod rseq;
 mod schema;
+mod snapshot;
 mod static_counter;
 mod sys;
 pub mod topology;
@@ -117,7 +119,7 @@ pub use placement::{
     Cost, DrainCallbackGuard, FallbackReason, Memory, Mode, Placement, Pool, PoolBuilder, VectorWidth,
     fallback_reason, thread_mode,
 };
-pub use registry::{Registry, Sample, SampleItem, Source};
+pub use registry::{Registry, RegistryValues, Sample, SampleItem, Source};
 #[cfg(feature = "inject")]
 #[doc(hidden)]
 pub use rseq::inject;
@@ -125,6 +127,7 @@ pub use rseq::{Registration, forget_section, registration};
 #[doc(hidden)]
 pub use schema::slots_of;
 pub use schema::{Event, Item, ItemSpec, Schema, Unit};
+pub use snapshot::{Change, Reading, Snapshot};
 pub use static_counter::{StaticCounter, StaticFamily};
 #[doc(hidden)]
 pub use sys::OnceBox;

@@ -3,6 +3,9 @@
 //! A registry does not keep what is registered alive: an entry goes away with its counter, and
 //! reading through the registry costs a counter's writers nothing.
 
+mod values;
+pub use values::RegistryValues;
+
 use crate::counter::{Counter, CounterArray};
 use crate::description::{Description, Key};
 use crate::error::{Error, Result};
@@ -320,20 +323,30 @@ impl Registry {
     ///
     /// No lock is held while `sink` runs: it may register, make and drop counters.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {
-        let living: Vec<(Arc<Description>, Arc<dyn Source>)> = {
-            let entries = self.entries.lock();
-            let living = |entry: &Entry| Some((Arc::clone(&entry.description), entry.source.upgrade()?));
-            entries.list.values().filter_map(living).collect()
-        };
-        for (description, source) in &living {
+        for (_, description, source) in &self.living() {
             source.values(&mut |item, value| sink(Sample { description, item, value }));
         }
-        if self.with_statics {
-            StaticCounter::prepare();
-            for (description, value) in &self.statics() {
-                sink(Sample { description, item: SampleItem::Only, value: *value });
-            }
+        for (description, value) in &self.living_statics() {
+            sink(Sample { description, item: SampleItem::Only, value: *value });
         }
+    }
+
+    /// Returns what is registered and lives, in the order of registration, with the number of the registration.
+    fn living(&self) -> Vec<(u64, Arc<Description>, Arc<dyn Source>)> {
+        let entries = self.entries.lock();
+        let living = |(&number, entry): (&u64, &Entry)| {
+            Some((number, Arc::clone(&entry.description), entry.source.upgrade()?))
+        };
+        entries.list.iter().filter_map(living).collect()
+    }
+
+    /// Returns the values of the statics, where this registry has them.
+    fn living_statics(&self) -> Vec<(Cow<'static, Description>, u64)> {
+        if !self.with_statics {
+            return Vec::new();
+        }
+        StaticCounter::prepare();
+        self.statics()
     }
 }
 

@@ -1,0 +1,130 @@
+//! All values of a registry at one time: [`RegistryValues`].
+
+use super::{Registry, Sample, SampleItem};
+use crate::description::{Description, Key};
+use std::sync::Arc;
+
+/// The source of a value: one registration, or all statics of one name with the same labels.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    Registered(u64),
+    Statics(Key),
+}
+
+/// The position of a value within its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ItemName {
+    Only,
+    Index(usize),
+    Named { name: String, unit: String, help: String },
+}
+
+impl ItemName {
+    fn of(item: SampleItem<'_>) -> ItemName {
+        match item {
+            SampleItem::Only => ItemName::Only,
+            SampleItem::Index(index) => ItemName::Index(index),
+            SampleItem::Named { name, unit, help } => {
+                ItemName::Named { name: name.into(), unit: unit.into(), help: help.into() }
+            }
+        }
+    }
+
+    fn item(&self) -> SampleItem<'_> {
+        match self {
+            ItemName::Only => SampleItem::Only,
+            ItemName::Index(index) => SampleItem::Index(*index),
+            ItemName::Named { name, unit, help } => SampleItem::Named { name, unit, help },
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Value {
+    origin: Origin,
+    /// The number of values of this source in front of it.
+    index: usize,
+    description: Arc<Description>,
+    item: ItemName,
+    value: u64,
+}
+
+/// The values of all counters, arrays and groups of a [`Registry`], as they were read once.
+///
+/// ```
+/// use statctr::{Counter, Description, Registry};
+/// use std::sync::Arc;
+///
+/// let registry = Registry::new();
+/// let requests = Arc::new(Counter::new(40)?);
+/// registry.register(Description::new("requests"), &requests)?;
+/// let before = registry.snapshot();
+/// requests.add(2);
+/// let change = registry.snapshot().since(&before)?;
+/// for sample in change.delta().iter() {
+///     assert_eq!((sample.description.name(), sample.value), ("requests", 2));
+/// }
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// The change from one to another has the values of the later one: of what was registered in between all of
+/// the value, and of what is gone nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryValues(
+    // by origin and index, in the order of the registry
+    Vec<Value>,
+);
+
+impl RegistryValues {
+    /// Returns the number of values.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns `true` if nothing was registered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns each value with its description, in the order of [`Registry::visit`].
+    pub fn iter(&self) -> impl Iterator<Item = Sample<'_>> {
+        self.0.iter().map(|value| Sample {
+            description: &value.description,
+            item: value.item.item(),
+            value: value.value,
+        })
+    }
+
+    pub(crate) fn changes_since(&self, earlier: &RegistryValues) -> RegistryValues {
+        let value_before = |now: &Value| {
+            let order = |other: &Value| (&other.origin, other.index).cmp(&(&now.origin, now.index));
+            earlier.0.binary_search_by(order).map_or(0, |found| earlier.0[found].value)
+        };
+        let change = |now: &Value| Value { value: now.value.wrapping_sub(value_before(now)), ..now.clone() };
+        RegistryValues(self.0.iter().map(change).collect())
+    }
+}
+
+impl Registry {
+    /// Reads all that is registered.
+    pub(crate) fn read(&self) -> RegistryValues {
+        let mut values = Vec::new();
+        for (number, description, source) in self.living() {
+            let mut index = 0;
+            source.values(&mut |item, value| {
+                let description = Arc::clone(&description);
+                let origin = Origin::Registered(number);
+                values.push(Value { origin, index, description, item: ItemName::of(item), value });
+                index += 1;
+            });
+        }
+        for (description, value) in self.living_statics() {
+            let origin = Origin::Statics(description.key());
+            let description = Arc::new(description.into_owned());
+            values.push(Value { origin, index: 0, description, item: ItemName::Only, value });
+        }
+        RegistryValues(values)
+    }
+}

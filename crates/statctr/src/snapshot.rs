@@ -1,0 +1,284 @@
+//! Values with the time of their reading: [`Snapshot`], and the [`Change`] from one to the next.
+
+use crate::counter::{Counter, CounterArray};
+use crate::error::{Error, Result};
+use crate::gauge::{FloatGauge, Gauge};
+use crate::group::{Group, GroupArray};
+use crate::histogram::HistogramSnapshot;
+use crate::registry::{Registry, RegistryValues};
+use std::time::{Duration, Instant};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Reading of counters that can be subtracted: a number, several, a histogram, a registry.
+pub trait Reading: Sized + sealed::Sealed {
+    /// The change per second: an `f64` for each number; of a histogram the number of values.
+    type Rate;
+
+    /// Returns what came to `earlier` since it was read.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] for readings of things that are not alike: of different lengths, or of
+    /// histograms of different buckets.
+    fn since(&self, earlier: &Self) -> Result<Self>;
+
+    /// Returns a change as one per second, after so many seconds.
+    fn rate(&self, seconds: f64) -> Self::Rate;
+}
+
+macro_rules! numbers {
+    ($($Number:ty, $since:expr, $float:expr;)+) => {$(
+        impl sealed::Sealed for $Number {}
+        impl Reading for $Number {
+            type Rate = f64;
+
+            fn since(&self, earlier: &Self) -> Result<Self> {
+                let since: fn($Number, $Number) -> $Number = $since;
+                Ok(since(*self, *earlier))
+            }
+
+            fn rate(&self, seconds: f64) -> f64 {
+                let float: fn($Number) -> f64 = $float;
+                float(*self) / seconds
+            }
+        }
+    )+};
+}
+
+numbers! {
+    // a counter that goes down has a change below 0
+    u64, u64::wrapping_sub, |change| change.cast_signed() as f64;
+    i64, i64::wrapping_sub, |change| change as f64;
+    f64, |now, earlier| now - earlier, |change| change;
+}
+
+impl<const N: usize> sealed::Sealed for [u64; N] {}
+impl<const N: usize> Reading for [u64; N] {
+    type Rate = [f64; N];
+
+    fn since(&self, earlier: &Self) -> Result<Self> {
+        Ok(std::array::from_fn(|index| self[index].wrapping_sub(earlier[index])))
+    }
+
+    fn rate(&self, seconds: f64) -> [f64; N] {
+        self.map(|change| change.rate(seconds))
+    }
+}
+
+impl sealed::Sealed for Vec<u64> {}
+impl Reading for Vec<u64> {
+    type Rate = Vec<f64>;
+
+    fn since(&self, earlier: &Self) -> Result<Self> {
+        if self.len() != earlier.len() {
+            return Err(Error::BadSetting("snapshots of different lengths have no difference"));
+        }
+        Ok(self.iter().zip(earlier).map(|(now, earlier)| now.wrapping_sub(*earlier)).collect())
+    }
+
+    fn rate(&self, seconds: f64) -> Vec<f64> {
+        self.iter().map(|change| change.rate(seconds)).collect()
+    }
+}
+
+impl sealed::Sealed for HistogramSnapshot {}
+impl Reading for HistogramSnapshot {
+    type Rate = f64;
+
+    fn since(&self, earlier: &Self) -> Result<Self> {
+        HistogramSnapshot::since(self, earlier)
+    }
+
+    fn rate(&self, seconds: f64) -> f64 {
+        self.count().rate(seconds)
+    }
+}
+
+impl sealed::Sealed for RegistryValues {}
+impl Reading for RegistryValues {
+    type Rate = Vec<f64>;
+
+    fn since(&self, earlier: &Self) -> Result<Self> {
+        Ok(self.changes_since(earlier))
+    }
+
+    fn rate(&self, seconds: f64) -> Vec<f64> {
+        self.iter().map(|sample| sample.value.rate(seconds)).collect()
+    }
+}
+
+/// Reading of counters with its time: two of them give a [`Change`], with its rate.
+///
+/// ```
+/// use statctr::{Counter, Snapshot};
+///
+/// let requests = Counter::new(0)?;
+/// let before = requests.snapshot();
+/// requests.add(3);
+/// let change = requests.snapshot().since(&before)?;
+/// assert_eq!(*change.delta(), 3);
+/// println!("{:?} requests per second", change.per_second());
+///
+/// // of whatever is read: a gauge, the items of a group, a histogram
+/// let sizes = statctr::Histogram::new(1 << 20, 0.05)?;
+/// let before = Snapshot::take(|| sizes.snapshot());
+/// sizes.observe(1500);
+/// let change = Snapshot::take(|| sizes.snapshot()).since(&before)?;
+/// assert_eq!((change.delta().count(), change.delta().sum()), (1, 1500));
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// # Arithmetic
+/// Changes of counters are modulo 2⁶⁴, as counters are: exact across a wrap-around. Nothing is counted twice
+/// or lost between snapshots that follow each other: their changes add up to what was counted.
+///
+/// # Resets
+/// A [`set`](Counter::set) between two snapshots is part of the change, as what it added or took away. For
+/// counters that are otherwise only added to, [`increase_since`](Self::increase_since) starts again at 0 where
+/// the value went down. Of a registry, a counter that was dropped and registered anew under its name is
+/// another one, which began at 0.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct Snapshot<V> {
+    values: V,
+    taken: Instant,
+}
+
+impl<V> Snapshot<V> {
+    /// Takes a snapshot: the time, and then what `read` returns.
+    pub fn take(read: impl FnOnce() -> V) -> Snapshot<V> {
+        let taken = Instant::now();
+        Snapshot { values: read(), taken }
+    }
+
+    /// Creates a snapshot of values that were read at the time `taken`.
+    pub fn at(taken: Instant, values: V) -> Snapshot<V> {
+        Snapshot { values, taken }
+    }
+
+    /// Returns what was read.
+    #[must_use]
+    pub fn values(&self) -> &V {
+        &self.values
+    }
+
+    /// Returns the time when the reading began.
+    #[must_use]
+    pub fn taken(&self) -> Instant {
+        self.taken
+    }
+}
+
+impl<V: Reading> Snapshot<V> {
+    /// Returns what changed since an earlier snapshot of the same.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] for one of something else: of another length, or of a histogram of other buckets.
+    pub fn since(&self, earlier: &Snapshot<V>) -> Result<Change<V>> {
+        let elapsed = self.taken.saturating_duration_since(earlier.taken);
+        Ok(Change { delta: self.values.since(&earlier.values)?, elapsed })
+    }
+}
+
+impl Snapshot<u64> {
+    /// Returns what was added since an earlier snapshot to a counter that is only added to, and sometimes set
+    /// back: the difference, or where the value went down (the difference, read as a signed number, is below
+    /// 0) the value, as if the counter had begun at 0 then. Prometheus' `increase` has this rule.
+    #[must_use]
+    pub fn increase_since(&self, earlier: &Snapshot<u64>) -> u64 {
+        let difference = self.values.wrapping_sub(earlier.values);
+        if difference.cast_signed() < 0 { self.values } else { difference }
+    }
+}
+
+/// The difference of two [`Snapshot`]s, and the time between them.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct Change<V> {
+    delta: V,
+    elapsed: Duration,
+}
+
+impl<V: Reading> Change<V> {
+    /// Returns the difference; of unsigned numbers modulo 2⁶⁴.
+    #[must_use]
+    pub fn delta(&self) -> &V {
+        &self.delta
+    }
+
+    /// Returns the time from one snapshot to the other; 0 where they were taken in the other order.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// Returns the difference per second; `None` where no time went by. Differences of unsigned numbers count
+    /// as signed here: a counter that went down has a rate below 0.
+    #[must_use]
+    pub fn per_second(&self) -> Option<V::Rate> {
+        let seconds = self.elapsed.as_secs_f64();
+        (seconds > 0.0).then(|| self.delta.rate(seconds))
+    }
+}
+
+impl Counter {
+    /// Takes a snapshot of the value. Cost: a [`read`](Self::read) and a clock's.
+    pub fn snapshot(&self) -> Snapshot<u64> {
+        Snapshot::take(|| self.read())
+    }
+}
+
+impl CounterArray {
+    /// Takes a snapshot of all values, by a [fold](Self::fold_into).
+    pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
+        Snapshot::take(|| {
+            let mut values = vec![0; self.len()];
+            // as long as the array
+            let _ = self.fold_into(&mut values);
+            values
+        })
+    }
+}
+
+impl Gauge {
+    /// Takes a snapshot of the value. Cost: a [`read`](Self::read) and a clock's.
+    pub fn snapshot(&self) -> Snapshot<i64> {
+        Snapshot::take(|| self.read())
+    }
+}
+
+impl FloatGauge {
+    /// Takes a snapshot of the value. Cost: a [`read`](Self::read) and a clock's.
+    pub fn snapshot(&self) -> Snapshot<f64> {
+        Snapshot::take(|| self.read())
+    }
+}
+
+impl Group {
+    /// Takes a snapshot of all items, in the order of declaration, by one [read](Self::read).
+    pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
+        Snapshot::take(|| self.read())
+    }
+}
+
+impl GroupArray {
+    /// Takes a snapshot of all items of all groups, group by group, by a [fold](Self::fold_into).
+    pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
+        Snapshot::take(|| {
+            let mut values = vec![0; self.len() * self.schema().len()];
+            // as long as the array
+            let _ = self.fold_into(&mut values);
+            values
+        })
+    }
+}
+
+impl Registry {
+    /// Takes a snapshot of all that is registered; each counter, array and group is read once, so that the items
+    /// of a group are of one read. Cost: that of [`visit`](Self::visit), and allocations.
+    pub fn snapshot(&self) -> Snapshot<RegistryValues> {
+        Snapshot::take(|| self.read())
+    }
+}
