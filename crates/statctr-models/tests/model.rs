@@ -15,6 +15,8 @@ mod epoch;
 mod latch;
 #[path = "model/machine.rs"]
 mod machine;
+#[path = "model/maximum.rs"]
+mod maximum;
 #[path = "model/stamps.rs"]
 mod stamps;
 #[path = "model/weak.rs"]
@@ -600,6 +602,67 @@ fn a_sum_zeroed_by_others_comes_back() {
 #[should_panic(expected = "not exact")]
 fn a_fallback_cell_that_is_kept_counts_again_after_two_sets() {
     added_and_set(epoch::Variant::KeepsTheFallback, CALM, 0);
+}
+
+/// Checks a maximum that a thread on `cpu` observes 9 for, while this one takes it twice, and then observes 7
+/// and reads. `before` was observed before.
+fn observed_and_taken(variant: maximum::Variant, plan: Plan, cpu: usize, before: u64) {
+    explore(2, 3, move || {
+        let maximum = Arc::new(maximum::Maximum::new(variant));
+        if before > 0 {
+            maximum.observe(&mut Thread::on(0, CALM), before);
+        }
+        let writer = {
+            let maximum = Arc::clone(&maximum);
+            thread::spawn(move || maximum.observe(&mut Thread::on(cpu, plan), 9))
+        };
+        let first = maximum.take();
+        assert!(first == before || first == 9, "{first}: {before} is lost");
+        let second = maximum.take();
+        assert!(second == 0 || second == 9, "{second}: {before} is taken twice");
+        maximum.observe(&mut Thread::on(0, CALM), 7);
+        let value = maximum.read();
+        assert!(value == 7 || value == 9, "{value} after 7: not visible");
+        writer.join().expect("joined");
+        let third = maximum.take();
+        assert!(third == 7 || third == 9, "{third} after 7: not exact");
+        assert!([first, second, third].contains(&9), "{first}, {second}, {third}: 9 is lost");
+        assert_eq!(maximum.take(), 0, "not exact");
+        assert_eq!(maximum.take(), 0, "not exact");
+    });
+}
+
+#[test]
+fn every_observation_is_taken() {
+    for &plan in plans() {
+        observed_and_taken(maximum::Variant::Correct, plan, 0, 3);
+    }
+    observed_and_taken(maximum::Variant::Correct, CALM, 0, 0);
+    observed_and_taken(maximum::Variant::Correct, CALM, 1, 3);
+}
+
+#[test]
+#[should_panic(expected = "after 7")]
+fn a_section_of_an_epoch_that_is_over_replaces_a_later_maximum() {
+    observed_and_taken(maximum::Variant::EpochOutside, CALM, 0, 3);
+}
+
+#[test]
+#[should_panic(expected = "9 is lost")]
+fn a_section_that_goes_on_is_missed_by_a_take() {
+    observed_and_taken(maximum::Variant::SectionsGoOn, CALM, 0, 3);
+}
+
+#[test]
+#[should_panic(expected = "9 is lost")]
+fn an_update_of_the_fallback_cell_of_an_epoch_that_is_over_is_lost() {
+    observed_and_taken(maximum::Variant::NoSecondLook, CALM, 1, 3);
+}
+
+#[test]
+#[should_panic(expected = "is lost")]
+fn with_the_same_words_for_all_epochs_a_new_one_replaces_what_is_to_be_taken() {
+    observed_and_taken(maximum::Variant::OneSlot, CALM, 0, 3);
 }
 
 /// Checks a counter that three threads of one CPU count with, of which this one also reads it; the others

@@ -29,7 +29,8 @@
 //! # Ok::<(), statctr::Error>(())
 //! ```
 //!
-//! Values that go up and down are a [`Gauge`] or a [`FloatGauge`], distributions a [`Histogram`]. Two
+//! Values that go up and down are a [`Gauge`] or a [`FloatGauge`], distributions a [`Histogram`],
+//! extremes and averages a [`Max`], [`Min`] or [`Average`]. Two
 //! [`Snapshot`]s of any of them give a change, and its rate.
 //!
 //! A counter that is a static needs no initialisation and no registration: [`StaticCounter`]; several
@@ -59,6 +60,8 @@
 //! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
 //! | [`ApproximateCounter::approximate`] | a cache line at any number of CPUs | |
 //! | [`FloatGauge::add`] | about two increments | 16 bytes per CPU that counts, 64 for the handle |
+//! | [`Max::observe`], [`Min::observe`] | about two increments | 32 bytes per CPU that observes, 64 for the handle |
+//! | [`Average::observe`] | an event of two items | a cache line per CPU that observes |
 //! | [`Histogram::observe`] | an event of two items and some five instructions | 16 bytes per bucket and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |
 //! | [`GroupArray::fold_into`] | memory bandwidth, of several threads with [`GroupArray::fold_parts`] | |
@@ -67,7 +70,7 @@
 //! `tallyline-bench` measures them on your machine.
 //!
 //! # Limitations
-//! There are no maxima other than in a [`LazyGroup`]. Sections exist for x86-64
+//! Sections exist for x86-64
 //! and aarch64 on Linux with glibc or musl ([`registration`]); elsewhere counters are striped: words
 //! per CPU, updated by locked instructions ([`Placement::Striped`]), and [`Pool::mode`] says so. Systems other
 //! than Linux tell neither CPUs nor the memory that is there: a stripe is a thread's, by its number, the
@@ -78,12 +81,14 @@
 //! unlocked instruction, and building a pool fails where more CPUs are possible.
 
 mod approximate;
+mod average;
 mod combine;
 mod counter;
 mod cpu;
 mod description;
 mod errno;
 mod error;
+mod extremes;
 mod gauge;
 mod group;
 mod histogram;
@@ -104,10 +109,12 @@ pub mod topology;
 mod tracked;
 
 pub use approximate::ApproximateCounter;
+pub use average::{Average, AverageSnapshot};
 pub use combine::Combine;
 pub use counter::{Batch, Counter, CounterArray, CounterRef};
 pub use description::Description;
 pub use error::{Error, Result};
+pub use extremes::{Max, Min};
 pub use gauge::{FloatGauge, Gauge};
 pub use group::{FoldPart, Group, GroupArray, GroupRef, fold_groups};
 pub use histogram::{Histogram, HistogramSnapshot};

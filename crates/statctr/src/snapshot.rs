@@ -1,5 +1,6 @@
 //! Values with the time of their reading: [`Snapshot`], and the [`Change`] from one to the next.
 
+use crate::average::AverageSnapshot;
 use crate::counter::{Counter, CounterArray};
 use crate::error::{Error, Result};
 use crate::gauge::{FloatGauge, Gauge};
@@ -14,7 +15,7 @@ mod sealed {
 
 /// Reading of counters that can be subtracted: a number, several, a histogram, a registry.
 pub trait Reading: Sized + sealed::Sealed {
-    /// The change per second: an `f64` for each number; of a histogram the number of values.
+    /// The change per second: an `f64` for each number; of averages and histograms the number of values.
     type Rate;
 
     /// Returns what came to `earlier` since it was read.
@@ -89,6 +90,19 @@ impl Reading for HistogramSnapshot {
 
     fn since(&self, earlier: &Self) -> Result<Self> {
         HistogramSnapshot::since(self, earlier)
+    }
+
+    fn rate(&self, seconds: f64) -> f64 {
+        self.count().rate(seconds)
+    }
+}
+
+impl sealed::Sealed for AverageSnapshot {}
+impl Reading for AverageSnapshot {
+    type Rate = f64;
+
+    fn since(&self, earlier: &Self) -> Result<Self> {
+        Ok(AverageSnapshot::since(self, earlier))
     }
 
     fn rate(&self, seconds: f64) -> f64 {

@@ -14,8 +14,8 @@ use common::kit::{Kit, Line, schema_with_event};
 use common::{Deadline, Named, budget, os, pools_by_width};
 use statctr::topology::{CpuId, Topology};
 use statctr::{
-    Combine, Counter, CounterArray, FloatGauge, Group, Item, LazyPool, Mode, PerCpu, Pool, TrackedGroupArray,
-    inject, thread_mode,
+    Combine, Counter, CounterArray, FloatGauge, Group, Item, LazyPool, Max, Mode, PerCpu, Pool,
+    TrackedGroupArray, inject, thread_mode,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -187,6 +187,39 @@ fn an_aborted_addition_to_a_float_gauge_leaves_nothing_behind() {
                     assert_eq!(gauge.read(), before + 0.5, "{context}");
                     gauge.set(before);
                     assert_eq!(gauge.read(), before, "{context}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_aborted_observation_of_a_maximum_leaves_nothing_behind() {
+    let Some(_alone) = NoCompanions::new() else { return };
+    for Named { name, pool } in &pools_by_width() {
+        let max = Max::new_in(pool).expect("max");
+        max.observe(5);
+        for point in 1..=inject::POINTS {
+            for tries in [1, 2, 100] {
+                for taken_before in [false, true] {
+                    let context =
+                        format!("{name}: point {point}, {tries} aborts, taken before: {taken_before}");
+                    if taken_before {
+                        let _ = max.take();
+                    }
+                    let before = max.read();
+                    inject::abort(point, tries);
+                    max.observe(before + 7);
+                    let left = inject::aborts_left(point);
+                    assert!(left < tries && (left == 0 || tries == 100), "{context}: passes it");
+                    inject::clear();
+                    assert_eq!(max.read(), before + 7, "{context}");
+                    max.observe(before + 3);
+                    assert_eq!(max.read(), before + 7, "{context}");
+                    max.observe(before + 8);
+                    assert_eq!((max.take(), max.read()), (before + 8, Max::IDENTITY), "{context}");
+                    assert_eq!(max.take(), Max::IDENTITY, "{context}: the interval before");
+                    max.observe(before + 9);
                 }
             }
         }

@@ -158,6 +158,12 @@ impl Arena {
         self.take_pair(PieceShape::FloatSum, |_| {})
     }
 
+    /// Takes the words of a maximum, which are zero for every CPU; [`free_pair`](Self::free_pair) takes them
+    /// back.
+    pub(super) fn take_maximum(self: &Arc<Self>) -> Result<Handle> {
+        self.take_pair(PieceShape::Maximum, |_| {})
+    }
+
     /// Takes the words of a counter with the value `initial` of which nothing is flushed, all others zero;
     /// [`free_pair`](Self::free_pair) takes them back.
     pub(super) fn take_bounded_sum(self: &Arc<Self>, initial: u64) -> Result<Handle> {

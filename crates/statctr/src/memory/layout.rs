@@ -79,6 +79,8 @@ pub(super) enum PieceShape {
     Latched(LatchLayout),
     /// A floating-point sum, and the epoch that it belongs to.
     FloatSum,
+    /// A maximum, and the epoch that it belongs to.
+    Maximum,
     /// A counter, and the part of it that was flushed.
     BoundedSum,
 }
@@ -88,7 +90,7 @@ impl PieceShape {
     pub(super) fn words(self) -> usize {
         match self {
             PieceShape::Latched(layout) => layout.chunks() * CHUNK_WORDS,
-            PieceShape::FloatSum | PieceShape::BoundedSum => PAIR_WORDS,
+            PieceShape::FloatSum | PieceShape::Maximum | PieceShape::BoundedSum => PAIR_WORDS,
         }
     }
 }

@@ -474,7 +474,10 @@ impl Reservation {
                 copy.add_words(done..first);
                 match *shape {
                     PieceShape::Latched(latch) => copy.add_latched_lines(first, latch),
-                    PieceShape::FloatSum => copy.add_float_sum(first),
+                    PieceShape::FloatSum => copy.join_epochs(first, |one, other| {
+                        (f64::from_bits(one) + f64::from_bits(other)).to_bits()
+                    }),
+                    PieceShape::Maximum => copy.join_epochs(first, u64::max),
                     PieceShape::BoundedSum => copy.add_bounded_sum(first),
                 }
                 done = first + shape.words();
@@ -631,20 +634,17 @@ impl ResidueBuilder<'_> {
         }
     }
 
-    /// Adds the unit's sum to the residue's, where they are of the same epoch; else the later one counts:
-    /// the sums of all epochs but the last are nothing to anybody.
-    fn add_float_sum(&self, first: usize) {
+    /// Joins the unit's value to the residue's, where they are of the same epoch; else the later one counts:
+    /// the values of all epochs but the last are nothing to anybody.
+    fn join_epochs(&self, first: usize, join: impl Fn(u64, u64) -> u64) {
         let of_unit = (self.load(first, self.unit), self.load(first + 1, self.unit));
         let of_residue = (self.old(first), self.old(first + 1));
-        let (sum, epoch) = match of_unit.1.cmp(&of_residue.1) {
+        let (value, epoch) = match of_unit.1.cmp(&of_residue.1) {
             std::cmp::Ordering::Less => of_residue,
             std::cmp::Ordering::Greater => of_unit,
-            std::cmp::Ordering::Equal => {
-                let sum = f64::from_bits(of_unit.0) + f64::from_bits(of_residue.0);
-                (sum.to_bits(), of_unit.1)
-            }
+            std::cmp::Ordering::Equal => (join(of_unit.0, of_residue.0), of_unit.1),
         };
-        self.store(first, sum);
+        self.store(first, value);
         self.store(first + 1, epoch);
     }
 

@@ -259,6 +259,8 @@ mod float;
 pub(crate) use float::*;
 mod instance;
 pub(crate) use instance::*;
+mod maximum;
+pub(crate) use maximum::*;
 
 macro_rules! define_add {
     ($(#[$doc:meta])* $name:ident, $sum:expr $(, $value:ident)?) => {

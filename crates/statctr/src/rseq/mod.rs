@@ -46,6 +46,20 @@
 //!           t[0] := v                      a sum of another epoch: nobody adds it
 //!   [3]     t[1] := e         (commit)     the same instruction as above, with another address
 //!
+//! raise(base, T, E, e, v):                 a maximum, in the words of the epoch e
+//!   arm
+//!   [1] c := cpu_id
+//!   [2] t := T[c]
+//!       if t = 0 leave for the slow path
+//!       t := t + base
+//!       if *E ≠ e leave, too
+//!       if t[1] = e
+//!           if t[0] >= v done
+//!   [3]     t[0] := v         (commit)
+//!       else
+//!           t[0] := v                      a maximum of another epoch: nobody reads it
+//!   [3]     t[1] := e         (commit)     the same instruction as above, with another address
+//!
 //! add_bounded(base, T, limit, v):          claim(base, T, claimed):
 //!   arm                                      arm
 //!   [1] c := cpu_id                          [1] c := cpu_id

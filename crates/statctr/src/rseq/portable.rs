@@ -93,6 +93,21 @@ pub(crate) unsafe fn claim(_base: *mut u8, _table: *const u8, _claimed: *mut u64
     false
 }
 
+/// Never raises a maximum, and returns `false`: no critical sections are written for this machine.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn raise(
+    _base: *mut u8,
+    _table: *const u8,
+    _epoch: *const u64,
+    _number: u64,
+    _value: u64,
+) -> bool {
+    false
+}
+
 /// Never commits an event, and returns `false`: no critical sections are written for this machine.
 ///
 /// # Safety

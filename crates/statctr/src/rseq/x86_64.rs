@@ -248,6 +248,8 @@ mod float;
 pub(crate) use float::*;
 mod instance;
 pub(crate) use instance::*;
+mod maximum;
+pub(crate) use maximum::*;
 mod stamped;
 pub(crate) use stamped::*;
 

@@ -1,8 +1,8 @@
 //! One of everything that counts, updated in turns whose sums are known.
 
 use statctr::{
-    Counter, CounterArray, Event, FloatGauge, Gauge, Group, GroupArray, Histogram, Item, ItemSpec, Pool,
-    Result, Schema, TrackedGroupArray,
+    Average, Counter, CounterArray, Event, FloatGauge, Gauge, Group, GroupArray, Histogram, Item, ItemSpec,
+    Max, Min, Pool, Result, Schema, TrackedGroupArray,
 };
 
 /// Declares [`AnyEvent`], with a variant for each number of items that tests use.
@@ -105,6 +105,9 @@ pub(crate) struct Kit {
     pub(crate) gauge: Gauge,
     pub(crate) float_gauge: FloatGauge,
     pub(crate) histogram: Histogram,
+    pub(crate) max: Max,
+    pub(crate) min: Min,
+    pub(crate) average: Average,
     rows_event: Event<4>,
 }
 
@@ -131,6 +134,9 @@ impl Kit {
             gauge: Gauge::new_in(pool, -5)?,
             float_gauge: FloatGauge::new_in(pool, -0.5)?,
             histogram: Histogram::new_in(pool, 1000, 0.1)?,
+            max: Max::new_in(pool)?,
+            min: Min::new_in(pool)?,
+            average: Average::new_in(pool)?,
             rows_event,
         })
     }
@@ -164,6 +170,11 @@ impl Kit {
         self.histogram.observe(3);
         self.histogram.observe(700);
         self.histogram.observe(5000);
+        for value in [700, 5000, 3] {
+            self.max.observe(value);
+            self.min.observe(value);
+            self.average.observe(value);
+        }
     }
 
     /// Returns every value that there is.
@@ -180,6 +191,8 @@ impl Kit {
         values.push((self.float_gauge.read() * 4.0) as i64 as u64);
         let seen = self.histogram.snapshot();
         values.extend([seen.count(), seen.sum(), seen.count_up_to(3), seen.count_up_to(1000)]);
+        let seen = self.average.read();
+        values.extend([seen.count(), seen.sum()]);
         values
     }
 
@@ -202,7 +215,7 @@ impl Kit {
                 }
             }
         }));
-        step.extend([0u64.wrapping_sub(6), 5, 3, 5703, 1, 2]);
+        step.extend([0u64.wrapping_sub(6), 5, 3, 5703, 1, 2, 3, 5703]);
         let now = self.values();
         now.len() == before.len()
             && now
@@ -261,5 +274,9 @@ impl Kit {
         assert_eq!((seen.count(), seen.sum()), (3 * turns, 5703 * turns), "{context}: histogram");
         let buckets: Vec<u64> = seen.buckets().map(|(.., count)| count).collect();
         assert_eq!(buckets, vec![turns; if turns > 0 { 3 } else { 0 }], "{context}: histogram");
+        let extremes = if turns > 0 { (3, 5000) } else { (Min::IDENTITY, Max::IDENTITY) };
+        assert_eq!((self.min.read(), self.max.read()), extremes, "{context}: extremes");
+        let seen = self.average.read();
+        assert_eq!((seen.count(), seen.sum()), (3 * turns, 5703 * turns), "{context}: average");
     }
 }

@@ -1,0 +1,120 @@
+//! A number of values and their sum, of one commit: [`Average`].
+
+use crate::error::Result;
+use crate::memory::{LatchLayout, Lines, fold_piece_tiles};
+use crate::placement::Pool;
+use std::fmt;
+
+/// The average of the values that were observed: their number and their sum, which one commit changes together.
+///
+/// For a mean without its distribution, and for the rate of one thing in another (hits in look-ups) as the
+/// average of ones and zeros. A [`Histogram`](crate::Histogram) has the quantiles, too.
+///
+/// ```
+/// use statctr::Average;
+///
+/// let sizes = Average::new()?;
+/// sizes.observe(1500);
+/// sizes.observe(40);
+/// let seen = sizes.read();
+/// assert_eq!((seen.count(), seen.sum(), seen.mean()), (2, 1540, Some(770.0)));
+///
+/// let hits = Average::new()?;
+/// [true, false, true, true].map(|is_hit| hits.observe(u64::from(is_hit)));
+/// assert_eq!(hits.read().mean(), Some(0.75));
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// # Cost
+/// An observation is an event of two items. A cache line per CPU that observes (three where no store holds both
+/// numbers, as on aarch64).
+///
+/// # Arithmetic, ordering, threads, signals, forks
+/// Those of [`Counter`](crate::Counter), whose guarantees hold for both numbers. A reader sees no value of which
+/// it does not see the sum; in a process without rseq it may see one of the two before the other.
+pub struct Average(Lines);
+
+impl Average {
+    /// Creates an average of nothing so far, in the global pool.
+    ///
+    /// # Errors
+    /// Fails as [`Counter::new`](crate::Counter::new) does.
+    pub fn new() -> Result<Average> {
+        Average::new_in(Pool::global()?)
+    }
+
+    /// Creates an average of nothing so far, in `pool`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for address space.
+    pub fn new_in(pool: &Pool) -> Result<Average> {
+        let latch = (pool.cost().vector_bytes < 16).then_some(LatchLayout { lines: 1 });
+        Lines::take_group(pool.arena(), 1, latch).map(Average)
+    }
+
+    /// Observes a value. Never waits; async-signal-safe.
+    #[inline(always)]
+    pub fn observe(&self, value: u64) {
+        self.observe_many(1, value);
+    }
+
+    /// Observes `count` values whose sum is `sum`, by one update; see [`observe`](Self::observe).
+    #[inline(always)]
+    pub fn observe_many(&self, count: u64, sum: u64) {
+        self.0.commit(0, &[count, sum]);
+    }
+
+    /// Returns the number of the values and their sum, of one moment. Cost: a cache line per CPU that observes.
+    #[must_use]
+    pub fn read(&self) -> AverageSnapshot {
+        let mut seen = AverageSnapshot::default();
+        fold_piece_tiles(&self.0, 1, |_, sums| {
+            if let [count, sum, ..] = *sums {
+                seen = AverageSnapshot { count, sum };
+            }
+        });
+        seen
+    }
+}
+
+impl fmt::Debug for Average {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Average").field(&self.read()).finish()
+    }
+}
+
+/// A number of values and their sum, as they were read of an [`Average`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AverageSnapshot {
+    count: u64,
+    sum: u64,
+}
+
+impl AverageSnapshot {
+    /// Returns the number of values, modulo 2⁶⁴.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the sum of the values, modulo 2⁶⁴.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Returns the average; `None` without values.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// Returns what was observed since an earlier snapshot of the same average.
+    #[must_use]
+    pub fn since(&self, earlier: &AverageSnapshot) -> AverageSnapshot {
+        AverageSnapshot {
+            count: self.count.wrapping_sub(earlier.count),
+            sum: self.sum.wrapping_sub(earlier.sum),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `raise` of the specification for x86-64.
+
+use super::{asm, offset_of_table};
+
+/// Raises a CPU's maximum of the current epoch to `value` in a critical section, if it is less (`raise` of the
+/// specification). Returns `false` if nothing was done: also where `number` is not the epoch any more.
+///
+/// # Safety
+/// The contract is that of [`add`](super::add), for the two words at `base`, which are those of `number`;
+/// `epoch` leads to a live word.
+#[inline(always)]
+pub(crate) unsafe fn raise(
+    base: *mut u8,
+    table: *const u8,
+    epoch: *const u64,
+    number: u64,
+    value: u64,
+) -> bool {
+    // SAFETY: `table` is the caller's.
+    let area = unsafe { offset_of_table(table) };
+    if area == 0 {
+        return false;
+    }
+    // SAFETY: as in `add`. The store before the commit goes to a maximum that nobody reads, because the epoch
+    // beside it is not the current one.
+    unsafe {
+        section!(
+            prepare {}
+            check {}
+            body {
+                "cmp {number}, qword ptr [{epoch}]",
+                "jne {slow}",
+                "mov {stored}, {value}",
+                "cmp {number}, qword ptr [{t} + 8]",
+                "jne 25f",
+                "cmp {value}, qword ptr [{t}]",
+                "jbe 22f",
+                "jmp 26f",
+                "25:",
+                "mov qword ptr [{t}], {value}",
+                "mov {stored}, {number}",
+                "add {t}, 8",
+                "26:" ;
+                commit "mov qword ptr [{t}], {stored}"
+            }
+            cleanup {}
+            area = in(reg) area,
+            table = in(reg) table,
+            base = in(reg) base,
+            epoch = in(reg) epoch,
+            number = in(reg) number,
+            value = in(reg) value,
+            t = out(reg) _,
+            stored = out(reg) _,
+        );
+    }
+    true
+}
