@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /**
- * statctr for C++17: counters, gauges and groups that initialise and clean up themselves.
+ * statctr for C++17: counters, gauges, groups, histograms and extremes that initialise and clean up themselves.
  *
  *     statctr::counter packets;                    // throws std::system_error where there is no memory
  *     ++packets;                                   // inline: the instructions of statctr_inc()
@@ -22,6 +22,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -239,6 +240,228 @@ private:
 
     statctr_group_t handle_{};
     std::uint32_t slots_;
+};
+
+/** The buckets of a histogram, as they were read. An object that was moved from has none. */
+class histogram_snapshot {
+public:
+    histogram_snapshot(histogram_snapshot &&other) noexcept : snapshot_(std::exchange(other.snapshot_, nullptr)) {}
+
+    histogram_snapshot &operator=(histogram_snapshot &&other) noexcept
+    {
+        std::swap(snapshot_, other.snapshot_);
+        return *this;
+    }
+
+    histogram_snapshot(const histogram_snapshot &) = delete;
+    histogram_snapshot &operator=(const histogram_snapshot &) = delete;
+
+    ~histogram_snapshot() { (void)statctr_histogram_snapshot_free(snapshot_); }
+
+    /** Returns the number of values. Throws std::system_error for a snapshot that was moved from, as all do. */
+    std::uint64_t count() const
+    {
+        std::uint64_t count = 0;
+        detail::check(statctr_histogram_totals(snapshot_, &count, nullptr), "statctr::histogram_snapshot::count");
+        return count;
+    }
+
+    /** Returns the sum of the values, modulo 2^64. */
+    std::uint64_t sum() const
+    {
+        std::uint64_t sum = 0;
+        detail::check(statctr_histogram_totals(snapshot_, nullptr, &sum), "statctr::histogram_snapshot::sum");
+        return sum;
+    }
+
+    /** Returns a quantile (0.5: the median); nothing without values, and for what is no number. */
+    std::optional<std::uint64_t> quantile(double part) const
+    {
+        std::uint64_t value = 0;
+        const int error = statctr_histogram_quantile(snapshot_, part, &value);
+        if (error == -ENODATA || (error == -EINVAL && snapshot_ != nullptr))
+            return std::nullopt;
+        detail::check(error, "statctr::histogram_snapshot::quantile");
+        return value;
+    }
+
+    /** Returns the number of values that are certainly at most `bound`. */
+    std::uint64_t count_up_to(std::uint64_t bound) const
+    {
+        std::uint64_t count = 0;
+        detail::check(statctr_histogram_count_up_to(snapshot_, bound, &count),
+                      "statctr::histogram_snapshot::count_up_to");
+        return count;
+    }
+
+    /** Returns the buckets that have values, in order of the values. */
+    std::vector<statctr_bucket_t> buckets() const
+    {
+        const int filled = statctr_histogram_buckets(snapshot_, nullptr, 0);
+        detail::check(filled, "statctr::histogram_snapshot::buckets");
+        std::vector<statctr_bucket_t> buckets(static_cast<std::size_t>(filled));
+        (void)statctr_histogram_buckets(snapshot_, buckets.data(), buckets.size());
+        return buckets;
+    }
+
+    /** Adds the values of another snapshot. Throws std::system_error for one with other buckets. */
+    void operator+=(const histogram_snapshot &other)
+    {
+        detail::check(statctr_histogram_merge(snapshot_, other.snapshot_), "statctr::histogram_snapshot");
+    }
+
+    /** Takes an earlier snapshot's values away. Throws std::system_error for one with other buckets. */
+    void operator-=(const histogram_snapshot &earlier)
+    {
+        detail::check(statctr_histogram_subtract(snapshot_, earlier.snapshot_), "statctr::histogram_snapshot");
+    }
+
+private:
+    friend class histogram;
+    explicit histogram_snapshot(statctr_histogram_snapshot_t *snapshot) noexcept : snapshot_(snapshot) {}
+
+    statctr_histogram_snapshot_t *snapshot_;
+};
+
+/** A distribution of values, with quantiles of a chosen error. See <statctr/histogram.h>. */
+class histogram {
+public:
+    /** Initialises a histogram for values up to `max`, quantiles to `error`. Throws std::system_error. */
+    histogram(std::uint64_t max, double error)
+    {
+        detail::check(statctr_histogram_init(&handle_, max, error), "statctr::histogram");
+    }
+
+    ~histogram() { release(); }
+
+    histogram(const histogram &) = delete;
+    histogram &operator=(const histogram &) = delete;
+
+    histogram(histogram &&other) noexcept : handle_(std::exchange(other.handle_, statctr_histogram_t{})) {}
+
+    histogram &operator=(histogram &&other) noexcept
+    {
+        if (this != &other) {
+            release();
+            handle_ = std::exchange(other.handle_, statctr_histogram_t{});
+        }
+        return *this;
+    }
+
+    /** Counts a value. Signals: safe. */
+    void observe(std::uint64_t value) noexcept { (void)statctr_histogram_observe(&handle_, value); }
+
+    /** Counts a value `times` times. Signals: safe. */
+    void observe_many(std::uint64_t value, std::uint64_t times) noexcept
+    {
+        (void)statctr_histogram_observe_many(&handle_, value, times);
+    }
+
+    /** Reads all buckets. Throws std::system_error. Signals: not safe. */
+    histogram_snapshot snapshot() const
+    {
+        statctr_histogram_snapshot_t *snapshot = nullptr;
+        detail::check(statctr_histogram_snapshot(&handle_, &snapshot), "statctr::histogram::snapshot");
+        return histogram_snapshot(snapshot);
+    }
+
+    /** Returns the handle, for the functions of <statctr/histogram.h>; it stays this object's. */
+    statctr_histogram_t *handle() noexcept { return &handle_; }
+
+private:
+    void release() noexcept { (void)statctr_histogram_cleanup(&handle_); }
+
+    statctr_histogram_t handle_{};
+};
+
+/** The largest value that was observed; 0 of nothing. See <statctr/extremes.h>. */
+class maximum {
+public:
+    /** Initialises a maximum of nothing. Throws std::system_error. Signals: not safe. */
+    maximum() { detail::check(statctr_max_init(&handle_), "statctr::maximum"); }
+
+    ~maximum() { (void)statctr_max_cleanup(&handle_); }
+
+    maximum(const maximum &) = delete;
+    maximum &operator=(const maximum &) = delete;
+
+    maximum(maximum &&other) noexcept : handle_(std::exchange(other.handle_, statctr_max_t{})) {}
+
+    maximum &operator=(maximum &&other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+
+    /** Observes a value. Signals: safe. */
+    void observe(std::uint64_t value) noexcept { (void)statctr_max_observe(&handle_, value); }
+
+    /** Returns the value. Throws std::system_error for an object that was moved from. Signals: safe. */
+    std::uint64_t read() const
+    {
+        std::uint64_t value = 0;
+        detail::check(statctr_max_read(&handle_, &value), "statctr::maximum::read");
+        return value;
+    }
+
+    /** Returns the value since the last take, and begins anew. Throws as read(). Signals: not safe. */
+    std::uint64_t take()
+    {
+        std::uint64_t value = 0;
+        detail::check(statctr_max_take(&handle_, &value), "statctr::maximum::take");
+        return value;
+    }
+
+    /** Drops all that was observed. Throws as read(). Signals: not safe. */
+    void reset() { detail::check(statctr_max_reset(&handle_), "statctr::maximum::reset"); }
+
+private:
+    statctr_max_t handle_{};
+};
+
+/** The smallest value that was observed; the largest number of nothing. See <statctr/extremes.h>. */
+class minimum {
+public:
+    /** Initialises a minimum of nothing. Throws std::system_error. Signals: not safe. */
+    minimum() { detail::check(statctr_min_init(&handle_), "statctr::minimum"); }
+
+    ~minimum() { (void)statctr_min_cleanup(&handle_); }
+
+    minimum(const minimum &) = delete;
+    minimum &operator=(const minimum &) = delete;
+
+    minimum(minimum &&other) noexcept : handle_(std::exchange(other.handle_, statctr_min_t{})) {}
+
+    minimum &operator=(minimum &&other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+
+    /** Observes a value. Signals: safe. */
+    void observe(std::uint64_t value) noexcept { (void)statctr_min_observe(&handle_, value); }
+
+    /** Returns the value. Throws std::system_error for an object that was moved from. Signals: safe. */
+    std::uint64_t read() const
+    {
+        std::uint64_t value = 0;
+        detail::check(statctr_min_read(&handle_, &value), "statctr::minimum::read");
+        return value;
+    }
+
+    /** Returns the value since the last take, and begins anew. Throws as read(). Signals: not safe. */
+    std::uint64_t take()
+    {
+        std::uint64_t value = 0;
+        detail::check(statctr_min_take(&handle_, &value), "statctr::minimum::take");
+        return value;
+    }
+
+    /** Drops all that was observed. Throws as read(). Signals: not safe. */
+    void reset() { detail::check(statctr_min_reset(&handle_), "statctr::minimum::reset"); }
+
+private:
+    statctr_min_t handle_{};
 };
 
 } // namespace statctr

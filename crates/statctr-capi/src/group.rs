@@ -26,13 +26,14 @@ const ZERO: StatctrGroup =
     StatctrGroup { counter: RawCounter::ZERO, schema: std::ptr::null_mut(), lines: 0, twin: 0 };
 
 fn checked(group: StatctrGroup) -> Result<StatctrGroup, c_int> {
+    updatable(group).and_then(|group| if group.schema.is_null() { Err(libc::EINVAL) } else { Ok(group) })
+}
+
+/// Checks a handle for an update, which needs no schema: a histogram's buckets have none.
+fn updatable(group: StatctrGroup) -> Result<StatctrGroup, c_int> {
     let tag = group.counter.table & TAG_MASK;
     // one of the ways of updating: rseq, one CPU, atomic, two copies
-    if matches!(tag, 1 | 2 | 4 | 8 | 16) && group.counter.base != 0 && !group.schema.is_null() {
-        Ok(group)
-    } else {
-        Err(libc::EINVAL)
-    }
+    if matches!(tag, 1 | 2 | 4 | 8 | 16) && group.counter.base != 0 { Ok(group) } else { Err(libc::EINVAL) }
 }
 
 /// Returns the handle behind the pointer, if it is one that this library could have made for a group.
@@ -119,8 +120,8 @@ pub unsafe extern "C" fn statctr_group_cleanup(group: *mut StatctrGroup) -> c_in
 /// and a guard takes its closure through memory, where an event's numbers would wait for each other.
 #[inline(always)]
 unsafe fn update(group: *const StatctrGroup, work: impl FnOnce(StatctrGroup) -> bool) -> c_int {
-    // SAFETY: the module's contract.
-    match unsafe { live(group) } {
+    // SAFETY: NULL or a handle, by the module's contract.
+    match unsafe { group.as_ref() }.copied().ok_or(libc::EINVAL).and_then(updatable) {
         Ok(group) if work(group) => 0,
         Ok(_) => -libc::ERANGE,
         Err(errno) => -errno,

@@ -11,8 +11,10 @@
 
 mod allocator;
 mod counter;
+mod extremes;
 mod group;
 mod guard;
+mod histogram;
 mod hotplug;
 mod lazy;
 mod process;
@@ -21,8 +23,10 @@ mod statics;
 
 pub use allocator::*;
 pub use counter::*;
+pub use extremes::*;
 pub use group::*;
 pub use guard::guard;
+pub use histogram::*;
 pub use hotplug::*;
 pub use lazy::*;
 pub use process::*;

@@ -168,6 +168,11 @@ fn groups_and_events() {
 }
 
 #[test]
+fn histograms_and_extremes() {
+    both_ways("kinds");
+}
+
+#[test]
 fn events_in_wide_registers() {
     for (level, feature) in [("v3", "avx2"), ("v4", "avx512vl")] {
         let there = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|info| info.contains(feature));

@@ -5,8 +5,8 @@
 //! with the layout of the structs. And the header declares no function that is not exported.
 
 use statctr_capi::{
-    StatctrCost, StatctrDesc, StatctrGroup, StatctrGroupDesc, StatctrHandle, StatctrItemDesc, StatctrLazy,
-    StatctrMemory, StatctrPcpuCtr, StatctrSample, StatctrStatic,
+    StatctrBucket, StatctrCost, StatctrDesc, StatctrGroup, StatctrGroupDesc, StatctrHandle, StatctrHistogram,
+    StatctrItemDesc, StatctrLazy, StatctrMemory, StatctrPcpuCtr, StatctrSample, StatctrStatic,
 };
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,10 +14,12 @@ use std::io::Write as _;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 9] = [
     include_str!("../src/allocator.rs"),
     include_str!("../src/counter.rs"),
+    include_str!("../src/extremes.rs"),
     include_str!("../src/group.rs"),
+    include_str!("../src/histogram.rs"),
     include_str!("../src/hotplug.rs"),
     include_str!("../src/lazy.rs"),
     include_str!("../src/process.rs"),
@@ -44,9 +46,15 @@ fn c_type(rust: &str) -> String {
         "c_char" => "char",
         "c_void" => "void",
         "u64" => "uint64_t",
+        "f64" => "double",
         "usize" => "size_t",
         "StatctrHandle" => "statctr_handle_t",
         "StatctrGroup" => "statctr_group_t",
+        "StatctrHistogram" => "statctr_histogram_t",
+        "StatctrHistogramSnapshot" => "statctr_histogram_snapshot_t",
+        "StatctrBucket" => "statctr_bucket_t",
+        "StatctrMax" => "statctr_max_t",
+        "StatctrMin" => "statctr_min_t",
         "StatctrGroupDesc" => "statctr_group_desc_t",
         "StatctrPcpuCtr" => "pcpu_ctr_t",
         "StatctrMoved" => "statctr_moved_t",
@@ -156,6 +164,10 @@ fn layouts_agree() {
             counter.base = "home.base", counter.table = "home.table", schema = "schema",
             lines = "lines", twin = "twin"
         }
+        StatctrHistogram = "statctr_histogram_t" {
+            buckets.counter = "buckets.home", max = "max", bits = "bits", beyond = "beyond"
+        }
+        StatctrBucket = "statctr_bucket_t" { least = "least", largest = "largest", count = "count" }
         StatctrPcpuCtr = "pcpu_ctr_t" { handle = "handle" }
         StatctrLazy = "statctr_lazy_t" { cell = "cell", memory = "memory" }
         StatctrItemDesc = "statctr_item_desc_t" {

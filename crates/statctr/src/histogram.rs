@@ -119,6 +119,19 @@ impl Histogram {
         Ok(Histogram { lines, scale })
     }
 
+    /// Returns the lines, and the division of values: the largest one, the bits that tell buckets apart, the index
+    /// of the bucket for larger values.
+    pub(crate) fn into_parts(self) -> (Lines, (u64, u32, u32)) {
+        // a unit has fewer buckets than that
+        (self.lines, (self.scale.max, self.scale.bits, self.scale.beyond as u32))
+    }
+
+    /// Creates a histogram of what [`into_parts`](Self::into_parts) returned.
+    #[inline]
+    pub(crate) fn from_parts(lines: Lines, (max, bits, beyond): (u64, u32, u32)) -> Histogram {
+        Histogram { lines, scale: Scale { bits, max, beyond: beyond as usize } }
+    }
+
     /// Counts a value. Never waits; async-signal-safe. Values above the largest one are counted, and
     /// their sum is right; quantiles take them for the largest value.
     #[inline(always)]

@@ -6,6 +6,7 @@ use crate::counter::Counter;
 use crate::description::Description;
 use crate::error::Result;
 use crate::group::Group;
+use crate::histogram::Histogram;
 use crate::lazy::{LazyGroup, Scope};
 pub use crate::memory::RawStatic;
 use crate::memory::{CHUNK_WORDS, Handle, LatchLayout, Lines, Object, Word};
@@ -142,11 +143,15 @@ impl RawGroup {
     #[must_use]
     pub fn from_group(group: Group) -> RawGroup {
         let (lines, schema) = group.into_parts();
+        RawGroup::from_lines(lines, Box::into_raw(Box::new(schema)))
+    }
+
+    fn from_lines(lines: Lines, schema: *mut Schema) -> RawGroup {
         let item_chunks = lines.item_chunks() as u32;
         let (handle, _, layout) = lines.into_parts();
         RawGroup {
             counter: RawCounter::of(handle),
-            schema: Box::into_raw(Box::new(schema)),
+            schema,
             lines: item_chunks,
             twin: u32::from(layout.is_some()),
         }
@@ -224,6 +229,60 @@ impl RawGroup {
         }
         lines.commit(slot, deltas);
         true
+    }
+}
+
+/// Histogram that C owns: its buckets, and how values are divided among them.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct RawHistogram {
+    /// The buckets, as a group's items; without a schema.
+    pub buckets: RawGroup,
+    /// The largest value that has a bucket.
+    pub max: u64,
+    /// Number of bits that tell buckets apart below the highest one of a value.
+    pub bits: u32,
+    /// The index of the bucket for values above the largest.
+    pub beyond: u32,
+}
+
+impl RawHistogram {
+    /// The words of a C histogram before it is initialised and after it was cleaned up: zeros.
+    pub const ZERO: RawHistogram = RawHistogram {
+        buckets: RawGroup { counter: RawCounter::ZERO, schema: std::ptr::null_mut(), lines: 0, twin: 0 },
+        max: 0,
+        bits: 0,
+        beyond: 0,
+    };
+
+    /// Converts a histogram into the words by which C owns it.
+    #[must_use]
+    pub fn from_histogram(histogram: Histogram) -> RawHistogram {
+        let (lines, (max, bits, beyond)) = histogram.into_parts();
+        RawHistogram { buckets: RawGroup::from_lines(lines, std::ptr::null_mut()), max, bits, beyond }
+    }
+
+    /// Takes ownership of a histogram back from C by its words; `None` for zeros.
+    ///
+    /// # Safety
+    /// Zeros, or what [`from_histogram`](Self::from_histogram) made and nobody took back.
+    #[must_use]
+    pub unsafe fn into_histogram(self) -> Option<Histogram> {
+        // SAFETY: passed on.
+        let lines = unsafe { self.buckets.lines() }?;
+        Some(Histogram::from_parts(lines, (self.max, self.bits, self.beyond)))
+    }
+
+    /// Runs a closure on the histogram that C owns, without taking ownership; `None` for zeros.
+    ///
+    /// # Safety
+    /// Zeros, or a histogram that nobody takes back meanwhile.
+    #[inline]
+    #[must_use]
+    pub unsafe fn with<R>(self, work: impl FnOnce(&Histogram) -> R) -> Option<R> {
+        // SAFETY: passed on; never dropped here.
+        let histogram = ManuallyDrop::new(unsafe { self.into_histogram() }?);
+        Some(work(&histogram))
     }
 }
 

@@ -103,6 +103,61 @@ static void moves_keep_the_counts()
     CHECK(slots() == before);
 }
 
+static void distributions_and_extremes()
+{
+    const std::uint64_t before = slots();
+    {
+        statctr::histogram first(1000000, 0.05);
+        statctr::maximum largest;
+        statctr::minimum smallest;
+        std::vector<std::thread> workers;
+        for (unsigned i = 0; i < 4; i++)
+            workers.emplace_back([&] {
+                for (std::uint64_t n = 1; n <= 10000; n++) {
+                    first.observe(n);
+                    largest.observe(n);
+                    smallest.observe(n);
+                }
+            });
+        for (auto &worker : workers)
+            worker.join();
+        statctr::histogram sizes(std::move(first));
+        statctr::histogram_snapshot seen = sizes.snapshot();
+        CHECK(seen.count() == 40000 && seen.sum() == 4 * std::uint64_t{10000} * 10001 / 2);
+        const auto median = seen.quantile(0.5);
+        CHECK(median && *median >= 4750 && *median <= 5250);
+        CHECK(seen.count_up_to(1) == 4 && seen.buckets().front().count == 4);
+        sizes.observe_many(3, 5);
+        statctr::histogram_snapshot now = sizes.snapshot();
+        now -= seen;
+        CHECK(now.count() == 5 && now.sum() == 15);
+        now += seen;
+        CHECK(now.count() == 40005);
+        seen = std::move(now);
+        CHECK(seen.count() == 40005);
+        const statctr::histogram_snapshot empty = statctr::histogram(10, 0.5).snapshot();
+        CHECK(!empty.quantile(0.5) && empty.buckets().empty());
+        int error = 0;
+        try {
+            seen += empty;
+        } catch (const std::system_error &thrown) {
+            error = thrown.code().value();
+        }
+        CHECK(error == EINVAL && seen.count() == 40005);
+
+        statctr::maximum taken(std::move(largest));
+        CHECK(taken.read() == 10000 && taken.take() == 10000 && taken.take() == 0);
+        CHECK(smallest.read() == 1);
+        smallest.reset();
+        CHECK(smallest.take() == UINT64_MAX);
+        statctr::minimum other;
+        other.observe(3);
+        smallest = std::move(other);
+        CHECK(smallest.read() == 3);
+    }
+    CHECK(slots() == before);
+}
+
 static void what_cannot_be_is_thrown()
 {
     statctr::group group(traffic_group);
@@ -135,6 +190,7 @@ int main()
     CHECK(gauge.read() == -8);
     threads_count_exactly();
     moves_keep_the_counts();
+    distributions_and_extremes();
     what_cannot_be_is_thrown();
     return 0;
 }
