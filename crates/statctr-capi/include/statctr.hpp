@@ -147,6 +147,13 @@ public:
      */
     std::int64_t read() const noexcept { return static_cast<std::int64_t>(counter_.read()); }
 
+    /** Returns the value, or 0 where it is below: for what cannot be negative. Signals: safe. */
+    std::uint64_t read_clamped() const noexcept
+    {
+        const std::int64_t value = read();
+        return value < 0 ? 0 : static_cast<std::uint64_t>(value);
+    }
+
 private:
     counter counter_;
 };

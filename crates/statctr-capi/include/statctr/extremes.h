@@ -16,7 +16,8 @@
  * An observation that runs at the same time as a take is in the value that is taken or in that of the next
  * interval; where it does not count per CPU (threads without rseq, memory that is not there) it may be in both.
  * None is lost, except where the kernel refuses membarrier(2) (before Linux 5.10, in some sandboxes): there one
- * that runs at the same time may be in neither. A reset drops the value.
+ * that runs at the same time may be in neither; so may one that does not count per CPU and during which sixteen
+ * takes go by. A reset drops the value.
  *
  * # Cost of an update
  * A library call, a restartable sequence of a dozen instructions, and a store where the value goes beyond the

@@ -187,7 +187,9 @@ int main()
     statctr::gauge gauge;
     gauge.set(-9);
     gauge.inc();
-    CHECK(gauge.read() == -8);
+    CHECK(gauge.read() == -8 && gauge.read_clamped() == 0);
+    gauge.add(10);
+    CHECK(gauge.read_clamped() == 2);
     threads_count_exactly();
     moves_keep_the_counts();
     distributions_and_extremes();
