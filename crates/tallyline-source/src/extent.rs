@@ -1,6 +1,6 @@
 //! The extents of elements: the comments above and behind that belong to them.
 
-use crate::body::{Element, column};
+use crate::body::{Element, ElementKind, column};
 use crate::find::bytes;
 use crate::lexer::{Kind, Token};
 use std::ops::Range;
@@ -44,7 +44,8 @@ pub(crate) fn extents(
     for (index, element) in elements.iter().enumerate() {
         let next = elements.get(index + 1).map_or(body_end, |next| next.core.start);
         let start = if at_line_start { start(tokens, limit, element.core.start) } else { limit };
-        let (end, ends_line) = end(text, tokens, element, next);
+        let is_last = index + 1 == elements.len();
+        let (end, ends_line) = end(text, tokens, element, next, is_last);
         extents.push(Extent { span: start..end, starts_line: at_line_start, ends_line });
         (limit, at_line_start) = (end, ends_line);
     }
@@ -80,7 +81,7 @@ fn start(tokens: &[Token], limit: usize, core: usize) -> usize {
 }
 
 /// Returns the end of an element with the comments behind it, and whether its line ends there.
-fn end(text: &[u8], tokens: &[Token], element: &Element, next: usize) -> (usize, bool) {
+fn end(text: &[u8], tokens: &[Token], element: &Element, next: usize, is_last: bool) -> (usize, bool) {
     let rest = within(tokens, element.core.end..next);
     let mut end = element.core.end;
     let mut comment = None;
@@ -118,7 +119,22 @@ fn end(text: &[u8], tokens: &[Token], element: &Element, next: usize) -> (usize,
         index += line;
         end = rest.get(index - 1).map_or(end, |token| token.span.end);
     }
+    if comment.is_none() && matches!(element.kind, ElementKind::Member(_)) {
+        end = comment_below(rest.get(index..).unwrap_or_default(), is_last).unwrap_or(end);
+    }
     (end, true)
+}
+
+/// Returns the end of comments right below an element, if a blank line or the end of the body sets them apart from
+/// what follows: zlib's headers describe members so.
+fn comment_below(tokens: &[Token], is_last: bool) -> Option<usize> {
+    let (mut index, mut end) = (0, None);
+    while let Some((line, _)) = comment_line(tokens.get(index..)?) {
+        index += line;
+        end = tokens.get(index - 1).map(|token| token.span.end);
+    }
+    let next = tokens.get(index..)?.iter().find(|token| token.kind != Kind::Space);
+    end.filter(|_| next.map_or(is_last, |token| token.kind == Kind::Newline))
 }
 
 /// Returns the number of tokens of a line that is a comment, and the comment.

@@ -4,6 +4,7 @@ use crate::Language;
 use crate::declarator::skip_group;
 use crate::find::bytes;
 use crate::lexer::{Kind, Token, tokens};
+use std::ops::Range;
 
 /// The kinds of uses of a struct that rely on the order of its members, such as an initialiser by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,11 +28,12 @@ pub enum UseKind {
 pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<(UseKind, u32)>> {
     let all: Vec<Token> = tokens(text, language).into_iter().filter(|token| !token.is_trivia()).collect();
     let mut lines = Lines { text, at: 0, line: 1 };
+    let scopes = scopes(text, &all);
     let mut found = Vec::with_capacity(types.len());
     for names in types {
         lines.rewind();
         let scan = Scan { text, tokens: &all, names, variables: Vec::new() };
-        found.push(scan.with_variables().uses(&mut lines));
+        found.push(scan.with_variables(&scopes).uses(&mut lines));
     }
     found
 }
@@ -61,6 +63,47 @@ pub fn typedefs(text: &[u8], language: Language, tags: &[Vec<u8>]) -> Vec<(usize
     found
 }
 
+/// Returns the tokens in which parameters and local variables are known: each definition of a function with its
+/// parameters, and the parameters of each declaration. All else is known everywhere, as members are.
+fn scopes(text: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
+    let mut scopes = Vec::new();
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    let mut is_function = false;
+    while let Some(token) = tokens.get(at) {
+        if token.is(b'(') {
+            let end = skip_group(tokens, at);
+            let word =
+                at.checked_sub(1).and_then(|before| tokens.get(before)).map(|token| bytes(text, token));
+            // a struct may have attributes in front of its body
+            let is_attribute = matches!(
+                word,
+                Some(b"__attribute__" | b"__attribute" | b"alignas" | b"_Alignas" | b"__declspec")
+            );
+            is_function = !is_attribute;
+            groups.push(at..end);
+            at = end;
+            continue;
+        }
+        if token.is(b'{') {
+            at = skip_group(tokens, at);
+            if is_function {
+                scopes.push(start..at);
+                groups.clear();
+            }
+            (start, is_function) = (at, false);
+            continue;
+        }
+        is_function = false;
+        at += 1;
+        if token.is(b';') || token.kind == Kind::Directive {
+            scopes.append(&mut groups);
+            start = at;
+        }
+    }
+    scopes
+}
+
 struct Lines<'t> {
     text: &'t [u8],
     at: usize,
@@ -88,8 +131,8 @@ struct Scan<'t> {
     text: &'t [u8],
     tokens: &'t [Token],
     names: &'t [Vec<u8>],
-    // the variables, parameters and members declared with the type anywhere in the text
-    variables: Vec<&'t [u8]>,
+    // the variables, parameters and members declared with the type, and the tokens where each is known
+    variables: Vec<(&'t [u8], Range<usize>)>,
 }
 
 impl<'t> Scan<'t> {
@@ -107,15 +150,15 @@ impl<'t> Scan<'t> {
 
     fn is_variable(&self, at: usize) -> bool {
         let word = self.word(at);
-        !word.is_empty() && self.variables.contains(&word)
+        !word.is_empty() && self.variables.iter().any(|(name, scope)| *name == word && scope.contains(&at))
     }
 
     fn punct(&self, at: usize, byte: u8) -> bool {
         self.tokens.get(at).is_some_and(|token| token.is(byte))
     }
 
-    fn with_variables(mut self) -> Scan<'t> {
-        let mut variables = Vec::new();
+    fn with_variables(mut self, scopes: &[Range<usize>]) -> Scan<'t> {
+        let mut variables: Vec<(&[u8], Range<usize>)> = Vec::new();
         for at in (0..self.tokens.len()).filter(|at| self.is_type(*at)) {
             let mut next = at + 1;
             while self.punct(next, b'*')
@@ -125,8 +168,11 @@ impl<'t> Scan<'t> {
                 next += 1;
             }
             let name = self.word(next);
-            if !name.is_empty() && !variables.contains(&name) {
-                variables.push(name);
+            let index = scopes.partition_point(|scope| scope.end <= at);
+            let scope = scopes.get(index).filter(|scope| scope.contains(&at));
+            let known = (name, scope.cloned().unwrap_or(0..self.tokens.len()));
+            if !name.is_empty() && !variables.contains(&known) {
+                variables.push(known);
             }
         }
         self.variables = variables;
@@ -183,7 +229,11 @@ impl<'t> Scan<'t> {
     /// Returns whether `sizeof` at an index is of the type or of an object of it.
     fn size_of_type(&self, at: usize) -> bool {
         if !self.punct(at + 1, b'(') {
-            return self.is_variable(at + 1) || self.punct(at + 1, b'*') && self.is_variable(at + 2);
+            let name = at + 1 + usize::from(self.punct(at + 1, b'*'));
+            // the size of a member is none of the object
+            let is_member =
+                self.punct(name + 1, b'.') || self.punct(name + 1, b'-') && self.punct(name + 2, b'>');
+            return self.is_variable(name) && !is_member;
         }
         let end = skip_group(self.tokens, at + 1);
         let inside: Vec<usize> = (at + 2..end.saturating_sub(1)).collect();
@@ -193,12 +243,16 @@ impl<'t> Scan<'t> {
                 self.word(*first) == b"struct" && self.is_type(*second)
                     || self.punct(*first, b'*') && self.is_variable(*second)
             }
+            // a member that is an object of the type
+            [.., before, last] => {
+                (self.punct(*before, b'.') || self.punct(*before, b'>')) && self.is_variable(*last)
+            }
             _ => false,
         }
     }
 
     /// Returns whether arguments are the address of a member, and a difference as the size.
-    fn is_range(&self, inside: std::ops::Range<usize>) -> bool {
+    fn is_range(&self, inside: Range<usize>) -> bool {
         let member = inside.clone().any(|at| {
             self.punct(at, b'&')
                 && self.is_variable(at + 1)
@@ -287,6 +341,23 @@ mod tests {
             kinds("void f(rec_t *r) { memset(&r->a, 0, (char *)&r->b - (char *)&r->a); }"),
             [(UseKind::Range, 1)]
         );
+    }
+
+    #[test]
+    fn the_size_of_a_member_and_of_another_functions_variable_are_no_transfer() {
+        assert_eq!(kinds("void f(rec_t *r) { proc_send(1, &r->a, sizeof r->a); }"), []);
+        assert_eq!(
+            kinds(
+                "void f(rec_t *r) { }\nvoid g(struct other *r) { write(1, r, sizeof(*r)); }\nrec_t *h(rec_t *r);"
+            ),
+            []
+        );
+        assert_eq!(
+            kinds("static rec_t r;\nvoid g(void) { write(1, &r, sizeof r); }"),
+            [(UseKind::Transfer, 2)]
+        );
+        let member = "struct outer { rec_t r; };\nvoid g(struct outer *o) { write(1, &o->r, sizeof(o->r)); }";
+        assert_eq!(kinds(member), [(UseKind::Transfer, 2)]);
     }
 
     #[test]

@@ -70,6 +70,41 @@ struct s {
 }
 
 #[test]
+fn a_comment_below_a_member_moves_with_it_if_a_blank_line_follows() {
+    let text = "\
+struct s {
+	char a;
+	/* about a,
+	 * in two lines */
+
+	long b;
+	/* above c */
+	char c;
+
+	/* apart */
+	short d;
+	// about d
+};
+";
+    let expected = "\
+struct s {
+	long b;
+	char a;
+	/* about a,
+	 * in two lines */
+
+	/* above c */
+	char c;
+
+	/* apart */
+	short d;
+	// about d
+};
+";
+    assert_eq!(c(text, &["a", "b", "c", "d"], &["b", "a", "c", "d"]), expected);
+}
+
+#[test]
 fn the_same_order_changes_nothing() {
     let text = "struct s { int a, b; /* x */\n#ifdef A\n int c;\n#endif\n\n};";
     assert_eq!(c(text, &["a", "b", "c"], &["a", "b", "c"]), text);

@@ -181,7 +181,7 @@ fn a_compiler_finds_what_relies_on_the_order_through_macros() {
     }
     // an initialiser of nothing, and one by names of which some are left out, rely on no order
     let unit = format!(
-        "{macros}struct conn zero = {{0}}; struct holder h = {{ .c = {{ .refs = 1, .state = 2 }} }};\n{UNIT}"
+        "{macros}int f(void)\n{{\n\tstruct\tconn\tzero = {{ 0 }};\n\treturn zero.refs;\n}}\nstruct conn zero = {{0}}; struct holder h = {{ .c = {{ .refs = 1, .state = 2 }} }};\n{UNIT}"
     );
     let Some(folder) = program("patch-macro-none", HEADER, &unit, &[]) else { return };
     with_commands(&folder, &[]);
@@ -202,6 +202,31 @@ fn what_holds_a_smaller_struct_is_promised_with_it() {
     assert_eq!(document["verified"]["layouts"], 2, "{document}");
     assert_eq!(sizes(0), (48.into(), 40.into()), "{document}");
     assert_eq!(sizes(1), (80.into(), 64.into()), "{document}");
+}
+
+#[test]
+fn what_holds_another_units_copy_of_a_smaller_struct_is_promised_with_it() {
+    let inner =
+        "struct body;\nstruct conn { char state; long id; char kind; struct body *body; int refs; };\n";
+    let unit = "struct body { int x; };\nstruct body b;\nstruct conn one;\nextern struct outer two;\n\
+                int main(void) { return one.refs + b.x; }\n";
+    let folder = folder("patch-copies");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+    let outer = "#include \"a.h\"\nstruct outer { struct conn c; char d; long e; char f; int g; };\nstruct outer two;\n";
+    for (name, text) in [("a.h", inner), ("a.c", &format!("#include \"a.h\"\n{unit}")), ("b.c", outer)] {
+        std::fs::write(folder.join(name), text).expect("written");
+    }
+    if !compiles(Command::new("cc").current_dir(&folder).args(["-g", "a.c", "b.c", "-o", "a"])) {
+        return;
+    }
+    let entry = |source: &str| serde_json::json!({ "directory": folder, "file": source, "command": format!("cc -c {source}") });
+    let entries = serde_json::json!([entry("a.c"), entry("b.c")]).to_string();
+    std::fs::write(folder.join("compile_commands.json"), entries).expect("written");
+    let output = run_in(&folder, &["reorganize", "--patch", "--json", "conn", "outer", "./a"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let sizes = |at: usize| (&document["types"][at]["refused"], &document["types"][at]["new"]);
+    assert_eq!(sizes(0), (&Value::Null, &32.into()), "{document}");
+    assert_eq!(sizes(1), (&Value::Null, &48.into()), "{document}");
 }
 
 #[test]

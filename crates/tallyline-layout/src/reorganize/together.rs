@@ -11,7 +11,7 @@ use super::{Proposal, Reorganization, Reorganizer, item, refuse_language, smalle
 use crate::explain::{Placed, Replay, replay};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tallyline_debuginfo::abi::size_of;
-use tallyline_debuginfo::model::{Member, RecordId, Type, TypeId};
+use tallyline_debuginfo::model::{Member, NameId, Record, RecordId, Type, TypeId, Types};
 
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
@@ -89,7 +89,18 @@ impl Reorganizer<'_> {
     /// Applies these proposals at once, and none but these: a record that holds a struct that gets smaller
     /// shrinks with it.
     pub fn applied(&self, proposals: &[&Proposal]) -> CombinedProposal {
-        let fixed = proposals.iter().map(|proposal| (proposal.record, *proposal)).collect();
+        // units may each have a copy of a record, which others hold
+        let types = self.types();
+        let by_place: FxHashMap<_, &Proposal> =
+            proposals.iter().map(|proposal| (place_of(types.record(proposal.record)), *proposal)).collect();
+        let mut fixed: FxHashMap<RecordId, &Proposal> = FxHashMap::default();
+        for id in types.record_ids() {
+            let of_place = by_place.get(&place_of(types.record(id)));
+            if let Some(proposal) = of_place.filter(|proposal| is_copy(types, id, proposal.record)) {
+                fixed.insert(id, *proposal);
+            }
+        }
+        fixed.extend(proposals.iter().map(|proposal| (proposal.record, *proposal)));
         let mut applying =
             Applying { by: self, known: FxHashMap::default(), fixed, all: CombinedProposal::default() };
         for id in applying.inner_first() {
@@ -97,6 +108,21 @@ impl Reorganizer<'_> {
         }
         applying.all
     }
+}
+
+/// Returns the name of a record, and where it is declared.
+fn place_of(record: &Record) -> (NameId, NameId, u32, u64) {
+    let at = record.declared_at;
+    (record.name, at.file, at.line, record.size)
+}
+
+/// Returns whether two records of one place have the same members in the same places.
+fn is_copy(types: &Types, one: RecordId, other: RecordId) -> bool {
+    let (one, other) = (types.members(types.record(one)), types.members(types.record(other)));
+    let same = |(a, b): (&Member, &Member)| {
+        (a.name, a.bit_offset, a.size, a.bitfield) == (b.name, b.bit_offset, b.size, b.bitfield)
+    };
+    one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
 /// The order of a record that is laid out anew.

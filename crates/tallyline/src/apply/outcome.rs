@@ -18,8 +18,8 @@ pub(crate) struct Outcome<'p> {
 }
 
 impl Outcome<'_> {
-    /// Returns `{"schema":1,"root":…,"patch":…,"types":[{"name","file","line","old","new","counters","kept","refused",
-    /// "evidence"}]}`.
+    /// Returns `{"schema":1,"root":…,"patch":…,"types":[{"name","file","line","old","new","promised","counters","kept",
+    /// "refused","evidence"}]}`, `promised` with the members' places in bits in the new layout.
     pub(crate) fn json(self) -> Value {
         let Outcome { plan, applied } = self;
         let types = plan.targets.iter().map(|(target, refused)| {
@@ -29,6 +29,9 @@ impl Outcome<'_> {
                 "line": target.line,
                 "old": target.current.size,
                 "new": target.promised.size,
+                "promised": target.promised.members.iter().map(|(member, bit, bits)| json!({
+                    "name": member, "bit_offset": bit, "bits": bits,
+                })).collect::<Vec<_>>(),
                 "counters": names(target, Replacement::StripedCounter),
                 "lines": names(target, Replacement::CacheLine),
                 "kept": target.kept_members.iter().map(|(name, refused)| json!({

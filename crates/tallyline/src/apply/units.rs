@@ -102,6 +102,8 @@ impl Builder {
             Call::Probe => compiler.args(words.filter(|word| word != "-w")).args([
                 "-fsyntax-only",
                 "-fdiagnostics-color=never",
+                // columns are bytes, also behind tabs
+                "-ftabstop=1",
                 "-Wno-error",
             ]),
         };

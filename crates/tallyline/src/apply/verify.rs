@@ -89,31 +89,50 @@ impl<'v> Verifier<'v> {
             return Ok(());
         }
         self.place(edits)?;
-        let said =
-            in_parallel(&self.units, |_, unit| self.builder.call(&unit.command, Call::Probe, Path::new("")));
-        let mut suspects: Vec<(usize, String)> = Vec::new();
-        for (index, output) in said.into_iter().enumerate() {
-            if let Some(place) = self.positional(&self.units[index], &output?) {
-                suspects.push((index, place));
-            }
-        }
-        self.place(Vec::new())?;
-        for (unit, _) in suspects {
-            let inside: Vec<usize> = open(all)
-                .into_iter()
-                .filter(|at| self.units[unit].files.contains(&all[*at].target.path))
-                .collect();
-            // a unit that does not parse without probes says nothing
-            let plain = self.builder.call(&self.units[unit].command, Call::Probe, Path::new(""))?;
-            if self.positional(&self.units[unit], &plain).is_some() {
-                continue;
-            }
-            for (culprit, place) in self.culprits(unit, &inside, all, &mut Verifier::probe_subset)? {
-                all[culprit].refused =
-                    Some(Refused::new(Kind::Positional, format!("initialised by position: {place}")));
-            }
+        let every: Vec<usize> = (0..self.units.len()).collect();
+        let mut suspects = self.probe_units(&every)?;
+        // what one unit tells of is looked for by halves, and often all that the others complain of
+        while let Some(unit) = suspects.first().copied() {
+            self.probe_unit(unit, all)?;
+            suspects.remove(0);
+            let edits = self.probes(all, &open(all))?;
+            self.place(edits)?;
+            suspects = self.probe_units(&suspects)?;
         }
         self.place(Vec::new())
+    }
+
+    /// Returns those of some units in which a compiler speaks of initialisers by position.
+    fn probe_units(&self, some: &[usize]) -> Result<Vec<usize>> {
+        let said = in_parallel(some, |_, unit| {
+            self.builder.call(&self.units[*unit].command, Call::Probe, Path::new(""))
+        });
+        let mut suspects = Vec::new();
+        for (unit, output) in some.iter().zip(said) {
+            if self.positional(&self.units[*unit], &output?).is_some() {
+                suspects.push(*unit);
+            }
+        }
+        Ok(suspects)
+    }
+
+    /// Finds the targets that a unit initialises by position.
+    fn probe_unit(&mut self, unit: usize, all: &mut [Candidate<'_>]) -> Result<()> {
+        let inside: Vec<usize> = open(all)
+            .into_iter()
+            .filter(|at| self.units[unit].files.contains(&all[*at].target.path))
+            .collect();
+        self.place(Vec::new())?;
+        // a unit that does not parse without probes says nothing
+        let plain = self.builder.call(&self.units[unit].command, Call::Probe, Path::new(""))?;
+        if self.positional(&self.units[unit], &plain).is_some() {
+            return Ok(());
+        }
+        for (culprit, place) in self.culprits(unit, &inside, all, &mut Verifier::probe_subset)? {
+            all[culprit].refused =
+                Some(Refused::new(Kind::Positional, format!("initialised by position: {place}")));
+        }
+        Ok(())
     }
 
     /// Returns the texts with probes in the declarations of some targets.
@@ -379,9 +398,11 @@ fn definitions(types: &Types, target: &Target) -> Vec<Layout> {
 fn difference(promised: &Layout, found: &Layout) -> String {
     let member = promised.members.iter().zip(&found.members).find(|(a, b)| a != b);
     match member {
-        Some(((wanted, bit, _), (name, other, _))) => {
-            format!("{name} is at byte {}, where {wanted} at byte {} was promised", other / 8, bit / 8)
-        }
+        Some(((wanted, bit, bits), (name, other, found))) => format!(
+            "{name} is at byte {} with {found} bits, where {wanted} at byte {} with {bits} was promised",
+            other / 8,
+            bit / 8
+        ),
         None => format!("{} bytes, where {} were promised", found.size, promised.size),
     }
 }
