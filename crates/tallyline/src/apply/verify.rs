@@ -104,9 +104,9 @@ impl<'v> Verifier<'v> {
 
     /// Returns those of some units in which a compiler speaks of initialisers by position.
     fn probe_units(&self, some: &[usize]) -> Result<Vec<usize>> {
-        let said = in_parallel(some, |_, unit| {
-            self.builder.call(&self.units[*unit].command, Call::Probe, Path::new(""))
-        });
+        let (builder, units) = (self.builder, &self.units);
+        let said =
+            in_parallel(some, |_, unit| builder.call(&units[*unit].command, Call::Probe, Path::new("")));
         let mut suspects = Vec::new();
         for (unit, output) in some.iter().zip(said) {
             if self.positional(&self.units[*unit], &output?).is_some() {
