@@ -31,7 +31,8 @@ use std::fmt;
 ///
 /// # Arithmetic, ordering, threads, signals, forks
 /// Those of [`Counter`](crate::Counter), whose guarantees hold for both numbers. A reader sees no value of which
-/// it does not see the sum; in a process without rseq it may see one of the two before the other.
+/// it does not see the sum; where a value is not counted per CPU (a process or thread without rseq, memory that
+/// is not there) it may see one of the two before the other.
 pub struct Average(Lines);
 
 impl Average {
