@@ -5,16 +5,19 @@
 //! outside of them by the growth of the whole process.
 
 use super::Context;
-use super::fill::on_cpu;
+use super::fill::{Counting, Real, on_cpu};
 use super::report::{Bound, Case, Report, Scale, Target};
 #[cfg(feature = "contatori")]
 use super::sides;
+use super::sides::os::BenchMemory;
+use super::sides::percpu_atomic::BYTES_PER_CPU;
 use anyhow::{Context as _, Result, ensure};
 use statctr::topology::{CpuId, Topology};
 use statctr::{Counter, CounterArray, Description, Placement, Pool, Registry};
 use std::fs;
 use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Counters.
 const COUNTERS: usize = 1_000_000;
@@ -25,6 +28,12 @@ const POSSIBLE: u32 = 192;
 /// Counters that get a name, to see what names take: few, as each registration looks at all before.
 const NAMED: usize = 5000;
 
+/// Counters of the comparison with padded words.
+const PADDED: usize = 10_000;
+
+/// CPUs that count in that comparison.
+const COUNTING: u32 = 32;
+
 /// Runs the benchmark `memory`: the bytes that a million counters take on a machine with 192 possible CPUs,
 /// with each number of CPUs in use.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
@@ -33,6 +42,9 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let bench = Bench { counters, possible };
     // first, while no memory that was given back to the allocator can hide what they take
     bench.extras(report)?;
+    for counters in [1, if context.quick { PADDED / 100 } else { PADDED }] {
+        bench.beside_padded(report, counters, context.quick)?;
+    }
     for &threads in &context.threads {
         let progress = context.progress(&format!("memory, {threads} CPUs in use"));
         progress.show(0, 1);
@@ -43,6 +55,7 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     report.cases.sort_by_key(|case| case.threads);
     report.notes.extend([
         format!("{counters} counters on {possible} possible CPUs; MB: 10^6 bytes. Figures without \"(computed)\" are resident memory."),
+        "percpu-atomic: a cache line for each possible CPU and counter, ClickHouse's shape; one counter alone takes a page of each CPU that counts with us.".to_owned(),
         "pool/…: the pool's mappings; +…: what comes on top, of the whole process.".to_owned(),
     ]);
     Ok(())
@@ -87,6 +100,61 @@ impl Bench {
             let limit = 1.15 * (threads * self.counters * 8) as f64 + 4e6;
             let what = format!("one million counters, {} possible CPUs, 2 in use", self.possible);
             report.targets.push(Target::new(what, Bound::AtMost, limit, "bytes", resident as f64));
+        }
+        Ok(())
+    }
+
+    /// Measures what `counters` take of which 32 CPUs count in each, beside a padded word for each CPU and counter.
+    ///
+    /// The peer has two forms: memory that is zero as it comes, of which only pages that somebody counts in are
+    /// there, and words that a constructor stores zeros to.
+    fn beside_padded(&self, report: &mut Report, counters: usize, quick: bool) -> Result<()> {
+        let s = if counters == 1 { "" } else { "s" };
+        let name = |side: &str| format!("{side}, {counters} counter{s}");
+        let counting = Real::find()?.countable(self.possible);
+        let counting = counting.get(..COUNTING as usize).context("fewer CPUs can count than are wanted")?;
+        let (pool, tables) = (self.pool()?, page_tables()?);
+        let array = CounterArray::new_in(&pool, counters, 0)?;
+        for counting in counting {
+            match *counting {
+                Counting::On(cpu) => on_cpu(cpu, || array.iter().for_each(|counter| counter.inc()))?,
+                Counting::As(cpu) => array.iter().try_for_each(|counter| counter.add_on_synthetic(cpu, 1))?,
+            }
+        }
+        let mut values = vec![0; counters];
+        array.fold_into(&mut values)?;
+        ensure!(values.iter().all(|&value| value == u64::from(COUNTING)), "a counter comes to a wrong sum");
+        let ours = pool.memory()?.resident + page_tables()?.saturating_sub(tables);
+        drop((array, pool));
+
+        let row = self.possible as usize * BYTES_PER_CPU;
+        let padded = |is_constructed: bool| -> Result<usize> {
+            let (before, tables) = (resident()?, page_tables()?);
+            let memory = BenchMemory::new(counters * row).context("cannot map memory")?;
+            for counter in 0..counters {
+                let word = |cpu: usize| memory.word(counter * row + cpu * BYTES_PER_CPU);
+                if is_constructed {
+                    (0..self.possible as usize).for_each(|cpu| word(cpu).store(0, Ordering::Relaxed));
+                }
+                for counting in counting {
+                    word(counting.cpu().index()).fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Ok(resident()?.saturating_sub(before) + page_tables()?.saturating_sub(tables))
+        };
+        let (zeroed, constructed) = (padded(false)?, padded(true)?);
+        let scale = self.scale(COUNTING as usize);
+        for (side, bytes) in [
+            ("ours, with page tables", ours),
+            ("percpu-atomic, memory zero as it comes", zeroed),
+            ("percpu-atomic, zeros stored", constructed),
+        ] {
+            report.cases.extend(Case::single(name(side), 1, scale, "bytes", bytes as f64));
+        }
+        if counters > 1 && !quick {
+            let what = name("memory over percpu-atomic's, zero as it comes");
+            let figure = ours as f64 / zeroed.max(1) as f64;
+            report.targets.push(Target::new(what, Bound::AtMost, 0.125, "x", figure));
         }
         Ok(())
     }

@@ -103,6 +103,7 @@ fn updates_have_all_sides_and_lose_no_count() {
             "plain/inc",
             "rseq-minimal/inc",
             "getcpu-atomic/inc",
+            "percpu-atomic/inc",
             "thread-slots/inc",
             "contatori/inc",
             "fixed/inc+think",

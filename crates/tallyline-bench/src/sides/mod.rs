@@ -17,6 +17,7 @@ pub(crate) mod fixed;
 pub(crate) mod getcpu;
 pub(crate) mod lazy;
 pub(crate) mod looped;
+pub(crate) mod percpu_atomic;
 pub(crate) mod plain;
 pub(crate) mod registered;
 pub(crate) mod rseq_minimal;

@@ -8,7 +8,7 @@
 use super::Available;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(crate) use x86_64::{add, inc};
+pub(crate) use x86_64::{add, inc, registered_area};
 
 /// Returns the reason why the side `rseq-minimal/inc` of a benchmark is missing: it is not written for this
 /// architecture.
@@ -47,9 +47,7 @@ mod x86_64 {
 
     impl Words {
         fn new(cpus: usize) -> Result<Self, String> {
-            let area = rseq_offset().filter(|_| statctr::thread_mode() == Mode::Rseq).ok_or(
-                "no restartable sequences here: glibc before 2.35 (RHEL 9: 2.34-37), or they are turned off",
-            )?;
+            let area = registered_area()?;
             let memory = BenchMemory::new(cpus.max(1) << SHIFT).map_err(|error| error.to_string())?;
             Ok(Words { base: memory.address(), area, cpus, memory })
         }
@@ -58,6 +56,14 @@ mod x86_64 {
             let word = |cpu: usize| self.memory.word(cpu << SHIFT).load(Ordering::Relaxed);
             (0..self.cpus).map(word).fold(0, u64::wrapping_add)
         }
+    }
+
+    /// Returns the offset of the rseq areas from the thread pointer, or why the calling thread has none of glibc's.
+    pub(crate) fn registered_area() -> Result<isize, String> {
+        rseq_offset().filter(|_| statctr::thread_mode() == Mode::Rseq).ok_or_else(|| {
+            "no restartable sequences here: glibc before 2.35 (RHEL 9: 2.34-37), or they are turned off"
+                .into()
+        })
     }
 
     /// Returns the offset of glibc's rseq area from the thread pointer; `None` if glibc registered none.
