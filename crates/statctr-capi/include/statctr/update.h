@@ -95,28 +95,7 @@ STATCTR_ALWAYS_INLINE_ int statctr_dec(statctr_t *counter)
 }
 
 /* ------------------------------------------------------------------------------------------- */
-/* Statics                                                                                     */
-
-STATCTR_ALWAYS_INLINE_ int statctr_static_add(statctr_static_t *counter, uint64_t value)
-{
-    if (STATCTR_LIKELY_(counter != NULL)) {
-        /* one table for all, which a loop loads once; 0, and so no area, before the first update of any */
-        const uintptr_t table = statctr_stored_once_(&statctr_static_table_);
-        const ptrdiff_t area = statctr_area_(table);
-        const uintptr_t base = __atomic_load_n(&counter->fast, __ATOMIC_RELAXED);
-        if (STATCTR_LIKELY_(area != 0 && base != 0)) {
-            __asm__ volatile goto(STATCTR_ADD_
-                                  :
-                                  : [area] "r"(area), [table] "r"(STATCTR_TABLE_(table)), [base] "r"(base),
-                                    [value] STATCTR_VALUE_(value)
-                                  : STATCTR_SCRATCH_, "memory"
-                                  : statctr_slow_);
-            return 0;
-        }
-    }
-statctr_slow_:
-    return statctr_static_slow_add(counter, value, STATCTR_ABI);
-}
+/* Statics: statctr_static_add() is in the machine's own header                                */
 
 STATCTR_ALWAYS_INLINE_ int statctr_static_sub(statctr_static_t *counter, uint64_t value)
 {

@@ -40,20 +40,25 @@ extern "C" {
     "6:\tjmp %l[statctr_slow_]\n\t"                \
     ".previous"
 
-#define STATCTR_SECTION_(prepare, commit, cleanup) \
+#define STATCTR_SECTION_BY_(prepare, address, commit, cleanup) \
     STATCTR_DESCRIPTOR_                            \
     prepare                                        \
     "leaq 3b(%%rip), %%rax\n\t"                    \
     "movq %%rax, %%fs:8(%[area])\n"                \
     "4:\tmovslq %%fs:4(%[area]), %%rax\n\t"        \
     "movq -1(%[table], %%rax, 8), %%rax\n\t"       \
-    "testq %%rax, %%rax\n\t"                       \
-    "jz %l[statctr_slow_]\n\t"                     \
-    "addq %[base], %%rax\n\t"                      \
+    address                                        \
     commit "\n"                                    \
     "5:\n\t"                                       \
     cleanup                                        \
     STATCTR_ABORT_
+
+#define STATCTR_SECTION_(prepare, commit, cleanup) \
+    STATCTR_SECTION_BY_(prepare,                   \
+                        "testq %%rax, %%rax\n\t"   \
+                        "jz %l[statctr_slow_]\n\t" \
+                        "addq %[base], %%rax\n\t", \
+                        commit, cleanup)
 
 /*
  * The thread's rseq area from the thread pointer, 0 where these sections are not for this handle.
@@ -88,6 +93,15 @@ STATCTR_ALWAYS_INLINE_ uintptr_t statctr_stored_once_(const uintptr_t *place)
 }
 
 #define STATCTR_ADD_ STATCTR_SECTION_("", "addq %[value], (%%rax)", "")
+/*
+ * The displacements of statics are negative, so adding one to the address of a home word carries; adding 0, or one to
+ * no address, does not.
+ */
+#define STATCTR_STATIC_ADD_                             \
+    STATCTR_SECTION_BY_("",                             \
+                        "addq %[home], %%rax\n\t"       \
+                        "jnc %l[statctr_slow_]\n\t",    \
+                        "addq %[value], (%%rax)", "")
 #define STATCTR_TABLE_(table) (table)
 #define STATCTR_VALUE_ "er"
 #define STATCTR_SCRATCH_ "rax", "cc"
@@ -101,6 +115,26 @@ STATCTR_ALWAYS_INLINE_ uintptr_t statctr_stored_once_(const uintptr_t *place)
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+STATCTR_ALWAYS_INLINE_ int statctr_static_add(statctr_static_t *counter, uint64_t value)
+{
+    if (STATCTR_LIKELY_(counter != NULL)) {
+        /* one table for all, which a loop loads once; 0, and so no area, before the first update of any */
+        const uintptr_t table = statctr_stored_once_(&statctr_static_table_);
+        const ptrdiff_t area = statctr_area_(table);
+        if (STATCTR_LIKELY_(area != 0)) {
+            __asm__ volatile goto(STATCTR_STATIC_ADD_
+                                  :
+                                  : [area] "r"(area), [table] "r"(table), [home] "m"(counter->fast),
+                                    [value] STATCTR_VALUE_(value)
+                                  : STATCTR_SCRATCH_, "memory"
+                                  : statctr_slow_);
+            return 0;
+        }
+    }
+statctr_slow_:
+    return statctr_static_slow_add(counter, value, STATCTR_ABI);
+}
 
 #ifdef __SSE2__
 typedef long long statctr_v2_ __attribute__((vector_size(16)));

@@ -68,8 +68,8 @@ const BASELINE: u32 = 2;
 pub(crate) struct Reservation {
     mapping: Mapping,
     layout: Layout,
-    /// Offset of the first unit from the start of the mapping, in bytes.
-    units: usize,
+    /// Offset of the home unit from the start of the mapping, in bytes.
+    home: usize,
     cpus: Units,
     writable: WritableExtent,
     state: AtomicU32,
@@ -83,6 +83,14 @@ pub(crate) struct Reservation {
 unsafe impl Send for Reservation {}
 // SAFETY: as above.
 unsafe impl Sync for Reservation {}
+
+/// Numbers of units in a reservation's own mapping.
+struct OwnUnits {
+    /// In front of the home unit.
+    below_home: usize,
+    /// In all.
+    all: usize,
+}
 
 impl Reservation {
     /// Reserves address space for units of this layout. `supply`, from which movable units get memory, must
@@ -106,6 +114,7 @@ impl Reservation {
         };
         let writable = WritableExtent::new(cpus.len());
         let own_units = layout.own_units();
+        let own_units = OwnUnits { below_home: 0, all: own_units };
         let reservation = Reservation::reserve(layout, bound, own_units, cpus, writable, supply, owner)?;
         let reservation = Box::new(reservation);
         reservation.write_header();
@@ -114,6 +123,9 @@ impl Reservation {
 
     /// Makes a reservation with a unit for each CPU number below `cpus`, without the program's
     /// allocator. Takes [`words_for`](Self::words_for) words of the room. Async-signal-safe.
+    ///
+    /// The CPUs' units lie below the home unit: displacements are negative, so adding one to the address of a home
+    /// word carries, and adding 0, or one to no address, does not ([`rseq::add_to_static`]).
     ///
     /// `supply` must outlive the reservation, and all else of it is in the room: it must never be
     /// dropped after that is gone.
@@ -124,9 +136,11 @@ impl Reservation {
         supply: *const UnitSupply,
     ) -> Option<NonNull<Reservation>> {
         let place = room.place::<Reservation>()?;
-        let units = Units::within(room, cpus, COMMON_UNITS * layout.stride(), layout.stride())?;
+        let down = layout.stride().wrapping_neg();
+        let units = Units::within(room, cpus, down, down)?;
         let writable = WritableExtent::within(room, cpus)?;
-        let (own_units, nobody) = (COMMON_UNITS + cpus, std::ptr::null());
+        let own_units = OwnUnits { below_home: cpus, all: COMMON_UNITS + cpus };
+        let nobody = std::ptr::null();
         let made = Reservation::reserve(layout, cpus, own_units, units, writable, supply, nobody).ok()?;
         // SAFETY: a place that nobody else has; initialised by the write.
         let reservation = unsafe {
@@ -148,27 +162,28 @@ impl Reservation {
     fn reserve(
         layout: Layout,
         bound: usize,
-        own_units: usize,
+        own_units: OwnUnits,
         cpus: Units,
         writable: WritableExtent,
         supply: *const UnitSupply,
         owner: *const (),
     ) -> Result<Reservation> {
         let entries = bound.max(MOST_CPUS);
-        let units = (size_of::<Header>() + entries * size_of::<usize>()).next_multiple_of(PAGE);
+        let table = (size_of::<Header>() + entries * size_of::<usize>()).next_multiple_of(PAGE);
         // no more than a pointer can be moved by: a matter of 32-bit machines
-        let bytes = own_units.checked_mul(layout.stride()).and_then(|bytes| bytes.checked_add(units));
+        let bytes = own_units.all.checked_mul(layout.stride()).and_then(|bytes| bytes.checked_add(table));
         let fits = bytes.filter(|&bytes| bytes <= isize::MAX as usize - 3 * PAGE);
         let Some(bytes) = fits else {
             return Err(Error::OutOfMemory { bytes: usize::MAX, errno: errno::ENOMEM });
         };
-        let mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 1 + own_units)?;
+        let home = table + own_units.below_home * layout.stride();
+        let mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 1 + own_units.all)?;
         // zeros do for the entries of CPUs that have no unit
         if !mapping.make_writable(0, size_of::<Header>() + bound * size_of::<usize>()) {
             return Err(Error::OutOfMemory { bytes, errno: errno::ENOMEM });
         }
         let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
-        Ok(Reservation { mapping, layout, units, cpus, writable, state, supply, owner })
+        Ok(Reservation { mapping, layout, home, cpus, writable, state, supply, owner })
     }
 
     /// Writes the header of a reservation that is at its place.
@@ -313,13 +328,18 @@ impl Reservation {
     /// Returns the address of a counter's home word, by its slot.
     pub(crate) fn home(&self, word: usize) -> NonNull<u8> {
         debug_assert!(word * 8 < self.layout.unit_bytes);
-        // SAFETY: the slot lies in the first unit.
-        unsafe { self.mapping.start().add(self.units + word * 8) }
+        // SAFETY: the slot lies in the home unit.
+        unsafe { self.mapping.start().add(self.home + word * 8) }
+    }
+
+    /// Returns the offset in the mapping of the unit of this reservation at a displacement.
+    fn offset(&self, displacement: usize) -> usize {
+        self.home.wrapping_add(displacement)
     }
 
     /// Returns the slot of the counter whose home word has this address, if it is in this reservation.
     pub(crate) fn slot_of(&self, home: usize) -> Option<usize> {
-        let offset = home.checked_sub(self.mapping.addresses().start + self.units)?;
+        let offset = home.checked_sub(self.mapping.addresses().start + self.home)?;
         (offset < self.layout.unit_bytes && offset % 8 == 0).then_some(offset / 8)
     }
 
@@ -370,7 +390,7 @@ impl Reservation {
         }
         self.cpus
             .displacement(cpu)
-            .is_some_and(|displacement| self.writable.open(cpu, &self.mapping, self.units + displacement))
+            .is_some_and(|displacement| self.writable.open(cpu, &self.mapping, self.offset(displacement)))
     }
 
     /// Makes the first `words` slots writable wherever something is written. The arena's lock is held.
@@ -379,7 +399,7 @@ impl Reservation {
         // as long as nobody assigns a unit
         let _held = self.cpus.is_movable().then(|| self.cpus.changing().lock());
         self.writable.extend(words * 8, self.layout.unit_bytes, |extent| {
-            let own = |displacement| self.mapping.make_writable(self.units + displacement, extent);
+            let own = |displacement| self.mapping.make_writable(self.offset(displacement), extent);
             let mut done = (0..common).all(|unit| own(unit * self.layout.stride()));
             if let Some(depot) = self.depot() {
                 let blocks = (0..self.cpus.len()).filter_map(|cpu| self.cpus.displacement(cpu));
@@ -560,7 +580,7 @@ impl Reservation {
             None if !self.make_writable(cpu) => {
                 Err(Error::System { operation: "mprotect", errno: errno::ENOMEM })
             }
-            None => self.mapping.populate(self.units + unit, bytes.min(self.layout.unit_bytes)),
+            None => self.mapping.populate(self.offset(unit), bytes.min(self.layout.unit_bytes)),
         }
     }
 

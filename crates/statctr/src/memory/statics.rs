@@ -69,19 +69,13 @@ impl StaticWord {
         }
     }
 
-    /// Returns what a section works with: the home word, and the table of the first block; `None` where the
-    /// word is not for one.
+    /// Returns the table of the first block, null before it is used; a loop loads it once.
     ///
-    /// The table and what it leads to come first, so that a loop asks for them once. Relaxed: whoever sees the
-    /// home word needs nothing that was stored before it, as its memory was there, zeroed and writable, and
-    /// the table says for which CPUs.
+    /// Whoever sees the home word needs nothing that was stored before it, as its memory was there, zeroed and
+    /// writable, and the table says for which CPUs: so the home word is loaded relaxed.
     #[inline(always)]
-    fn parts(&self) -> Option<(*mut u8, *const u8)> {
-        let table = rseq::load_stored_once(&TABLE);
-        // SAFETY: null, or the table of a block, which is never dropped.
-        let is_ready = unsafe { rseq::has_area(table) };
-        let base = self.fast.load(Ordering::Relaxed);
-        (is_ready && !base.is_null()).then_some((base, table))
+    fn table() -> *const u8 {
+        rseq::load_stored_once(&TABLE)
     }
 
     fn handle(&self) -> Option<Handle> {
@@ -94,8 +88,9 @@ impl StaticWord {
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_add(&self, value: u64) -> bool {
-        // SAFETY: the home word is one of the table's block.
-        self.parts().is_some_and(|(base, table)| unsafe { rseq::add(base, table, value) })
+        // SAFETY: the table is null or that of a block, which is never dropped; its units lie below the home unit, of
+        // which the home word is one.
+        unsafe { rseq::add_to_static(&self.fast, Self::table(), value) }
     }
 
     /// Adds 1, as [`try_add`](Self::try_add).
@@ -103,7 +98,7 @@ impl StaticWord {
     #[must_use]
     pub(crate) fn try_inc(&self) -> bool {
         // SAFETY: as in `try_add`.
-        self.parts().is_some_and(|(base, table)| unsafe { rseq::inc(base, table) })
+        unsafe { rseq::inc_static(&self.fast, Self::table()) }
     }
 
     /// Subtracts 1, as [`try_add`](Self::try_add).
@@ -111,7 +106,7 @@ impl StaticWord {
     #[must_use]
     pub(crate) fn try_dec(&self) -> bool {
         // SAFETY: as in `try_add`.
-        self.parts().is_some_and(|(base, table)| unsafe { rseq::dec(base, table) })
+        unsafe { rseq::dec_static(&self.fast, Self::table()) }
     }
 
     /// Adds after the section failed to commit: claims a slot where there is none yet.

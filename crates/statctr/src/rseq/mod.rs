@@ -21,6 +21,14 @@
 //!   [3] *t := *t + v          (commit)          x := d + t[0..n]
 //!                                           [3] t[0..n] := x                  (commit)
 //!
+//! add_to_static(H, T, v):                  the home word's address is at H, null while there is none;
+//!   arm                                     displacements in T are negative, as addresses of 64 bits
+//!   [1] c := cpu_id
+//!   [2] t := T[c]
+//!       t := t + *H
+//!       if that did not carry leave for the slow path: one of the two was 0
+//!   [3] *t := *t + v          (commit)
+//!
 //! latch_commit(base, T, d[0..8]):          two copies of a line and a sequence number, where
 //!   arm                                     one store cannot hold the event
 //!   [1] c := cpu_id
@@ -219,6 +227,10 @@ mod one_cpu;
 mod unstamped;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
 pub(crate) use unstamped::*;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
+mod any_static;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
+pub(crate) use any_static::*;
 
 /// There are critical sections for this machine.
 const HAS_SECTIONS: bool = cfg!(all(

@@ -104,16 +104,6 @@ pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
     offset
 }
 
-/// Returns `true` if a table is for sections; a loop asks once, where it asks first.
-///
-/// # Safety
-/// The contract is that of [`offset_of_table`].
-#[inline(always)]
-pub(crate) unsafe fn has_area(table: *const u8) -> bool {
-    // SAFETY: passed on.
-    unsafe { offset_of_table(table) != 0 }
-}
-
 /// Returns a pointer that is stored once, as it is or as it was: null, or the stored one.
 ///
 /// The block loads, and claims to read no memory, as [`offset_of_table`] does, so a loop does it once. What
@@ -177,12 +167,31 @@ macro_rules! point {
 
 /// One section: `prepare` runs before it is armed; `body` follows `t := T[cpu] + base` and ends
 /// with the commit; `cleanup` runs after it.
-///
-/// Labels: 20 the descriptor, 21 start, 22 end (the instruction after the commit), 23 abort.
 macro_rules! section {
     (
         prepare { $($prepare:expr),* }
         check { $($check:expr),* }
+        body { $($body:expr),* ; commit $commit:expr }
+        cleanup { $($cleanup:expr),* }
+        $($operands:tt)*
+    ) => {
+        section_by!(
+            prepare { $($prepare),* }
+            address { "test {t}, {t}", "jz {slow}", $($check,)* "add {t}, {base}" }
+            body { $($body),* ; commit $commit }
+            cleanup { $($cleanup),* }
+            $($operands)*
+        )
+    };
+}
+
+/// One section, whose `address` makes the word's address of t, T\[cpu\], or leaves.
+///
+/// Labels: 20 the descriptor, 21 start, 22 end (the instruction after the commit), 23 abort.
+macro_rules! section_by {
+    (
+        prepare { $($prepare:expr),* }
+        address { $($address:expr),* }
         body { $($body:expr),* ; commit $commit:expr }
         cleanup { $($cleanup:expr),* }
         $($operands:tt)*
@@ -198,10 +207,7 @@ macro_rules! section {
                 "movsxd {t}, dword ptr fs:[{area} + 4]",
                 point!("32", "40"),
                 "mov {t}, qword ptr [{table} + {t}*8 - 1]",
-                "test {t}, {t}",
-                "jz {slow}",
-                $($check,)*
-                "add {t}, {base}",
+                $($address,)*
                 $($body,)*
                 point!("48", "56"),
                 $commit,
@@ -252,6 +258,8 @@ mod maximum;
 pub(crate) use maximum::*;
 mod stamped;
 pub(crate) use stamped::*;
+mod statics;
+pub(crate) use statics::*;
 
 macro_rules! define_add {
     ($(#[$doc:meta])* $name:ident, $commit:expr $(, $value:ident)?) => {

@@ -1,0 +1,44 @@
+//! `add_to_static` of the specification where it is `add` with a home word that is loaded before.
+
+use super::{add, dec, has_area, inc};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Returns what a section works with, if the table is for one and there is a home word. The table comes first, so that
+/// a loop asks for it once.
+#[inline(always)]
+fn loaded(home: &AtomicPtr<u8>, table: *const u8) -> Option<*mut u8> {
+    // SAFETY: null, or the table of a live reservation, by the promise of whoever calls the functions below.
+    let is_ready = unsafe { has_area(table) };
+    let home = home.load(Ordering::Relaxed);
+    (is_ready && !home.is_null()).then_some(home)
+}
+
+/// Adds `value` to a static (`add_to_static` of the specification). Returns `false` if nothing was added.
+///
+/// # Safety
+/// `table` is null or the tagged address of a live table; `home` is null or as `base` of [`add`].
+#[inline(always)]
+pub(crate) unsafe fn add_to_static(home: &AtomicPtr<u8>, table: *const u8, value: u64) -> bool {
+    // SAFETY: passed on.
+    loaded(home, table).is_some_and(|base| unsafe { add(base, table, value) })
+}
+
+/// Adds 1 to a static. Returns `false` if nothing was added.
+///
+/// # Safety
+/// The contract is that of [`add_to_static`].
+#[inline(always)]
+pub(crate) unsafe fn inc_static(home: &AtomicPtr<u8>, table: *const u8) -> bool {
+    // SAFETY: passed on.
+    loaded(home, table).is_some_and(|base| unsafe { inc(base, table) })
+}
+
+/// Subtracts 1 from a static. Returns `false` if nothing was subtracted.
+///
+/// # Safety
+/// The contract is that of [`add_to_static`].
+#[inline(always)]
+pub(crate) unsafe fn dec_static(home: &AtomicPtr<u8>, table: *const u8) -> bool {
+    // SAFETY: passed on.
+    loaded(home, table).is_some_and(|base| unsafe { dec(base, table) })
+}
