@@ -5,6 +5,7 @@ void probe_inc(statctr_t *counter);
 void probe_dec(statctr_t *counter);
 void probe_add(statctr_t *counter, unsigned long value);
 void probe_loop(statctr_t *counter, unsigned long n);
+void probe_static(statctr_static_t *counter);
 void probe_item(statctr_group_t *group, uint64_t value);
 void probe_event2(statctr_group_t *group, uint64_t value);
 void probe_event4(statctr_group_t *group, uint64_t value);
@@ -31,6 +32,11 @@ void probe_loop(statctr_t *counter, unsigned long n)
     statctr_t hot = *counter;
     for (unsigned long i = 0; i < n; i++)
         statctr_inc(&hot);
+}
+
+void probe_static(statctr_static_t *counter)
+{
+    statctr_static_inc(counter);
 }
 
 void probe_item(statctr_group_t *group, uint64_t value)

@@ -1,6 +1,6 @@
 //! The Rust functions that `ci/golden/run` disassembles: those of probe.c.
 
-use statctr::{Counter, LazyGroup, PerCpu, Unit};
+use statctr::{Counter, LazyGroup, PerCpu, StaticCounter, Unit};
 
 statctr::group! {
     /// Events of every width.
@@ -48,6 +48,11 @@ pub fn probe_loop(counter: &Counter, n: u64) {
     for _ in 0..n {
         counter.inc();
     }
+}
+
+#[unsafe(no_mangle)]
+pub fn probe_static(counter: &'static StaticCounter) {
+    counter.inc();
 }
 
 #[unsafe(no_mangle)]

@@ -32,7 +32,7 @@ static LISTED: StaticList<StaticCounter> = StaticList::new();
 ///
 /// # Cost
 /// An update is that of a [`Counter`](crate::Counter) that loads its home word each time: in a loop of
-/// nothing else 0.62 ns, where a counter whose handle stays in registers takes 0.54 (virtual AMD EPYC, Zen 4);
+/// nothing else 0.58 ns, where a counter whose handle stays in registers takes 0.54 (virtual AMD EPYC, Zen 4);
 /// with work in between the same. That is so for the first 4096 static counters of a program; an update of
 /// any other, and every update in a loop of nothing else that began before the program's first update of a
 /// static, takes a call more. The static itself is about 160 bytes of the program's data. Before the first

@@ -99,7 +99,7 @@ STATCTR_ALWAYS_INLINE_ uintptr_t statctr_stored_once_(const uintptr_t *place)
  */
 #define STATCTR_STATIC_ADD_                             \
     STATCTR_SECTION_BY_("",                             \
-                        "addq %[home], %%rax\n\t"       \
+                        "addq (%[home]), %%rax\n\t"       \
                         "jnc %l[statctr_slow_]\n\t",    \
                         "addq %[value], (%%rax)", "")
 #define STATCTR_TABLE_(table) (table)
@@ -125,7 +125,7 @@ STATCTR_ALWAYS_INLINE_ int statctr_static_add(statctr_static_t *counter, uint64_
         if (STATCTR_LIKELY_(area != 0)) {
             __asm__ volatile goto(STATCTR_STATIC_ADD_
                                   :
-                                  : [area] "r"(area), [table] "r"(table), [home] "m"(counter->fast),
+                                  : [area] "r"(area), [table] "r"(table), [home] "r"(&counter->fast),
                                     [value] STATCTR_VALUE_(value)
                                   : STATCTR_SCRATCH_, "memory"
                                   : statctr_slow_);
