@@ -113,6 +113,7 @@ impl Item {
 
     /// Returns the index of the item's 64-bit word in the group's memory.
     #[must_use]
+    #[inline]
     pub const fn slot(self) -> usize {
         self.slot as usize
     }
@@ -134,6 +135,7 @@ impl<const N: usize> Event<N> {
 
     /// Returns the slot of the event's first item; the other items have the next slots.
     #[must_use]
+    #[inline]
     pub const fn slot(self) -> usize {
         self.slot as usize
     }
