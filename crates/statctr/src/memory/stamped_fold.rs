@@ -98,7 +98,7 @@ impl StampedFold {
         if self.read.is_none() {
             self.changed.insert_all();
         } else {
-            // SAFETY: the stamps of the piece's lines, and 15 bytes behind them, which are in these lines.
+            // SAFETY: the stamps of the piece's lines, which are whole cache lines.
             unsafe { self.changed.find(&windows) };
         }
         self.compare_common(piece);
