@@ -21,6 +21,7 @@ mod report;
 mod runner;
 mod sharing;
 mod sides;
+mod targets;
 mod update;
 
 use anyhow::{Context as _, Result, bail};
@@ -91,6 +92,9 @@ pub(crate) enum Bench {
     /// Memory of a million counters on a machine with 192 possible CPUs
     #[command(after_help = MEMORY_EXAMPLES)]
     Memory(CounterOptions),
+    /// All figures that the counters are to reach, as met or missed
+    #[command(after_help = TARGETS_EXAMPLES)]
+    Targets(CounterOptions),
     /// Time and memory for reading and showing types, against pahole
     #[command(after_help = LAYOUT_EXAMPLES)]
     Layout(layout::LayoutOptions),
@@ -154,6 +158,11 @@ const MEMORY_EXAMPLES: &str = "\
 Examples:
   tallyline-bench memory                     counted on by 1, 2, 4 … threads
   tallyline-bench memory --threads 2 --json";
+
+const TARGETS_EXAMPLES: &str = "\
+Examples:
+  tallyline-bench targets                    update, incremental and memory, one after the other
+  tallyline-bench targets --threads 2 --json | jq '.targets[] | select(.met | not)'";
 
 const LAYOUT_EXAMPLES: &str = "\
 Examples:
@@ -322,6 +331,7 @@ pub(crate) fn run(bench: &Bench, color: Color) -> Result<ExitCode> {
         Bench::Read(options) => ("read", options, read::run),
         Bench::Fold(options) => ("fold", options, fold::run),
         Bench::Memory(options) => ("memory", options, memory::run),
+        Bench::Targets(options) => ("targets", options, targets::run),
         Bench::Attribution(options) => return attribution::run(options, color),
         Bench::Layout(options) => {
             let plan = Plan { json: options.json, output: options.output.as_deref(), quick: options.quick };

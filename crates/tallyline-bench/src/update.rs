@@ -154,6 +154,7 @@ fn aim(report: &mut Report) {
     report.aim("shared-atomic/packet4", "fixed/packet4", 2, None, Bound::AtLeast, 35.0);
     for threads in [1, 2] {
         report.aim("fixed/packet4", "fixed/inc4", threads, None, Bound::AtMost, 0.70);
+        report.aim("fixed/packet4-1group", "fixed/inc4-1group", threads, None, Bound::AtMost, 0.70);
         report.aim("counter-array/inc", "vec/inc", threads, None, Bound::AtMost, 1.30);
         report.aim("group-array/add", "vec/add", threads, None, Bound::AtMost, 1.30);
         for side in ["lazy/table", "lazy/table-c"] {

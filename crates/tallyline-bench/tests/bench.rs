@@ -177,6 +177,22 @@ fn memory_tells_what_comes_on_top() {
 }
 
 #[test]
+fn targets_are_of_all_benchmarks_of_counters() {
+    let report = measured("targets");
+    let notes = report["notes"].as_array().expect("notes");
+    assert!(notes.iter().any(|note| note == "Every count was found again in the sum."), "{notes:?}");
+    // short runs have none; each side that is missing is named with its benchmark
+    assert_eq!(report["targets"], serde_json::json!([]));
+    for side in report["not_run"].as_array().expect("not run") {
+        let case = side["case"].as_str().expect("name");
+        assert!(
+            ["update: ", "incremental: ", "memory: "].iter().any(|part| case.starts_with(part)),
+            "{case}"
+        );
+    }
+}
+
+#[test]
 fn nodes_have_reads_and_memory_of_both_placements() {
     let report = measured("nodes");
     check_sides(&report, &["call/one-word", "call/fixed", "call/flexible", "walk-possible", "walk-present"]);
