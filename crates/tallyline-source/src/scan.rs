@@ -20,6 +20,8 @@ pub enum UseKind {
     Range,
     /// An object is initialised by position.
     Positional,
+    /// The bytes of an object become one of another type, or the other way round.
+    Transmute,
 }
 
 /// Finds the uses of each of some structs, in one source's text, that rely on the order of its members: kind and
@@ -33,7 +35,11 @@ pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<
     for names in types {
         lines.rewind();
         let scan = Scan { text, tokens: &all, names, variables: Vec::new() };
-        found.push(scan.with_variables(&scopes).uses(&mut lines));
+        found.push(match language {
+            // initial values of Rust have names
+            Language::Rust => scan.uses_of_rust(&mut lines),
+            _ => scan.with_variables(&scopes).uses(&mut lines),
+        });
     }
     found
 }
@@ -192,6 +198,29 @@ impl<'t> Scan<'t> {
                 }
             }
         }
+        uses
+    }
+
+    /// Finds the uses of a struct of Rust: by calls, and by transmutations in the items that name it.
+    fn uses_of_rust(&self, lines: &mut Lines<'_>) -> Vec<(UseKind, u32)> {
+        let mut uses = Vec::new();
+        let (mut start, mut at) = (0, 0);
+        while let Some(token) = self.tokens.get(at) {
+            let is_body = token.is(b'{');
+            at = if is_body { skip_group(self.tokens, at) } else { at + 1 };
+            if !(is_body || token.is(b';')) {
+                continue;
+            }
+            if (start..at).any(|at| self.is_type(at)) {
+                for index in start..at {
+                    let is_transmute = matches!(self.word(index), b"transmute" | b"transmute_copy");
+                    let kind = is_transmute.then_some(UseKind::Transmute).or_else(|| self.call(index));
+                    uses.extend(kind.map(|kind| (kind, lines.of(self.tokens[index].span.start))));
+                }
+            }
+            start = at;
+        }
+        uses.dedup();
         uses
     }
 
@@ -358,6 +387,19 @@ mod tests {
         );
         let member = "struct outer { rec_t r; };\nvoid g(struct outer *o) { write(1, &o->r, sizeof(o->r)); }";
         assert_eq!(kinds(member), [(UseKind::Transfer, 2)]);
+    }
+
+    #[test]
+    fn transmutations_of_rust_are_found_and_initial_values_with_names_are_not() {
+        let uses = |text: &str| uses(text.as_bytes(), Language::Rust, &[vec![b"Rec".to_vec()]]).remove(0);
+        assert_eq!(uses("fn f(a: u8) -> Rec { Rec { a, b: 1 } }\nfn g() { transmute(x) }"), []);
+        assert_eq!(
+            uses(
+                "impl Rec {\n fn f(&mut self) -> &mut Other {\n  unsafe { core::mem::transmute(self) }\n }\n}"
+            ),
+            [(UseKind::Transmute, 3)]
+        );
+        assert_eq!(uses("const A: usize = core::mem::offset_of!(Rec, a);"), [(UseKind::Offset, 1)]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Positional,
     /// An assertion at compile time is about the type.
     Assertion,
-    /// A struct would move from its start, to which objects may be cast.
+    /// Objects are cast: a struct would move from its start, or its bytes become another type.
     Cast,
     /// A counter is used otherwise than by additions and reads.
     OtherUse,
@@ -88,6 +88,7 @@ impl Refused {
             UseKind::Offset => (Kind::Offset, "takes the offset of a member"),
             UseKind::Transfer => (Kind::Transfer, "reads or writes objects as bytes"),
             UseKind::Range => (Kind::Range, "treats a range of members as bytes"),
+            UseKind::Transmute => (Kind::Cast, "makes objects of one type those of another"),
             UseKind::Positional => (Kind::Positional, "initialises an object by position"),
             _ => (Kind::Assertion, "asserts about the type at compile time"),
         };
