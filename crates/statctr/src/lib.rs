@@ -60,7 +60,7 @@
 //! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
 //! | [`ApproximateCounter::approximate`] | a cache line at any number of CPUs | |
 //! | [`FloatGauge::add`] | about two increments | 16 bytes per CPU that counts, 64 for the handle |
-//! | [`Max::observe`], [`Min::observe`] | about two increments | 32 bytes per CPU that observes, 64 for the handle |
+//! | [`Max::observe`], [`Min::observe`] | about three increments | 32 bytes per CPU that observes, 64 for the handle |
 //! | [`Average::observe`] | an event of two items | a cache line per CPU that observes |
 //! | [`Histogram::observe`] | an event of two items and some five instructions | 16 bytes per bucket and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |
