@@ -20,6 +20,7 @@ mod synthesize;
 mod sysfs;
 mod tracepoints;
 mod vdso;
+mod watch;
 
 pub use build_id::build_id_of_file;
 pub use error::RecordError;
@@ -29,6 +30,7 @@ pub use os::ask_to_end;
 pub use request::EventRequest;
 pub use sysfs::Pmus;
 pub use vdso::Vdso;
+pub use watch::{WORD_SIZE, WORDS_LIMIT, hit_cost, watch_words};
 
 use super::abi::read_format;
 use super::writer::{Encoder, Event, MachineDescription, Writer};

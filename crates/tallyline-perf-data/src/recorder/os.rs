@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
+const IOC_REFRESH: libc::c_ulong = 0x2402;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 /// `_IOR('$', 7, u64 *)`; the size is that of a pointer.
 const IOC_ID: libc::c_ulong = 0x8000_2407 | (size_of::<usize>() as libc::c_ulong) << 16;
@@ -53,6 +54,11 @@ pub(super) fn enable_again(event: RawFd) -> Result<()> {
     // SAFETY: takes numbers, no addresses
     let result = unsafe { libc::ioctl(event, IOC_ENABLE as _, 0) };
     if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Lets an event go on for so many more samples; behind the last of them the kernel stops it.
+pub(super) fn refresh(event: &OwnedFd, samples: u32) -> Result<()> {
+    control(event, IOC_REFRESH, samples.into())
 }
 
 /// Stops an event.
