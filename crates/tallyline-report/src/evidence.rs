@@ -5,6 +5,8 @@
 //! that type for another instruction, too. What memory was before it was freed and used again is not
 //! told apart: where two types claim the same bytes neither is believed.
 
+mod addresses;
+
 use super::binaries::Binaries;
 use super::index::{JoinedId, PlaceId, RegistersId};
 use super::operand::{NOT_LOOKED, Operand, Outcome, Reason, operand};
@@ -216,13 +218,17 @@ fn read_registers(samples: &mut Samples, records: &dyn RecordSource, asks: &[boo
     read
 }
 
-/// Looks for evidence for each sample that has no type. Returns how many have one by it.
-pub(super) fn apply(typed: &mut TypedSamples, records: &dyn RecordSource) -> u64 {
+/// Looks for evidence for each sample that has no type. Returns how many have one by it. With `with_addresses` samples
+/// get the addresses of their data from their registers.
+pub(super) fn apply(typed: &mut TypedSamples, records: &dyn RecordSource, with_addresses: bool) -> u64 {
     if typed.samples.data.is_empty() && typed.samples.registers.is_empty() {
         return 0;
     }
     let objects = objects(typed);
-    let asks = asking(typed, &objects);
+    let mut asks = asking(typed, &objects);
+    if with_addresses {
+        asks = typed.samples.groups.iter().map(|group| group.registers.is_some()).collect();
+    }
     if let Err(error) = read_registers(&mut typed.samples, records, &asks) {
         typed.operands.joined.warnings.push(format!("registers of samples: {error}"));
     }
@@ -254,6 +260,9 @@ pub(super) fn apply(typed: &mut TypedSamples, records: &dyn RecordSource) -> u64
         let charged = *made.entry(key).or_insert_with(|| add_place(typed, group.charged, dso, ty, &found));
         typed.samples.groups[index].charged = charged;
         samples += if open.is_none() { group.samples } else { 0 };
+    }
+    if with_addresses {
+        addresses::compute(typed);
     }
     samples
 }

@@ -13,6 +13,7 @@ use super::keys::Needs;
 use super::names::Names;
 use super::operand::{Joined, Operand, Outcome, Reason, Within, operand};
 use super::places::PlaceKind;
+use super::samples::MergeGranularity;
 use super::samples::{Charges, LocatedSamples, Operands, Samples, TypedSamples};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -58,7 +59,8 @@ pub(super) fn join(
     }
     operands.joined = joined;
     let mut typed = TypedSamples { samples, binaries, charges, operands };
-    typed.operands.joined.by_evidence = evidence::apply(&mut typed, records);
+    typed.operands.joined.by_evidence =
+        evidence::apply(&mut typed, records, needs.apart == MergeGranularity::Addresses);
     typed.binaries.keep_functions();
     typed
 }

@@ -506,7 +506,7 @@ impl SampleReader {
         if !self.is_disordered {
             return order;
         }
-        if self.apart == MergeGranularity::Samples {
+        if self.apart >= MergeGranularity::Samples {
             // a stable sort: what was written first stays first
             order.sort_by_key(|index| self.list[*index as usize].time);
             return order;
@@ -627,7 +627,7 @@ impl Loader<'_> {
                 let point = self.point(sample, &same, spaces);
                 self.groups.push(point);
                 let index = (self.groups.len() - 1) as u32;
-                if self.apart != MergeGranularity::Samples {
+                if self.apart < MergeGranularity::Samples {
                     self.known.groups[sample.same as usize] = Some((self.known.generation, index));
                 }
                 index

@@ -29,6 +29,8 @@ pub enum MergeGranularity {
     Cpus,
     /// Each sample is a group of its own, in the order of time.
     Samples,
+    /// As `Samples`, with the addresses of data that samples do not have computed from their registers.
+    Addresses,
 }
 
 /// One sample, or several that are equal but for what [`MergeGranularity`] ignores.

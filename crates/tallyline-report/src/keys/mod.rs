@@ -71,6 +71,9 @@ impl Needs {
     pub(crate) const CALLERS: Needs = Needs { symbols: true, callers: true, ..Needs::NONE };
     /// The types that sampled instructions access are needed.
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
+    /// The addresses of the data that sampled instructions access are needed, computed from registers where samples do
+    /// not have them, and single samples.
+    pub const ADDRESSES: Needs = Needs { types: true, apart: MergeGranularity::Addresses, ..Needs::NONE };
     /// The CPUs that samples were taken on are needed.
     pub const CPUS: Needs = Needs { apart: MergeGranularity::Cpus, ..Needs::NONE };
     /// Single samples are needed, so equal ones are not merged.
