@@ -177,10 +177,10 @@ fn shared_lines(costs: &TraceCosts, line_size: u64, limits: CollectLimits) -> Fx
 }
 
 /// Objects of the types that instructions access.
-struct Found {
-    map: ObjectMap,
-    // by subject: the starts
-    starts: FxHashMap<usize, Vec<u64>>,
+pub(crate) struct Found {
+    pub(crate) map: ObjectMap,
+    /// By subject: the starts.
+    pub(crate) starts: FxHashMap<usize, Vec<u64>>,
 }
 
 /// Finds the objects that instructions access. An instruction whose address is one of several fields' seems to access
@@ -192,34 +192,51 @@ fn find_objects<S: ReadAt + ?Sized>(
     lines: &FxHashSet<u64>,
     resolved: &Resolved,
 ) -> Result<Found, tallyline_trace::Error> {
-    let mut votes: FxHashMap<usize, FxHashMap<u64, FxHashSet<u32>>> = FxHashMap::default();
-    each_access(trace, process, |_, access| {
-        let Some(operand) = resolved.operands.get(&access.instruction()) else { return };
-        let start = access.address().wrapping_sub(operand.offset);
-        let starts = votes.entry(operand.subject).or_default();
+    let mut votes = ObjectVotes::default();
+    each_access(trace, process, |_, access| votes.add(access.instruction(), access.address(), resolved))?;
+    Ok(votes.finish(line_size, &|line| lines.contains(&line), resolved))
+}
+
+/// The starts of the objects of each type, with the instructions that access them.
+#[derive(Default)]
+pub(crate) struct ObjectVotes(FxHashMap<usize, FxHashMap<u64, FxHashSet<u32>>>);
+
+impl ObjectVotes {
+    /// Adds an access of an instruction, if the type that it accesses is known.
+    pub(crate) fn add(&mut self, instruction: u32, address: u64, resolved: &Resolved) {
+        let Some(operand) = resolved.operands.get(&instruction) else { return };
+        let start = address.wrapping_sub(operand.offset);
+        let starts = self.0.entry(operand.subject).or_default();
         if starts.len() < OBJECTS_LIMIT || starts.contains_key(&start) {
             let of_start = starts.entry(start).or_default();
             if of_start.len() < VOTES_LIMIT {
-                of_start.insert(access.instruction());
+                of_start.insert(instruction);
             }
         }
-    })?;
-    let mut found = Found { map: ObjectMap::default(), starts: FxHashMap::default() };
-    for (subject, starts) in votes {
-        let size = resolved.subjects.get(subject).map_or(0, |subject| subject.size);
-        let counted = starts.into_iter().map(|(start, instructions)| (start, instructions.len())).collect();
-        let kept = disjoint(counted, size);
-        // what holds the program's objects is not their owner: `ArcInner<Server>` of a `Server`, malloc's `malloc_chunk`
-        let is_library_type = resolved.subjects.get(subject).is_some_and(|subject| subject.is_library_type);
-        for start in kept.iter().filter(|_| !is_library_type) {
-            let (first, last) = (start / line_size, start.saturating_add(size.max(1) - 1) / line_size);
-            if last - first <= SPAN && (first..=last).any(|line| lines.contains(&line)) {
-                found.map.add(*start, size, subject);
-            }
-        }
-        found.starts.insert(subject, kept);
     }
-    Ok(found)
+
+    /// Returns the objects; those that addresses are looked up in are on lines that a condition admits.
+    pub(crate) fn finish(self, line_size: u64, admits: &dyn Fn(u64) -> bool, resolved: &Resolved) -> Found {
+        let mut found = Found { map: ObjectMap::default(), starts: FxHashMap::default() };
+        for (subject, starts) in self.0 {
+            let size = resolved.subjects.get(subject).map_or(0, |subject| subject.size);
+            let counted =
+                starts.into_iter().map(|(start, instructions)| (start, instructions.len())).collect();
+            let kept = disjoint(counted, size);
+            // what holds the program's objects is not their owner: `ArcInner<Server>` of a `Server`, malloc's
+            // `malloc_chunk`
+            let is_library_type =
+                resolved.subjects.get(subject).is_some_and(|subject| subject.is_library_type);
+            for start in kept.iter().filter(|_| !is_library_type) {
+                let (first, last) = (start / line_size, start.saturating_add(size.max(1) - 1) / line_size);
+                if last - first <= SPAN && (first..=last).any(admits) {
+                    found.map.add(*start, size, subject);
+                }
+            }
+            found.starts.insert(subject, kept);
+        }
+        found
+    }
 }
 
 /// Returns those of some objects that do not overlap, by their starts; of two that do, the one with more votes.
@@ -239,15 +256,17 @@ fn disjoint(mut counted: Vec<(u64, usize)>, size: u64) -> Vec<u64> {
     kept.into_iter().map(|(start, _)| start).collect()
 }
 
-struct Builder<'a> {
-    resolved: Resolved,
-    resolver: &'a dyn Resolver,
-    objects: &'a ObjectMap,
-    site_index: FxHashMap<u32, usize>,
+/// The names of accesses, with the instructions that are sites of the evidence already.
+pub(crate) struct Builder<'a> {
+    pub(crate) resolved: Resolved,
+    pub(crate) resolver: &'a dyn Resolver,
+    pub(crate) objects: &'a ObjectMap,
+    pub(crate) site_index: FxHashMap<u32, usize>,
 }
 
 impl Builder<'_> {
-    fn site(&mut self, instruction: u32, evidence: &mut Evidence) -> usize {
+    /// Returns the index of an instruction's site in the evidence.
+    pub(crate) fn site(&mut self, instruction: u32, evidence: &mut Evidence) -> usize {
         if let Some(index) = self.site_index.get(&instruction) {
             return *index;
         }
@@ -258,7 +277,7 @@ impl Builder<'_> {
     }
 
     /// Returns whose part an access is: subject, start of the object, field, variable.
-    fn owner(&mut self, address: u64, instruction: u32) -> (usize, u64, String, String) {
+    pub(crate) fn owner(&mut self, address: u64, instruction: u32) -> (usize, u64, String, String) {
         let variable = self.resolved.variables.get(&address).cloned();
         let name = variable.as_ref().map_or_else(String::new, |variable| variable.variable.clone());
         let around = self.objects.around(address);
@@ -391,7 +410,7 @@ impl Builder<'_> {
 
 /// Returns the first of some objects, by their starts in order, and the distance between neighbours, if all lie on a
 /// grid; else 0.
-fn grid(all: &[u64]) -> (u64, u64) {
+pub(crate) fn grid(all: &[u64]) -> (u64, u64) {
     let Some(first) = all.first().copied() else { return (0, 0) };
     let distances = all.windows(2).map(|pair| pair[1] - pair[0]);
     let Some(step) = distances.clone().min() else { return (first, 0) };

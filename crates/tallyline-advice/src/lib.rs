@@ -1,4 +1,4 @@
-//! Advice from a trace: what to change in a program's data, the evidence, and what the change would do by a model.
+//! Advice from a trace, samples or breakpoints: what to change in a program's data, the evidence, and what the change would do by a model.
 //!
 //! [`evidence`] is what a trace has: cache lines that cores take from each other, the fields on them, who accesses
 //! these from where, and what each type's fields cost. [`collect()`] reads it from a trace with the names that a
@@ -17,6 +17,7 @@ mod collect;
 mod conflicts;
 pub mod evidence;
 mod objects;
+mod observed;
 mod policy;
 mod predict;
 mod proposal;
@@ -25,6 +26,7 @@ pub mod sharing_diff;
 
 pub use address_map::AddressMap;
 pub use collect::{CollectLimits, Operand, Resolved, Resolver, VariablePart, collect};
+pub use observed::{Observations, ObservedAccess, is_assumed, observe};
 pub use predict::{Effect, Model, Outlook, predict};
 pub use proposal::{LayoutProposal, PlacedMember, Proposal};
 pub use rules::{Confidence, FieldEvidence, Finding, FindingKind};
