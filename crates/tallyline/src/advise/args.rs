@@ -18,7 +18,7 @@ pub(crate) struct ModelArgs {
     pub(super) cores: Option<u16>,
 
     /// The size of a cache line in bytes
-    #[arg(short, long, value_name = "BYTES", default_value_t = 64)]
+    #[arg(short, long, value_name = "BYTES", default_value_t = 64, value_parser = line_size)]
     pub(super) cacheline_size: u32,
 
     /// Cycles that a line from another core takes: the least and the most
@@ -45,10 +45,11 @@ pub(crate) struct ModelArgs {
 
 /// Advise on a program's data: contended counters, false sharing, layouts of hot paths
 ///
-/// The program is traced under QEMU, and the trace is replayed on a model of cores that take cache lines from each
+/// The command is traced under QEMU, and the trace is replayed on a model of cores that take cache lines from each
 /// other. Each finding has its evidence, a proposal, the proposal's effect by the model on several schedules, and the
 /// check that holds it. Nothing to advise is the usual answer. A model, not a measurement: --apply edits the sources
-/// as proposed, once a compiler confirms the layouts, and --measure says what it brings.
+/// as proposed, once a compiler confirms the layouts, and --measure says what it brings. Without a model: -p looks at a
+/// process that runs, -i at a recording, and both say what that leaves open.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -56,12 +57,24 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(super) trace: Option<PathBuf>,
 
+    /// Look at a process that runs, as it runs: samples of the clock, then hardware breakpoints on its hot words that show
+    /// which threads read and write them; nothing is modelled
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "trace"])]
+    #[arg(value_parser = clap::value_parser!(i32).range(1..))]
+    pub(super) pid: Option<i32>,
+
+    /// Use a recording that tallyline record or perf record made: samples alone, nothing is modelled
+    #[arg(short = 'i', long = "input", value_name = "RECORDING", conflicts_with_all = ["command", "trace", "pid"])]
+    pub(super) recording: Option<PathBuf>,
+
     /// Trace everything, and not only the functions that samples of the clock find hot
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["pid", "recording"])]
     pub(super) whole: bool,
 
-    /// Ask the command to end after so many seconds, each time that it runs: what serves does not end by itself
-    #[arg(long, value_name = "N", requires = "command", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    /// Ask the command to end after so many seconds, each time that it runs: what serves does not end by itself. With -p
+    /// the time to look at the process, 10 seconds if it is not given
+    #[arg(long, value_name = "N", conflicts_with_all = ["trace", "recording"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) seconds: Option<u64>,
 
     /// Keep the trace in this file
@@ -91,7 +104,7 @@ pub(crate) struct AdviseArgs {
     pub(super) output: Option<PathBuf>,
 
     /// The command to run
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["trace", "undo"])]
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["trace", "undo", "pid", "recording"])]
     pub(super) command: Vec<OsString>,
 }
 
@@ -108,9 +121,19 @@ impl AdviseArgs {
     }
 }
 
+fn line_size(text: &str) -> Result<u32, String> {
+    let size: u32 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match size.is_power_of_two() && (8..=4096).contains(&size) {
+        true => Ok(size),
+        false => Err("expected a power of two from 8 to 4096".to_owned()),
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   tallyline advise -- ./server --threads 4
+  tallyline advise -p $(pidof server) --seconds 5     a process that runs, which goes on
+  tallyline advise -i perf.data                 what samples bear out, of tallyline record or perf record
   tallyline advise --trace perf.trace -n 16     on sixteen cores, if it has as many threads
   tallyline advise --apply --build make --measure './server --bench' --keep-if 1.05 -- ./server
   tallyline advise --json -o advice.json -- ./server

@@ -17,11 +17,14 @@
 //! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm. Other proposals are `{"kind":"counter","names":[…],"code":[…],"bytes_per_cpu":8,"bytes_of_handle":16}`,
 //! `{"kind":"apart","names":[…],"file","line","align","pad","size":[16,64]}` and `{"kind":"embed","pointer","target"}`.
 //! With `--apply` or `--patch` there is `edits`, the document of `tallyline reorganize --patch --json` with the proposals
-//! that are no edits in `left`. Numbers in pairs are before and after; cycles are the model's.
+//! that are no edits in `left`. Numbers in pairs are before and after; cycles are the model's. `by` is `model`, `samples`
+//! (`-i`) or `breakpoints` (`-p`): without a model `model` and each `effect` are null, `cycles`, `cycles_shared` and `lost`
+//! are samples, and `observed` is `{"samples","addressed","breakpoints":{"lines","words","hits","threads","seconds",
+//! "hit_seconds","slowdown"}}`, with `breakpoints` null for `-i`.
 
-use super::Advice;
 use super::edits::Done;
 use super::text::subject_name;
+use super::{Advice, Basis};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -29,22 +32,17 @@ use tallyline_advice::evidence::Evidence;
 use tallyline_advice::{Effect, FieldEvidence, Finding, Proposal};
 
 pub(super) fn write(advice: &Advice, done: Option<&Done>, out: &mut dyn Write) -> Result<()> {
-    let (low, high) = advice.model.costs;
-    let findings: Vec<Value> =
-        advice.findings.iter().map(|finding| self::finding(&advice.evidence, finding)).collect();
-    let dropped: Vec<Value> =
-        advice.dropped.iter().map(|finding| self::finding(&advice.evidence, finding)).collect();
+    let basis = &advice.basis;
+    let findings: Vec<Value> = advice.findings.iter().map(|finding| self::finding(advice, finding)).collect();
+    let dropped: Vec<Value> = advice.dropped.iter().map(|finding| self::finding(advice, finding)).collect();
     let mut document = json!({
         "schema": 1,
         "process": advice.process,
         "machine": advice.machine,
         "accesses": advice.accesses,
-        "model": {
-            "cores": advice.model.cores,
-            "line": advice.evidence.line_size,
-            "transfer": [low.transfer(), high.transfer()],
-            "schedules": advice.model.seeds,
-        },
+        "by": by(basis),
+        "model": model(advice),
+        "observed": observed(basis),
         "cycles": advice.evidence.cycles,
         "cycles_shared": advice.evidence.cycles_shared,
         "dropped": dropped,
@@ -58,13 +56,56 @@ pub(super) fn write(advice: &Advice, done: Option<&Done>, out: &mut dyn Write) -
     Ok(writeln!(out)?)
 }
 
-fn finding(evidence: &Evidence, finding: &Finding) -> Value {
+/// Names what advice is based on.
+fn by(basis: &Basis) -> &'static str {
+    match basis {
+        Basis::Model(_) => "model",
+        Basis::Observed(run) if run.watched.is_some() => "breakpoints",
+        Basis::Observed(_) => "samples",
+    }
+}
+
+fn model(advice: &Advice) -> Value {
+    let Basis::Model(model) = &advice.basis else { return Value::Null };
+    let (low, high) = model.costs;
+    json!({
+        "cores": model.cores,
+        "line": advice.evidence.line_size,
+        "transfer": [low.transfer(), high.transfer()],
+        "schedules": model.seeds,
+    })
+}
+
+fn observed(basis: &Basis) -> Value {
+    let Basis::Observed(run) = basis else { return Value::Null };
+    let watched = run.watched.as_ref().map(|watched| {
+        json!({
+            "lines": watched.lines,
+            "words": watched.words,
+            "hits": watched.hits,
+            "threads": watched.threads,
+            "seconds": watched.time.as_secs_f64(),
+            "hit_seconds": watched.cost.as_secs_f64(),
+            "slowdown": watched.slowdown(),
+        })
+    });
+    json!({"samples": run.samples, "addressed": run.addressed, "breakpoints": watched})
+}
+
+fn finding(advice: &Advice, finding: &Finding) -> Value {
+    let evidence = &advice.evidence;
+    let effect = match advice.basis {
+        Basis::Model(_) => {
+            json!({"run": effect(finding.outlook.run), "cores": effect(finding.outlook.cores)})
+        }
+        Basis::Observed(_) => Value::Null,
+    };
     json!({
         "kind": finding.kind.id(),
         "about": finding.kind.about(),
         "subject": subject_name(evidence, finding),
         "confidence": finding.confidence.id(),
-        "effect": {"run": effect(finding.outlook.run), "cores": effect(finding.outlook.cores)},
+        "effect": effect,
         "lost": finding.lost,
         "transfers": finding.transfers,
         "lines": finding.lines,

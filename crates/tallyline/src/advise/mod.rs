@@ -1,10 +1,14 @@
 //! `tallyline advise`: what to change in a program's data, with evidence and the effect by a model.
 
 mod args;
+mod attach;
+mod code_log;
 mod edits;
 mod json;
 mod model;
 mod names;
+mod observed_run;
+mod recording;
 mod text;
 mod window;
 
@@ -16,6 +20,7 @@ use crate::apply;
 use crate::record::{TracedCommand, trace_command};
 use anyhow::{Context, Result, anyhow};
 use edits::Edits;
+use observed_run::ObservedRun;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -29,11 +34,19 @@ use window::Window;
 /// The most proposals whose effect is predicted.
 const PREDICTED: usize = 8;
 
-/// All that `tallyline advise` shows: findings with their evidence, the model, notes.
+/// The basis of advice: a model that replays a trace, or accesses that were seen.
+pub(crate) enum Basis {
+    /// A trace on a model: the evidence is in cycles.
+    Model(Model),
+    /// Samples, with or without breakpoints: the evidence is in samples.
+    Observed(ObservedRun),
+}
+
+/// All that `tallyline advise` shows: findings with their evidence, their basis, notes.
 pub(crate) struct Advice {
     pub(crate) evidence: Evidence,
     pub(crate) findings: Vec<Finding>,
-    pub(crate) model: Model,
+    pub(crate) basis: Basis,
     pub(crate) process: u32,
     pub(crate) machine: String,
     pub(crate) accesses: u64,
@@ -53,6 +66,14 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
         });
     }
     let folder = TemporaryFolder::new()?;
+    let observed = match (args.pid, &args.recording) {
+        (Some(pid), _) => Some(attach::advise(args, pid, &folder.0)?),
+        (None, Some(path)) => Some(recording::advise(args, path)?),
+        (None, None) => None,
+    };
+    if let Some(advice) = observed {
+        return show(args, &advice, output);
+    }
     let path = match (&args.trace, &args.keep_trace) {
         (Some(path), _) => path.clone(),
         (None, Some(path)) => path.clone(),
@@ -89,19 +110,24 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
             slowdown.map_or_else(String::new, |times| format!(", at {times:.1} times the run's time"))
         ));
     }
+    show(args, &advice, output)
+}
+
+/// Writes advice, and carries it out where that is asked for.
+fn show(args: &AdviseArgs, advice: &Advice, output: Output) -> Result<()> {
     for warning in &advice.warnings {
         eprintln!("tallyline: {warning}");
     }
     let edits = match args.apply.edits() {
-        true => Edits::plan(&advice, args)?,
+        true => Edits::plan(advice, args)?,
         false => None,
     };
     let done = edits.map(|edits| edits.carry_out(args)).transpose()?;
     output.write(|out| match &done {
-        _ if args.json => json::write(&advice, done.as_ref(), out),
+        _ if args.json => json::write(advice, done.as_ref(), out),
         Some(done) if args.apply.patch => Ok(out.write_all(&done.patch())?),
         done => {
-            text::write(&advice, args.limit, out)?;
+            text::write(advice, args.limit, out)?;
             done.as_ref().map_or(Ok(()), |done| done.write(out))
         }
     })?;
@@ -186,7 +212,7 @@ fn advise(args: &AdviseArgs, path: &Path) -> Result<Advice> {
         machine: trace.header().machine().to_owned(),
         evidence,
         findings,
-        model,
+        basis: Basis::Model(model),
         process,
         dropped,
         notes: notes(&trace, process),

@@ -1,7 +1,7 @@
 //! A trace on the model: the machine, its first run, and the evidence.
 
 use super::args::ModelArgs;
-use super::names::ProgramNames;
+use super::names::{ProgramNames, TracedInstructions};
 use crate::replay::{ProcessCode, processor};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
@@ -55,7 +55,8 @@ pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t, File>) -> R
     let mut warnings = Vec::new();
     let code = ProcessCode::open(trace, process, args.symfs.as_deref(), &mut warnings);
     let first = model.run(trace, process, &code, None, 0).map_err(|why| anyhow!(why))?;
-    let mut names = ProgramNames::new(trace, process, args.symfs.as_deref());
+    let instructions = TracedInstructions { trace, process };
+    let mut names = ProgramNames::new(&instructions, args.symfs.as_deref());
     let line_size = u64::from(args.cacheline_size);
     let mut evidence = collect(trace, process, line_size, &first, CollectLimits::default(), &mut names)
         .context("the evidence cannot be collected")?;

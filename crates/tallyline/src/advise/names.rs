@@ -25,10 +25,36 @@ const WRAPPER: u64 = 16;
 /// The maximum depth of nested arrays; the rest is left out.
 const DEPTH_LIMIT: usize = 8;
 
+/// The code of a process that ran: instructions by an index, and the files that they are in.
+pub(super) trait ProcessInstructions {
+    /// Returns the address of an instruction, and whether it is atomic.
+    fn instruction(&self, index: u32) -> Option<(u64, bool)>;
+
+    /// Returns the file that was mapped at an address, and the offset in it.
+    fn file_at(&self, address: u64) -> Option<(&str, u64)>;
+}
+
+/// The instructions of a process in a trace.
+pub(super) struct TracedInstructions<'t> {
+    pub(super) trace: &'t Trace<'t, File>,
+    pub(super) process: u32,
+}
+
+impl ProcessInstructions for TracedInstructions<'_> {
+    fn instruction(&self, index: u32) -> Option<(u64, bool)> {
+        let instruction = self.trace.instructions().get(index)?;
+        Some((instruction.address(), instruction.atomic()))
+    }
+
+    fn file_at(&self, address: u64) -> Option<(&str, u64)> {
+        let (mapping, offset) = self.trace.mapping_at(self.process, address)?;
+        Some((mapping.path(), offset))
+    }
+}
+
 /// Names of a process's files.
 pub(super) struct ProgramNames<'t> {
-    trace: &'t Trace<'t, File>,
-    process: u32,
+    code: &'t dyn ProcessInstructions,
     symfs: Option<PathBuf>,
     cache: Option<Cache>,
     warnings: Vec<String>,
@@ -46,10 +72,9 @@ struct Object {
 }
 
 impl<'t> ProgramNames<'t> {
-    pub(super) fn new(trace: &'t Trace<'t, File>, process: u32, symfs: Option<&Path>) -> Self {
+    pub(super) fn new(code: &'t dyn ProcessInstructions, symfs: Option<&Path>) -> Self {
         Self {
-            trace,
-            process,
+            code,
             symfs: symfs.map(Path::to_path_buf),
             cache: Cache::of_user(false),
             warnings: Vec::new(),
@@ -74,20 +99,16 @@ impl Resolver for ProgramNames<'_> {
     fn resolve(&mut self, instructions: &[u32], addresses: &[u64]) -> Resolved {
         let mut by_file: BTreeMap<String, Vec<TracedInstruction>> = BTreeMap::new();
         for index in instructions {
-            let Some(instruction) = self.trace.instructions().get(*index) else { continue };
-            if let Some((mapping, offset)) = self.trace.mapping_at(self.process, instruction.address()) {
-                by_file.entry(mapping.path().to_owned()).or_default().push((
-                    *index,
-                    instruction.address(),
-                    offset,
-                ));
+            let Some((address, _)) = self.code.instruction(*index) else { continue };
+            if let Some((path, offset)) = self.code.file_at(address) {
+                by_file.entry(path.to_owned()).or_default().push((*index, address, offset));
             }
         }
         let mut resolved = Resolved::default();
         for (path, found) in by_file {
             let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(mut object) = self.open(&path, &found, addresses) else { continue };
-            object.name_sites(self.trace, &found, is_runtime(&file), &mut resolved);
+            object.name_sites(self.code, &found, is_runtime(&file), &mut resolved);
             object.name_variables(addresses, &mut resolved);
             object.declare(&mut resolved);
             self.objects.push(object);
@@ -109,7 +130,7 @@ impl Resolver for ProgramNames<'_> {
 impl Object {
     fn name_sites(
         &mut self,
-        trace: &Trace<'_, File>,
+        code: &dyn ProcessInstructions,
         found: &[TracedInstruction],
         is_runtime: bool,
         into: &mut Resolved,
@@ -138,7 +159,7 @@ impl Object {
                     file,
                     line,
                     update: memory_update_at(self.program.image(), address).map_or(Update::None, update),
-                    atomic: trace.instructions().get(index).is_some_and(|found| found.atomic()),
+                    atomic: code.instruction(index).is_some_and(|(_, atomic)| atomic),
                     is_runtime: is_runtime || is_foreign,
                 },
             );

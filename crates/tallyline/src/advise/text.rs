@@ -1,6 +1,7 @@
 //! Advice as text.
 
-use super::Advice;
+use super::observed_run::ObservedRun;
+use super::{Advice, Basis};
 use anyhow::Result;
 use std::io::Write;
 use tallyline_advice::evidence::{Evidence, Site, Subject, SubjectKind};
@@ -46,14 +47,18 @@ pub(super) fn write(advice: &Advice, limit: usize, out: &mut dyn Write) -> Resul
 
 fn head(advice: &Advice, out: &mut dyn Write) -> Result<()> {
     let evidence = &advice.evidence;
-    let (low, high) = advice.model.costs;
+    let model = match &advice.basis {
+        Basis::Model(model) => model,
+        Basis::Observed(run) => return observed_head(advice, run, out),
+    };
+    let (low, high) = model.costs;
     writeln!(
         out,
         "# A model, not a measurement: {} cores, a line from another core takes {} to {} cycles, {} schedules",
-        advice.model.cores,
+        model.cores,
         low.transfer(),
         high.transfer(),
-        advice.model.seeds
+        model.seeds
     )?;
     writeln!(
         out,
@@ -65,6 +70,32 @@ fn head(advice: &Advice, out: &mut dyn Write) -> Result<()> {
         100.0 * evidence.cycles_shared as f64 / evidence.cycles.max(1) as f64
     )?;
     Ok(())
+}
+
+fn observed_head(advice: &Advice, run: &ObservedRun, out: &mut dyn Write) -> Result<()> {
+    writeln!(
+        out,
+        "# Samples, no model: {} of process {} in {} threads, {} with an address of data",
+        run.samples,
+        advice.process,
+        advice.evidence.threads.len(),
+        run.addressed
+    )?;
+    if let Some(watched) = &run.watched {
+        writeln!(
+            out,
+            "# Breakpoints on {} cache lines: {} hits of {} words by {} threads in {:.1} s, {:.1} µs each: they slowed its \
+             threads by {:.1} %",
+            watched.lines,
+            watched.hits,
+            watched.words,
+            watched.threads,
+            watched.time.as_secs_f64(),
+            watched.cost.as_secs_f64() * 1e6,
+            100.0 * watched.slowdown()
+        )?;
+    }
+    Ok(writeln!(out)?)
 }
 
 /// Returns the name of what a finding is about.
@@ -86,23 +117,10 @@ fn one(advice: &Advice, number: usize, finding: &Finding, out: &mut dyn Write) -
         printable(name.as_bytes()),
         finding.kind.about()
     )?;
-    let (run, cores) = (finding.outlook.run, finding.outlook.cores);
-    writeln!(
-        out,
-        "   effect    {:.2}× the speed ({:.2} to {:.2}){}, by the model; {:.2}× less time of all cores; confidence {}",
-        run.median,
-        run.low,
-        run.high,
-        if number > 1 { " with the ones above done" } else { "" },
-        cores.median,
-        finding.confidence.id()
-    )?;
-    let cost = 100.0 * finding.lost as f64 / evidence.cycles.max(1) as f64;
-    writeln!(
-        out,
-        "   evidence  {cost:.1} % of the cores' time, {} lines from other cores, on {} cache lines",
-        finding.transfers, finding.lines
-    )?;
+    match &advice.basis {
+        Basis::Model(_) => modelled_effect(evidence, number, finding, out)?,
+        Basis::Observed(run) => observed_effect(evidence, run, finding, out)?,
+    }
     let mut shown: Vec<&FieldEvidence> = finding.fields.iter().collect();
     shown.sort_by_key(|field| std::cmp::Reverse((field.lost, field.reads() + field.writes())));
     for field in shown.iter().take(FIELDS) {
@@ -127,6 +145,43 @@ fn one(advice: &Advice, number: usize, finding: &Finding, out: &mut dyn Write) -
     }
     writeln!(out)?;
     Ok(())
+}
+
+fn modelled_effect(evidence: &Evidence, number: usize, finding: &Finding, out: &mut dyn Write) -> Result<()> {
+    let (run, cores) = (finding.outlook.run, finding.outlook.cores);
+    writeln!(
+        out,
+        "   effect    {:.2}× the speed ({:.2} to {:.2}){}, by the model; {:.2}× less time of all cores; confidence {}",
+        run.median,
+        run.low,
+        run.high,
+        if number > 1 { " with the ones above done" } else { "" },
+        cores.median,
+        finding.confidence.id()
+    )?;
+    let cost = 100.0 * finding.lost as f64 / evidence.cycles.max(1) as f64;
+    writeln!(
+        out,
+        "   evidence  {cost:.1} % of the cores' time, {} lines from other cores, on {} cache lines",
+        finding.transfers, finding.lines
+    )?;
+    Ok(())
+}
+
+fn observed_effect(
+    evidence: &Evidence,
+    run: &ObservedRun,
+    finding: &Finding,
+    out: &mut dyn Write,
+) -> Result<()> {
+    writeln!(out, "   effect    not predicted; confidence {}", finding.confidence.id())?;
+    let share = 100.0 * finding.lost as f64 / evidence.cycles.max(1) as f64;
+    write!(out, "   evidence  {share:.1} % of the samples, on {} cache lines", finding.lines)?;
+    if finding.transfers > 0 {
+        let seen = if run.watched.is_some() { "hits of breakpoints" } else { "samples" };
+        write!(out, "; {} {seen} followed one of another thread, one of both writing", finding.transfers)?;
+    }
+    Ok(writeln!(out)?)
 }
 
 fn field(evidence: &Evidence, field: &FieldEvidence, out: &mut dyn Write) -> Result<()> {
