@@ -18,18 +18,26 @@ pub struct PluginOptions {
     limit: u64,
     /// The file that names the functions of which accesses are recorded; none for all.
     window: Option<PathBuf>,
+    /// The file whose first byte says when accesses are recorded; none for the program's start.
+    start: Option<PathBuf>,
 }
 
 impl PluginOptions {
     /// Creates the plugin's options to record one memory access of `every` on average into an empty file,
     /// until that has `limit` bytes.
     pub fn new(output: PathBuf, every: u64, limit: u64) -> Self {
-        Self { output, every, limit, window: None }
+        Self { output, every, limit, window: None, start: None }
     }
 
     /// Limits the trace to accesses of the functions that a file names; none for all.
     pub fn with_window(self, window: Option<PathBuf>) -> Self {
         Self { window, ..self }
+    }
+
+    /// Leaves out all accesses until the first byte of a file is not 0; none for all from the program's start. The file
+    /// has at least a byte.
+    pub fn with_start(self, start: Option<PathBuf>) -> Self {
+        Self { start, ..self }
     }
 }
 
@@ -110,11 +118,15 @@ fn plugin_argument(plugin: &Path, options: &PluginOptions) -> OsString {
         word.extend(b",window=");
         word.extend(doubled(window));
     }
+    if let Some(start) = &options.start {
+        word.extend(b",start=");
+        word.extend(doubled(start));
+    }
     OsString::from_vec(word)
 }
 
-/// Returns a program by its path, or on the PATH.
-fn find(name: &OsStr) -> Option<PathBuf> {
+/// Returns the path of a program, which is named by a path or is on the PATH.
+pub fn find(name: &OsStr) -> Option<PathBuf> {
     let path = Path::new(name);
     if name.as_bytes().contains(&b'/') {
         return path.is_file().then(|| path.to_path_buf());
@@ -158,7 +170,7 @@ mod tests {
     use super::*;
 
     fn options() -> PluginOptions {
-        PluginOptions { output: "a,b/out".into(), every: 3, limit: 1000, window: None }
+        PluginOptions { output: "a,b/out".into(), every: 3, limit: 1000, window: None, start: None }
     }
 
     #[test]
@@ -168,6 +180,8 @@ mod tests {
         let windowed = PluginOptions { window: Some("w,x".into()), ..options() };
         let argument = plugin_argument(Path::new("p"), &windowed);
         assert_eq!(argument, "file=p,out=a,,b/out,every=3,limit=1000,window=w,,x");
+        let argument = plugin_argument(Path::new("p"), &options().with_start(Some("s".into())));
+        assert_eq!(argument, "file=p,out=a,,b/out,every=3,limit=1000,start=s");
     }
 
     #[test]

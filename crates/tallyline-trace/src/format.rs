@@ -16,6 +16,8 @@
 //! | `BACK` | process (32): it could not become that program, and goes on |
 //! | `DONE` | process (32), 1 if the file got too large, 2 if it could not be written (32), instructions run (64; in a sample 0), accesses written (64) |
 //!
+//! Of a trace of chosen functions the instructions run are an estimate: of those outside not all blocks are counted.
+//!
 //! An event begins with a varint. Its three lowest bits are the access's size as a power of two; then
 //! come a bit for a store, a bit that says that as many instructions were run as lie between this one
 //! and the last, and the zigzag of the distance to the last instruction's number. Where the bit is not

@@ -10,13 +10,13 @@
 
 /* What a program shares with the processes that it forks. */
 struct shared {
+	/* of the next point of synchronisation; on a line of its own, as all threads write it often */
+	_Alignas(64) _Atomic uint64_t points;
 	/* of the next instruction that is translated */
-	_Atomic uint64_t instructions;
-	/* of the next point of synchronisation */
-	_Atomic uint64_t points;
+	_Alignas(64) _Atomic uint64_t instructions;
 	/* bytes in the file */
 	_Atomic uint64_t bytes;
-	/* FILE_FULL and others: nothing more is recorded */
+	/* FILE_FULL and others: nothing more is recorded; each access reads it */
 	_Atomic uint32_t stopped;
 };
 

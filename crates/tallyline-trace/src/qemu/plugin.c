@@ -4,19 +4,23 @@
  *   every=N    one access of N on average; 1 for all
  *   limit=N    the file's size in bytes at which recording ends
  *   window=FILE  the functions of which accesses are written down; else all
+ *   start=FILE   a file that says when accesses are written down: once its first byte is not 0; else from the start
  */
 #define _GNU_SOURCE
 #include "file.h"
+#include "flow.h"
 #include "machine.h"
 #include "mappings.h"
 #include "qemu.h"
 #include "window.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,11 +40,21 @@ enum {
 	/* of instructions whose last address is remembered, a power of two */
 	REMEMBERED = 256,
 	CPUS = 4096,
+	/* of kinds of accesses whose heads are kept, a power of two */
+	KINDS = 16,
 };
 
 /* Points of synchronisation, as in the file. */
 enum point { POINT_ATOMIC, POINT_START, POINT_EXIT, POINT_WAKE, POINT_WAITED, POINT_CLONE };
 enum { POINT_MARK = 7, STORE = 1 << 3, TOGETHER = 1 << 4 };
+
+/* What an event's head says of a kind of access. */
+struct kind {
+	qemu_plugin_meminfo_t info;
+	/* 0 where there is no kind yet */
+	uint32_t is_known;
+	uint64_t head;
+};
 
 /* A thread of the emulated program; in a whole machine a CPU. */
 struct thread {
@@ -57,6 +71,7 @@ struct thread {
 	uint64_t address;
 	uint64_t point;
 	uint64_t remembered[REMEMBERED];
+	struct kind kinds[KINDS];
 	/* where the next one goes */
 	uint8_t *at;
 	uint32_t accesses;
@@ -83,6 +98,8 @@ static uint64_t ended_instructions;
 static uint64_t ended_recorded;
 static __thread struct thread *own __attribute__((tls_model("initial-exec")));
 static struct thread *cpus[CPUS];
+/* instructions that the thread ran outside of the window and that are in no `before` yet */
+static __thread uint64_t passed __attribute__((tls_model("initial-exec")));
 
 /* Translated instructions that are not in the file yet. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -96,9 +113,28 @@ static uint64_t base;
 static bool base_known;
 static atomic_bool mappings_changed = true;
 
+/* not 0 when accesses are written down; another process may change it */
+static const _Atomic uint8_t begun_at_once = 1;
+static const _Atomic uint8_t *begun = &begun_at_once;
+
+/* Whether accesses are left out: not yet, or not any more. */
 static bool stopped(void)
 {
-	return atomic_load_explicit(&shared->stopped, memory_order_relaxed) != 0;
+	return atomic_load_explicit(&shared->stopped, memory_order_relaxed) != 0 ||
+	       !atomic_load_explicit(begun, memory_order_relaxed);
+}
+
+static bool start_read(const char *path)
+{
+	int start = open(path, O_RDONLY | O_CLOEXEC);
+	void *mapped = start < 0 ? MAP_FAILED : mmap(NULL, 1, PROT_READ, MAP_SHARED, start, 0);
+
+	if (start >= 0)
+		close(start);
+	if (mapped == MAP_FAILED)
+		return false;
+	begun = mapped;
+	return true;
 }
 
 static uint64_t clock_now(void)
@@ -231,7 +267,10 @@ static void name_write(const struct thread *thread)
 /* Instructions that the thread began, when it is between blocks. */
 static uint64_t now_of(const struct thread *thread)
 {
-	return thread->before + thread->block_count;
+	int64_t outside = whole_machine ? 0 : (int64_t)passed;
+
+	/* what is not counted exactly never makes time go back */
+	return thread->before + thread->block_count + (outside > 0 ? outside : 0);
 }
 
 static struct thread *thread_new(uint32_t tid)
@@ -288,6 +327,7 @@ static void thread_end(void)
 	ended_recorded += thread->recorded;
 	pthread_mutex_unlock(&threads_lock);
 	own = NULL;
+	passed = 0;
 	free(thread);
 }
 
@@ -298,18 +338,36 @@ static void on_block(unsigned int cpu, void *data)
 	struct thread *thread = current(cpu);
 	uint64_t block = (uintptr_t)data;
 
-	thread->before += thread->block_count;
+	thread->before = now_of(thread);
+	if (!whole_machine)
+		passed = 0;
 	thread->block = block >> 10;
 	thread->block_count = block & 0x3ff;
 }
 
-/* A block outside of the window: its instructions are counted, for the time between those inside. */
+/* A block outside of the window that stands for its instructions and for others: they are counted, for the time between
+ * those inside. One addition: it is called more often than all else. */
 static void on_other_block(unsigned int cpu, void *data)
 {
-	struct thread *thread = current(cpu);
+	(void)cpu;
+	passed += (uintptr_t)data;
+}
 
-	thread->before += thread->block_count;
-	thread->block_count = (uintptr_t)data;
+/* The size and direction of an access. QEMU's answers are two calls out of here; what they are is by `info` alone. */
+static inline uint64_t head_of(struct thread *thread, qemu_plugin_meminfo_t info)
+{
+	struct kind *kind = &thread->kinds[(info ^ info >> 16) % KINDS];
+
+	if (kind->info != info || !kind->is_known) {
+		uint64_t head = qemu_plugin_mem_size_shift(info) & 7;
+
+		if (head == POINT_MARK)
+			head = POINT_MARK - 1;
+		kind->head = head | (qemu_plugin_mem_is_store(info) ? STORE : 0);
+		kind->info = info;
+		kind->is_known = 1;
+	}
+	return kind->head;
 }
 
 static inline void put_access(struct thread *thread, qemu_plugin_meminfo_t info, uint64_t address, uint64_t id)
@@ -317,12 +375,9 @@ static inline void put_access(struct thread *thread, qemu_plugin_meminfo_t info,
 	uint64_t now = every == 1 ? thread->before + (id - thread->block) : thread->now;
 	uint64_t *remembered = &thread->remembered[id % REMEMBERED];
 	uint64_t from = *remembered ? *remembered : thread->address;
-	uint64_t head = qemu_plugin_mem_size_shift(info) & 7;
+	uint64_t head = head_of(thread, info);
 	bool together = every != 1 || now - thread->now == id - thread->instruction;
 
-	if (head == POINT_MARK)
-		head = POINT_MARK - 1;
-	head |= qemu_plugin_mem_is_store(info) ? STORE : 0;
 	head |= together ? TOGETHER : 0;
 	if (thread->at + EVENT_ROOM > thread->bytes + BLOCK_ROOM)
 		block_flush(thread), from = thread->address;
@@ -337,7 +392,16 @@ static inline void put_access(struct thread *thread, qemu_plugin_meminfo_t info,
 	thread->accesses++;
 }
 
+/* An access, where all are written down. */
 static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct thread *thread = current(cpu);
+
+	if (!stopped())
+		put_access(thread, info, address, (uintptr_t)data);
+}
+
+static void on_sampled(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	struct thread *thread = current(cpu);
 
@@ -352,18 +416,21 @@ static void on_atomic(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 {
 	struct thread *thread = current(cpu);
 
-	/* a sample of accesses cannot be replayed, and needs no order */
-	if (every == 1 && !stopped())
-		put_point(thread, POINT_ATOMIC, thread->before + ((uintptr_t)data - thread->block));
-	on_access(cpu, info, address, data);
+	if (stopped())
+		return;
+	put_point(thread, POINT_ATOMIC, thread->before + ((uintptr_t)data - thread->block));
+	put_access(thread, info, address, (uintptr_t)data);
 }
 
-static bool insn_is_atomic(const struct qemu_plugin_insn *insn, size_t size)
-{
-	uint8_t code[16] = { 0 };
+enum { CODE_ROOM = 16 };
 
-	if (size > sizeof code)
-		size = sizeof code;
+/* The bytes of an instruction; returns how many they are. */
+static size_t insn_code(const struct qemu_plugin_insn *insn, uint8_t code[CODE_ROOM])
+{
+	size_t size = qemu_plugin_insn_size(insn);
+
+	if (size > CODE_ROOM)
+		size = CODE_ROOM;
 	if (interface >= 3) {
 		size_t (*copy)(const struct qemu_plugin_insn *, void *, size_t) = (void *)qemu_plugin_insn_data;
 
@@ -373,7 +440,7 @@ static bool insn_is_atomic(const struct qemu_plugin_insn *insn, size_t size)
 
 		memcpy(code, data(insn), size);
 	}
-	return is_atomic(machine, code, size);
+	return size;
 }
 
 static void look_for_mappings(struct qemu_plugin_tb *tb)
@@ -391,6 +458,20 @@ static void look_for_mappings(struct qemu_plugin_tb *tb)
 		mappings_write(base);
 }
 
+/* Has a block outside of the window counted, if it has to be. */
+static void count_other(struct qemu_plugin_tb *tb, size_t count)
+{
+	struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1);
+	uint64_t start = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
+	uint8_t code[CODE_ROOM];
+	size_t size = insn_code(last, code);
+	int64_t instructions = flow_block(machine, start, count, qemu_plugin_insn_vaddr(last), code, size);
+
+	if (instructions)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_other_block, CALLBACK_WITHOUT_REGISTERS,
+						     (void *)(intptr_t)instructions);
+}
+
 static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 {
 	size_t count = qemu_plugin_tb_n_insns(tb), at;
@@ -404,21 +485,24 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 		look_for_mappings(tb);
 	/* a function's blocks lie in it as a whole: jumps end them */
 	if (windowed && window_excludes(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)))) {
+		/* a whole machine has no files, and so nothing in a window */
+		if (every == 1 && !whole_machine)
+			count_other(tb, count);
 		pthread_mutex_unlock(&table_lock);
-		if (every == 1)
-			qemu_plugin_register_vcpu_tb_exec_cb(tb, on_other_block, CALLBACK_WITHOUT_REGISTERS,
-							     (void *)(uintptr_t)count);
 		return;
 	}
 	first = atomic_fetch_add(&shared->instructions, count);
 	for (at = 0; at < count; at++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, at);
-		size_t size = qemu_plugin_insn_size(insn);
-		bool atomic = insn_is_atomic(insn, size);
+		uint8_t code[CODE_ROOM];
+		size_t size = insn_code(insn, code);
+		bool atomic = is_atomic(machine, code, size);
 
-		table_add(first + at, qemu_plugin_insn_vaddr(insn), size, atomic);
-		qemu_plugin_register_vcpu_mem_cb(insn, atomic ? on_atomic : on_access, CALLBACK_WITHOUT_REGISTERS,
-						 MEMORY_READ_OR_WRITE, (void *)(uintptr_t)(first + at));
+		table_add(first + at, qemu_plugin_insn_vaddr(insn), qemu_plugin_insn_size(insn), atomic);
+		/* a sample of accesses cannot be replayed, and needs no order */
+		qemu_plugin_register_vcpu_mem_cb(insn, every != 1 ? on_sampled : atomic ? on_atomic : on_access,
+						 CALLBACK_WITHOUT_REGISTERS, MEMORY_READ_OR_WRITE,
+						 (void *)(uintptr_t)(first + at));
 	}
 	pthread_mutex_unlock(&table_lock);
 	/* the count of instructions is for replay */
@@ -565,6 +649,7 @@ static void in_child(void)
 		own->tid = gettid();
 		own->recorded = 0;
 		own->before = own->block_count = own->now = 0;
+		passed = 0;
 		block_start(own);
 		put_point(own, POINT_START, 0);
 	}
@@ -619,6 +704,11 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct host *host, int argc, 
 			windowed = true;
 			if (!window_read(argv[at] + 7)) {
 				fprintf(stderr, "tallyline: the plugin cannot read the window %s\n", argv[at] + 7);
+				return 1;
+			}
+		} else if (!strncmp(argv[at], "start=", 6)) {
+			if (!start_read(argv[at] + 6)) {
+				fprintf(stderr, "tallyline: the plugin cannot read %s\n", argv[at] + 6);
 				return 1;
 			}
 		} else {
