@@ -81,6 +81,9 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
     add("fixed/add", ours(sides::fixed::add(&pool)));
     add("fixed/event2", ours(sides::fixed::event2(&pool)));
     add("fixed/observe", ours(sides::fixed::observe(&pool)));
+    add("fixed/max", ours(sides::fixed::max(&pool)));
+    add("fixed/max-rising", ours(sides::fixed::rising_max(&pool)));
+    add("fixed/average", ours(sides::fixed::average(&pool)));
     add("rseq-minimal/add", sides::rseq_minimal::add(cpus));
     add("fixed/packet4-1group", ours(sides::fixed::packet4_one(&pool)));
     add("fixed/inc4", ours(sides::fixed::inc4(&pool)));
@@ -98,7 +101,7 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
 }
 
 /// The pairs of sides that are compared: the first's time over the second's.
-const RATIOS: [(&str, &str); 30] = [
+const RATIOS: [(&str, &str); 33] = [
     ("own-registers/inc", "libc-registers/inc"),
     ("shared-atomic/inc", "striped/inc"),
     ("shared-atomic/inc+think", "striped/inc+think"),
@@ -110,6 +113,9 @@ const RATIOS: [(&str, &str); 30] = [
     ("fixed/inc-c-call", "fixed/inc-c"),
     ("static/inc", "fixed/inc"),
     ("fixed/observe", "fixed/event2"),
+    ("fixed/max", "fixed/inc"),
+    ("fixed/max-rising", "fixed/inc"),
+    ("fixed/average", "fixed/event2"),
     ("static/inc-c", "fixed/inc-c"),
     ("shared-atomic/inc", "fixed/inc"),
     ("fixed/inc", "percpu-atomic/inc"),

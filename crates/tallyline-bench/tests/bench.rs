@@ -91,6 +91,8 @@ fn updates_have_all_sides_and_lose_no_count() {
             "fixed/inc-c-call",
             "fixed/event2",
             "fixed/observe",
+            "fixed/max",
+            "fixed/average",
             "static/inc",
             "static/inc-c",
             "fixed/packet4",

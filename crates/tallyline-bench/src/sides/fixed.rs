@@ -2,7 +2,7 @@
 
 use super::looped::{Looped, Step, opaque};
 use super::{GROUPS, PACKET_LENGTH, PACKET_SUM, Side, packet_length};
-use statctr::{Counter, Histogram, Pool, Result, StaticCounter, Unit};
+use statctr::{Average, Counter, Histogram, Max, Pool, Result, StaticCounter, Unit};
 
 statctr::group! {
     /// Traffic of one interface.
@@ -87,6 +87,9 @@ steps! {
     Add(counter: Counter, _turn) { counter.add(packet_length()); }
     Event2(interfaces: Interfaces, turn) { interfaces[turn as usize % GROUPS].request(1, latency(turn)); }
     Observe(histogram: Histogram, turn) { histogram.observe(latency(turn)); }
+    Extreme(max: Max, turn) { max.observe(latency(turn)); }
+    Rising(max: Max, turn) { max.observe(turn); }
+    Mean(average: Average, turn) { average.observe(latency(turn)); }
     Packet4(interfaces: Interfaces, turn) { one_commit(&interfaces[turn as usize % GROUPS]); }
     Packet4One(interface: Interface, _turn) { one_commit(interface); }
     Inc4(interfaces: Interfaces, turn) { four_updates(&interfaces[turn as usize % GROUPS]); }
@@ -116,6 +119,22 @@ pub(crate) fn event2(pool: &Pool) -> Result<Box<dyn Side>> {
 pub(crate) fn observe(pool: &Pool) -> Result<Box<dyn Side>> {
     let histogram = Histogram::new_in(pool, 60_000_000_000, 0.01)?;
     Ok(Looped::<Observe>::with_shared_state(histogram, |histogram| histogram.snapshot().count()).boxed())
+}
+
+/// Returns the side `fixed/max`: a value for a maximum, which few values go beyond.
+pub(crate) fn max(pool: &Pool) -> Result<Box<dyn Side>> {
+    Ok(Looped::<Extreme>::with_shared_state(Max::new_in(pool)?, |_| 0).counting(0).boxed())
+}
+
+/// Returns the side `fixed/max-rising`: a value for a maximum, which each value goes beyond.
+pub(crate) fn rising_max(pool: &Pool) -> Result<Box<dyn Side>> {
+    Ok(Looped::<Rising>::with_shared_state(Max::new_in(pool)?, |_| 0).counting(0).boxed())
+}
+
+/// Returns the side `fixed/average`: a value for one average.
+pub(crate) fn average(pool: &Pool) -> Result<Box<dyn Side>> {
+    let average = Average::new_in(pool)?;
+    Ok(Looped::<Mean>::with_shared_state(average, |average| average.read().count()).boxed())
 }
 
 /// Returns the side `fixed/read` of a benchmark: a read of one per-CPU counter.
