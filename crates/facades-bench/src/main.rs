@@ -7,7 +7,9 @@ mod runner;
 
 use metrics::Recorder as _;
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry::metrics::{
+    BoundSyncInstrument, Counter as OtelCounter, MeterProvider as _, SyncInstrument,
+};
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use prometheus_client::metrics::counter::Counter as TheirCounter;
 use prometheus_client::metrics::family::Family as TheirFamily;
@@ -37,7 +39,8 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", Machine::describe("").model());
     println!("nanoseconds an update and thread; ratio: median of {rounds} rounds, and their middle half\n");
     println!("{:<44} {:>7} {:>8} {:>8} {:>7}  middle half", "pair", "threads", "over", "under", "ratio");
-    for pair in pairs()? {
+    let wanted = std::env::args().nth(2).unwrap_or_default();
+    for pair in pairs()?.into_iter().filter(|pair| pair.name().contains(&wanted)) {
         for threads in [1, 2] {
             if let Some(cpus) = allowed.get(..threads) {
                 pair.measure(cpus, rounds)?;
@@ -62,6 +65,22 @@ impl metrics::CounterFn for ThreadLocalWord {
     }
 }
 
+impl SyncInstrument<u64> for ThreadLocalWord {
+    fn measure(&self, value: u64, _: &[KeyValue]) {
+        BoundSyncInstrument::measure(self, value);
+    }
+
+    fn bind(&self, _: &[KeyValue]) -> Box<dyn BoundSyncInstrument<u64> + Send + Sync> {
+        Box::new(ThreadLocalWord)
+    }
+}
+
+impl BoundSyncInstrument<u64> for ThreadLocalWord {
+    fn measure(&self, value: u64) {
+        WORD.with(|word| word.set(word.get().wrapping_add(value)));
+    }
+}
+
 fn pairs() -> Result<Vec<Pair>, Box<dyn std::error::Error>> {
     let mut pairs = metrics_pairs();
     pairs.extend(prometheus_pairs()?);
@@ -80,12 +99,12 @@ fn metrics_pairs() -> Vec<Pair> {
     let labels = vec![metrics::Label::from_static_parts("method", "GET")];
     let labelled = metrics::Key::from_parts("looked_up", labels);
     vec![
-        Pair::new("metrics: ours / thread-local word", move || ours.increment(1), move || floor.increment(1)),
-        Pair::new("metrics: atomic / ours", move || theirs.increment(1), {
+        pair!("metrics: ours / thread-local word", move || ours.increment(1), move || floor.increment(1)),
+        pair!("metrics: atomic / ours", move || theirs.increment(1), {
             let ours = again.clone();
             move || ours.increment(1)
         }),
-        Pair::new(
+        pair!(
             "metrics: lookup and update / kept handle",
             move || recorder.register_counter(&labelled, &metadata).increment(1),
             move || again.increment(1),
@@ -101,14 +120,14 @@ fn prometheus_pairs() -> Result<Vec<Pair>, Box<dyn std::error::Error>> {
     let our_family =
         statctr_prometheus_client::Family::<Labels, _>::new(statctr_prometheus_client::Counter::new)?;
     Ok(vec![
-        Pair::new(
+        pair!(
             "prometheus-client: theirs / ours",
             move || {
                 theirs.inc();
             },
             move || ours.inc(),
         ),
-        Pair::new(
+        pair!(
             "prometheus-client, family: theirs / ours",
             move || {
                 their_family.get_or_create(&LABELS).inc();
@@ -125,18 +144,32 @@ fn opentelemetry_pairs() -> Vec<Pair> {
     let their_counter = theirs.meter("bench").u64_counter("updates").build();
     let our_counter = ours.meter("bench").u64_counter("updates").build();
     let (their_bound, our_bound) = (their_counter.bind(&attributes()), our_counter.bind(&attributes()));
-    let plain = (their_counter.clone(), our_counter.clone());
+    let floor = OtelCounter::new(Arc::new(ThreadLocalWord));
+    let bound_floor = floor.bind(&attributes());
+    // an update of clones of the counters, without attributes
+    macro_rules! plain {
+        ($name:expr, $over:ident, $under:ident) => {{
+            let (over, under) = ($over.clone(), $under.clone());
+            pair!($name, move || over.add(1, &[]), move || under.add(1, &[]))
+        }};
+    }
+    macro_rules! bound {
+        ($name:expr, $over:ident, $under:ident) => {{
+            let (over, under) = ($over.clone(), $under.clone());
+            pair!($name, move || over.add(1), move || under.add(1))
+        }};
+    }
     let (theirs_given, ours_given) = (attributes(), attributes());
     // providers shut down when they are dropped
     let providers = (theirs, ours);
     vec![
-        Pair::new("OpenTelemetry: theirs / ours", move || plain.0.add(1, &[]), move || plain.1.add(1, &[])),
-        Pair::new(
-            "OpenTelemetry, bound: theirs / ours",
-            move || their_bound.add(1),
-            move || our_bound.add(1),
-        ),
-        Pair::new(
+        plain!("OpenTelemetry: theirs / ours", their_counter, our_counter),
+        plain!("OpenTelemetry: theirs / thread-local word", their_counter, floor),
+        plain!("OpenTelemetry: ours / thread-local word", our_counter, floor),
+        bound!("OpenTelemetry, bound: theirs / ours", their_bound, our_bound),
+        bound!("OpenTelemetry, bound: theirs / word", their_bound, bound_floor),
+        bound!("OpenTelemetry, bound: ours / word", our_bound, bound_floor),
+        pair!(
             "OpenTelemetry, 2 attributes: theirs / ours",
             move || their_counter.add(1, &theirs_given),
             move || {

@@ -5,7 +5,7 @@ use opentelemetry::metrics::{AsyncInstrument, BoundSyncInstrument, SyncInstrumen
 use statctr_facade::SeriesMap;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The most sets of attributes of an instrument, the one for the rest not included.
 pub const CARDINALITY_LIMIT: usize = 2000;
@@ -62,38 +62,37 @@ impl Cell<f64> for statctr::FloatGauge {
     }
 }
 
-/// An instrument: a cell for each set of attributes. Clones are the same one.
-pub(crate) struct Instrument<C>(Arc<Inner<C>>);
-
-struct Inner<C> {
-    /// The cell without attributes; `None` where the system had no memory for it.
-    plain: OnceLock<Option<Arc<C>>>,
+/// An instrument: a cell for each set of attributes.
+///
+/// The API's handles point here, and the cell without attributes is a part of it, so that an update of that
+/// follows one pointer.
+pub(crate) struct Instrument<C> {
+    /// The cell without attributes, made by its first update.
+    plain: OnceLock<C>,
     /// The other cells, by their attributes: sorted by their keys, of which each is there once.
     cells: SeriesMap<Vec<KeyValue>, Arc<C>>,
     /// The cell for what is beyond the limit.
     overflow: Arc<C>,
     overflowed: AtomicBool,
     hasher: foldhash::fast::RandomState,
-}
-
-impl<C> Clone for Instrument<C> {
-    fn clone(&self) -> Self {
-        Instrument(Arc::clone(&self.0))
-    }
+    /// The instrument itself, for handles that are bound to no attributes.
+    this: Weak<Instrument<C>>,
 }
 
 impl<C> Instrument<C> {
-    pub(crate) fn new<T>() -> statctr::Result<Instrument<C>>
+    pub(crate) fn new<T>() -> statctr::Result<Arc<Instrument<C>>>
     where
         C: Cell<T>,
     {
-        Ok(Instrument(Arc::new(Inner {
+        let overflow = Arc::new(C::zero()?);
+        Ok(Arc::new_cyclic(|this| Instrument {
             plain: OnceLock::new(),
             cells: SeriesMap::new(CARDINALITY_LIMIT),
-            overflow: Arc::new(C::zero()?),
+            overflow,
             overflowed: AtomicBool::new(false),
             hasher: foldhash::fast::RandomState::default(),
-        })))
+            this: Weak::clone(this),
+        }))
     }
 
     /// Hands each set of attributes and its value on.
@@ -101,30 +100,61 @@ impl<C> Instrument<C> {
     where
         C: Cell<T>,
     {
-        if let Some(Some(plain)) = self.0.plain.get() {
+        if let Some(plain) = self.plain.get() {
             observer.observe(plain.read(), &[]);
         }
-        for (attributes, cell) in self.0.cells.iter() {
+        for (attributes, cell) in self.cells.iter() {
             observer.observe(cell.read(), attributes);
         }
-        if self.0.overflowed.load(Ordering::Relaxed) {
-            observer.observe(self.0.overflow.read(), &[KeyValue::new("otel.metric.overflow", true)]);
+        if self.overflowed.load(Ordering::Relaxed) {
+            observer.observe(self.overflow.read(), &[KeyValue::new("otel.metric.overflow", true)]);
         }
     }
 
+    /// Adds to the cell without attributes.
+    #[inline(always)]
+    fn add_plain<T>(&self, value: T)
+    where
+        C: Cell<T>,
+    {
+        match self.plain.get() {
+            Some(cell) => cell.add(value),
+            None => self.add_first(value),
+        }
+    }
+
+    /// Makes the cell without attributes, and adds to it; to the cell of the rest where the system has no
+    /// memory.
+    #[cold]
+    #[inline(never)]
+    fn add_first<T>(&self, value: T)
+    where
+        C: Cell<T>,
+    {
+        if let Ok(cell) = C::zero() {
+            // where another thread was faster that one's stays
+            let _ = self.plain.set(cell);
+        }
+        self.plain.get().unwrap_or_else(|| self.overflow()).add(value);
+    }
+
+    /// Adds to the cell of these attributes, of which there are some.
+    #[inline(never)]
+    fn add_to<T>(&self, value: T, attributes: &[KeyValue])
+    where
+        C: Cell<T>,
+    {
+        self.cell(attributes).add(value);
+    }
+
+    /// Returns the cell of these attributes, of which there are some.
     #[inline]
     fn cell<T>(&self, attributes: &[KeyValue]) -> &Arc<C>
     where
         C: Cell<T>,
     {
-        if attributes.is_empty() {
-            return match self.0.plain.get() {
-                Some(Some(cell)) => cell,
-                _ => self.make_plain(),
-            };
-        }
         let hash = self.hash(attributes);
-        match self.0.cells.get(hash, |there| is_permutation(there, attributes)) {
+        match self.cells.get(hash, |there| is_permutation(there, attributes)) {
             Some(cell) => cell,
             None => self.make(attributes),
         }
@@ -133,17 +163,8 @@ impl<C> Instrument<C> {
     /// Returns a hash that does not depend on the order.
     #[inline]
     fn hash(&self, attributes: &[KeyValue]) -> u64 {
-        let hash_one = |attribute| self.0.hasher.hash_one(attribute);
+        let hash_one = |attribute| self.hasher.hash_one(attribute);
         attributes.iter().map(hash_one).fold(0, u64::wrapping_add)
-    }
-
-    #[cold]
-    fn make_plain<T>(&self) -> &Arc<C>
-    where
-        C: Cell<T>,
-    {
-        let plain = self.0.plain.get_or_init(|| C::zero().ok().map(Arc::new));
-        plain.as_ref().unwrap_or_else(|| self.overflow())
     }
 
     /// Returns the cell of attributes that were not found as they are: some may be given twice.
@@ -155,32 +176,45 @@ impl<C> Instrument<C> {
         let attributes = canonical(attributes);
         let hash = self.hash(&attributes);
         let is = |there: &Vec<KeyValue>| is_permutation(there, &attributes);
-        if let Some(cell) = self.0.cells.get(hash, is) {
+        if let Some(cell) = self.cells.get(hash, is) {
             return cell;
         }
         // at the limit nothing is made for each further set
-        let full = self.0.overflowed.load(Ordering::Relaxed);
+        let full = self.overflowed.load(Ordering::Relaxed);
         let made = if full { None } else { C::zero().ok() };
-        let added = made
-            .and_then(|made| self.0.cells.get_or_insert(hash, is, || (attributes.clone(), Arc::new(made))));
+        let added =
+            made.and_then(|made| self.cells.get_or_insert(hash, is, || (attributes.clone(), Arc::new(made))));
         added.unwrap_or_else(|| self.overflow())
     }
 
     fn overflow(&self) -> &Arc<C> {
-        self.0.overflowed.store(true, Ordering::Relaxed);
-        &self.0.overflow
+        self.overflowed.store(true, Ordering::Relaxed);
+        &self.overflow
     }
 }
 
 impl<T, C: Cell<T>> SyncInstrument<T> for Instrument<C> {
     fn measure(&self, measurement: T, attributes: &[KeyValue]) {
-        self.cell(attributes).add(measurement);
+        if !attributes.is_empty() {
+            unlikely();
+            return self.add_to(measurement, attributes);
+        }
+        self.add_plain(measurement);
     }
 
     fn bind(&self, attributes: &[KeyValue]) -> Box<dyn BoundSyncInstrument<T> + Send + Sync> {
-        Box::new(Bound(Arc::clone(self.cell(attributes))))
+        match self.this.upgrade() {
+            Some(this) if attributes.is_empty() => Box::new(BoundPlain(this)),
+            // instruments are made in an `Arc`, so that this is one with attributes
+            _ => Box::new(Bound(Arc::clone(self.cell(attributes)))),
+        }
     }
 }
+
+/// Marks the path of its caller as the one that jumps: what it costs to look attributes up hides a jump, an
+/// update without attributes takes five cycles.
+#[cold]
+fn unlikely() {}
 
 /// The cell of one set of attributes.
 struct Bound<C>(Arc<C>);
@@ -188,6 +222,15 @@ struct Bound<C>(Arc<C>);
 impl<T, C: Cell<T>> BoundSyncInstrument<T> for Bound<C> {
     fn measure(&self, measurement: T) {
         self.0.add(measurement);
+    }
+}
+
+/// The cell without attributes.
+struct BoundPlain<C>(Arc<Instrument<C>>);
+
+impl<T, C: Cell<T>> BoundSyncInstrument<T> for BoundPlain<C> {
+    fn measure(&self, measurement: T) {
+        self.0.add_plain(measurement);
     }
 }
 

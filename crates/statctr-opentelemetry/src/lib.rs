@@ -14,7 +14,8 @@
 //! - [`MeterProvider`] stands before another one, such as the SDK's. What the program counts by `Counter::add`
 //!   and `UpDownCounter::add` goes to words of each CPU, and the other provider sees an observable instrument of
 //!   the same name, whose callback reads them when it collects. All other instruments are the other provider's.
-//! - [`observe_counter`] and [`observe_group`] export counters that the program has itself.
+//! - [`observe_counter`], [`observe_gauge`], [`observe_float_gauge`] and [`observe_group`] export what the program
+//!   counts with itself.
 //!
 //! # Costs
 //! `add` without attributes, and `add` of a bound counter, is an indirect call and an update of a
@@ -31,5 +32,5 @@ mod observe;
 mod provider;
 
 pub use instrument::CARDINALITY_LIMIT;
-pub use observe::{observe_counter, observe_group};
+pub use observe::{observe_counter, observe_float_gauge, observe_gauge, observe_group};
 pub use provider::MeterProvider;

@@ -2,7 +2,7 @@
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
-use statctr::{Counter, Group};
+use statctr::{Counter, FloatGauge, Gauge, Group};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +26,30 @@ pub fn observe_counter(
     let (attributes, counter) = (attributes.to_vec(), Arc::clone(counter));
     let builder = meter.u64_observable_counter(name);
     builder.with_callback(move |observer| observer.observe(counter.read(), &attributes)).build();
+}
+
+/// Exports a gauge as an observable gauge of `meter` with this name and these attributes.
+pub fn observe_gauge(
+    meter: &Meter,
+    name: impl Into<Cow<'static, str>>,
+    attributes: &[KeyValue],
+    gauge: &Arc<Gauge>,
+) {
+    let (attributes, gauge) = (attributes.to_vec(), Arc::clone(gauge));
+    let builder = meter.i64_observable_gauge(name);
+    builder.with_callback(move |observer| observer.observe(gauge.read(), &attributes)).build();
+}
+
+/// Exports a floating-point gauge as an observable gauge of `meter` with this name and these attributes.
+pub fn observe_float_gauge(
+    meter: &Meter,
+    name: impl Into<Cow<'static, str>>,
+    attributes: &[KeyValue],
+    gauge: &Arc<FloatGauge>,
+) {
+    let (attributes, gauge) = (attributes.to_vec(), Arc::clone(gauge));
+    let builder = meter.f64_observable_gauge(name);
+    builder.with_callback(move |observer| observer.observe(gauge.read(), &attributes)).build();
 }
 
 /// Exports a group as one observable counter of `meter` for each item, `NAME.ITEM`, with the item's unit and

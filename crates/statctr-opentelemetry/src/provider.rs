@@ -51,7 +51,7 @@ impl<P: opentelemetry::metrics::MeterProvider> opentelemetry::metrics::MeterProv
 }
 
 /// The instruments of one kind, by their names in small letters.
-struct Named<C>(Mutex<HashMap<String, Instrument<C>>>);
+struct Named<C>(Mutex<HashMap<String, Arc<Instrument<C>>>>);
 
 impl<C> Default for Named<C> {
     fn default() -> Self {
@@ -62,7 +62,7 @@ impl<C> Default for Named<C> {
 impl<C> Named<C> {
     /// Returns the instrument of this name; of a new one `register` tells the other provider. `None` where
     /// the system has no memory.
-    fn get<T>(&self, name: &str, register: impl FnOnce(Instrument<C>)) -> Option<Instrument<C>>
+    fn get<T>(&self, name: &str, register: impl FnOnce(Arc<Instrument<C>>)) -> Option<Arc<Instrument<C>>>
     where
         C: Cell<T>,
     {
@@ -110,7 +110,7 @@ macro_rules! per_cpu {
                 builder.with_callback(move |observer| instrument.observe(observer)).build();
             });
             match instrument {
-                Some(instrument) => $type::new(Arc::new(instrument)),
+                Some(instrument) => $type::new(instrument),
                 None => described!(self.inner.$method(asked.name), asked).build(),
             }
         }

@@ -7,7 +7,9 @@ use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMe
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Temporality};
 use statctr::{Group, ItemSpec, Schema, Unit};
-use statctr_opentelemetry::{CARDINALITY_LIMIT, MeterProvider, observe_counter, observe_group};
+use statctr_opentelemetry::{
+    CARDINALITY_LIMIT, MeterProvider, observe_counter, observe_float_gauge, observe_gauge, observe_group,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -47,6 +49,9 @@ impl PushMetricExporter for Exporter {
                     .data_points()
                     .map(|point| (texts(point.attributes()), point.value() as f64))
                     .collect(),
+                AggregatedMetrics::F64(MetricData::Gauge(gauge)) => {
+                    gauge.data_points().map(|point| (texts(point.attributes()), point.value())).collect()
+                }
                 _ => panic!("{} is of no kind that is tested", metric.name()),
             };
             for (attributes, value) in points {
@@ -150,6 +155,42 @@ fn sums_of_all_counters_are_exact() {
     assert!(described.contains(&"requests 1 served".to_owned()), "{described:?}");
     // cumulative, and the same where nothing was added
     assert_eq!(kit.values(), values);
+}
+
+#[test]
+fn a_counter_without_attributes_is_there_from_its_first_update_on() {
+    let kit = Kit::new();
+    let counter = kit.meter().u64_counter("plain").build();
+    let bound = counter.bind(&[]);
+    counter.add(1, &[KeyValue::new("key", "a")]);
+    assert_eq!((kit.values().len(), value(&kit.values(), "plain", &[])), (1, None));
+    // by whoever comes first, of several threads
+    on_threads(|_| (0..UPDATES).for_each(|_| bound.add(1)));
+    counter.add(0, &[]);
+    let values = kit.values();
+    assert_eq!((values.len(), value(&values, "plain", &[])), (2, Some((THREADS * UPDATES) as f64)));
+}
+
+#[test]
+fn a_bound_counter_outlives_its_instrument_and_provider() {
+    let bound = Kit::new().meter().u64_counter("gone").build().bind(&[]);
+    bound.add(1);
+}
+
+#[test]
+fn gauges_of_the_program_are_observed() {
+    let kit = Kit::new();
+    let open = Arc::new(statctr::Gauge::new(3).expect("gauge"));
+    let level = Arc::new(statctr::FloatGauge::new(0.5).expect("gauge"));
+    observe_gauge(&kit.meter(), "open", &[], &open);
+    observe_float_gauge(&kit.meter(), "level", &[KeyValue::new("of", "tank")], &level);
+    open.sub(10);
+    level.add(2.25);
+    let values = kit.values();
+    assert_eq!(
+        (value(&values, "open", &[]), value(&values, "level", &["of=tank"])),
+        (Some(-7.0), Some(2.75))
+    );
 }
 
 #[test]
