@@ -102,6 +102,11 @@ pub struct FloatHistogramSnapshot {
 }
 
 impl FloatHistogramSnapshot {
+    /// Returns the distribution in units, and the units in 1.
+    pub(crate) fn units(&self) -> (&HistogramSnapshot, f64) {
+        (&self.units, self.per_one)
+    }
+
     /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {

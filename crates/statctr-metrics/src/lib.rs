@@ -33,10 +33,11 @@
 //! sums over a name stay exact.
 
 mod kinds;
+mod protobuf;
 mod recorder;
 mod render;
 mod snapshot;
 
 pub use recorder::{Builder, Recorder};
 pub use snapshot::{Metric, Snapshot, Value};
-pub use statctr_facade::{FloatHistogram, FloatHistogramSnapshot};
+pub use statctr_facade::{FloatHistogram, FloatHistogramSnapshot, NativeHistogram, NativeSchema};

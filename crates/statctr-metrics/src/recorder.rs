@@ -1,11 +1,11 @@
 //! The recorder: [`Recorder`], and its settings: [`Builder`].
 
 use crate::kinds::{CounterSeries, GaugeSeries, Handle, HistogramSeries, Series};
-use crate::render;
 use crate::snapshot::{Metric, Snapshot, Value};
+use crate::{protobuf, render};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, SharedString, Unit};
 use statctr::{Registry, SampleItem};
-use statctr_facade::{FloatHistogram, SeriesMap};
+use statctr_facade::{FloatHistogram, NativeSchema, SeriesMap};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -76,6 +76,7 @@ pub struct Builder {
     bounds: HashMap<String, Arc<[f64]>>,
     all_bounds: Option<Arc<[f64]>>,
     registry: Option<&'static Registry>,
+    schema: Option<NativeSchema>,
 }
 
 impl Builder {
@@ -116,6 +117,13 @@ impl Builder {
         self
     }
 
+    /// Sets the schema of native histograms in the protobuf format; without, it is the finest one of which no
+    /// bucket is narrower than those of the histograms.
+    pub fn native_schema(mut self, schema: NativeSchema) -> Builder {
+        self.schema = Some(schema);
+        self
+    }
+
     /// Adds the counters and groups of a registry of [`statctr`]'s to snapshots. The items of a group are of
     /// one read.
     pub fn registry(mut self, registry: &'static Registry) -> Builder {
@@ -151,6 +159,12 @@ impl Default for Recorder {
 }
 
 impl Recorder {
+    /// The content type of the text format.
+    pub const TEXT: &'static str = "text/plain; version=0.0.4";
+    /// The content type of the protobuf format; Prometheus asks for it where it scrapes native histograms.
+    pub const PROTOBUF: &'static str =
+        "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+
     /// Creates a recorder with the usual settings.
     #[must_use]
     pub fn new() -> Recorder {
@@ -166,6 +180,7 @@ impl Recorder {
             bounds: HashMap::new(),
             all_bounds: None,
             registry: None,
+            schema: None,
         }
     }
 
@@ -197,6 +212,24 @@ impl Recorder {
     #[must_use]
     pub fn render(&self) -> String {
         render::text(&self.snapshot())
+    }
+
+    /// Reads all series, and writes them in the protobuf format of Prometheus, whose histograms are native:
+    /// exponential buckets ([`NativeHistogram`](crate::NativeHistogram)), and besides those of the bounds set.
+    ///
+    /// Its content type is [`PROTOBUF`](Self::PROTOBUF). Names are as in the text.
+    ///
+    /// ```
+    /// let recorder = statctr_metrics::Recorder::new();
+    /// metrics::with_local_recorder(&recorder, || metrics::counter!("a").increment(1));
+    /// // 16 bytes: the name (field 1), and a metric (field 4) with a counter
+    /// assert_eq!(recorder.render_protobuf()[..6], [16, 10, 1, b'a', 34, 11]);
+    /// ```
+    #[must_use]
+    pub fn render_protobuf(&self) -> Vec<u8> {
+        let settings = &self.0.settings;
+        let schema = settings.schema.unwrap_or_else(|| NativeSchema::for_error(settings.error));
+        protobuf::families(&self.snapshot(), schema)
     }
 
     fn made<T>(&self, made: statctr::Result<T>) -> Option<Series<T>> {

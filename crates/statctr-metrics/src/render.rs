@@ -96,7 +96,7 @@ fn number(value: f64) -> String {
 }
 
 /// Returns a name with what the format does not take as `_`.
-fn printable(name: &str, colon: bool) -> String {
+pub(crate) fn printable(name: &str, colon: bool) -> String {
     let taken = |(at, letter): (usize, char)| {
         let fits = letter.is_ascii_alphabetic()
             || letter == '_'

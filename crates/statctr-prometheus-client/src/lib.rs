@@ -17,6 +17,7 @@
 //!
 //! - [`Counter`], [`Gauge`], [`FloatGauge`], [`Histogram`] and [`Family`] are registered as those of the
 //!   other crate are.
+//! - [`Histogram::native`] is one with exponential buckets, which the protobuf format of Prometheus carries.
 //! - [`Collector`] exports what is in a registry of [`statctr`]'s: counters, groups, statics.
 //!
 //! `inc` and its kin return nothing: a counter that is divided among CPUs has no old value to return, which
@@ -33,3 +34,4 @@ mod metrics;
 pub use collector::Collector;
 pub use family::Family;
 pub use metrics::{Counter, FloatGauge, Gauge, Histogram};
+pub use statctr_facade::{NativeHistogram, NativeSchema};

@@ -1,10 +1,11 @@
 //! The metrics: [`Counter`], [`Gauge`], [`FloatGauge`], [`Histogram`].
 
-use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{self, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
-use statctr_facade::FloatHistogram;
+use statctr_facade::{FloatHistogram, NativeHistogram, NativeSchema};
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A counter. Clones count on the same one.
 #[derive(Debug, Clone)]
@@ -169,7 +170,8 @@ impl EncodeMetric for FloatGauge {
 /// A histogram of floating-point values. Clones are the same one.
 ///
 /// Counts in log-linear buckets ([`FloatHistogram`]), from which those of the bounds given are made: a value
-/// within 1 % of a bound may be counted on its other side.
+/// within 1 % of a bound may be counted on its other side. In the protobuf format of Prometheus it can also be
+/// native: with exponential buckets.
 #[derive(Debug, Clone)]
 pub struct Histogram(Arc<Inner>);
 
@@ -177,6 +179,8 @@ pub struct Histogram(Arc<Inner>);
 struct Inner {
     values: FloatHistogram,
     bounds: Box<[f64]>,
+    native: Option<NativeSchema>,
+    created: SystemTime,
 }
 
 impl Histogram {
@@ -186,11 +190,37 @@ impl Histogram {
     /// # Errors
     /// Fails as [`FloatHistogram::new`] does.
     pub fn new(resolution: f64, bounds: impl IntoIterator<Item = f64>) -> statctr::Result<Histogram> {
+        Histogram::with_form(resolution, bounds, None)
+    }
+
+    /// Creates a histogram that is exported as a native one where the format has these, which is the protobuf
+    /// format of Prometheus; there as everywhere else also by buckets with these upper bounds, and without any
+    /// by its number of values and their sum.
+    ///
+    /// [`NativeHistogram`] states by how much a value may be in another bucket; [`NativeSchema::for_error`]
+    /// with 0.01 gives the finest schema of use.
+    ///
+    /// # Errors
+    /// Fails as [`FloatHistogram::new`] does.
+    pub fn native(
+        resolution: f64,
+        bounds: impl IntoIterator<Item = f64>,
+        schema: NativeSchema,
+    ) -> statctr::Result<Histogram> {
+        Histogram::with_form(resolution, bounds, Some(schema))
+    }
+
+    fn with_form(
+        resolution: f64,
+        bounds: impl IntoIterator<Item = f64>,
+        native: Option<NativeSchema>,
+    ) -> statctr::Result<Histogram> {
         let mut bounds: Vec<f64> = bounds.into_iter().filter(|bound| bound.is_finite()).collect();
         bounds.sort_by(f64::total_cmp);
         bounds.dedup();
         let values = FloatHistogram::new(resolution)?;
-        Ok(Histogram(Arc::new(Inner { values, bounds: bounds.into() })))
+        let created = SystemTime::now();
+        Ok(Histogram(Arc::new(Inner { values, bounds: bounds.into(), native, created })))
     }
 
     /// Counts a value.
@@ -213,7 +243,7 @@ impl TypedMetric for Histogram {
 impl EncodeMetric for Histogram {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         let seen = self.snapshot();
-        let count = seen.count();
+        let (count, sum) = (seen.count(), seen.sum());
         let mut below = 0;
         let mut buckets = Vec::with_capacity(self.0.bounds.len() + 1);
         for &bound in &self.0.bounds {
@@ -222,7 +252,20 @@ impl EncodeMetric for Histogram {
             below = up_to;
         }
         buckets.push((f64::INFINITY, count.saturating_sub(below)));
-        encoder.encode_histogram::<NoLabelSet>(seen.sum(), count, &buckets, None)
+        let Some(schema) = self.0.native else {
+            return encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None);
+        };
+        let native = NativeHistogram::of_floats(&seen, schema);
+        let none = encoding::NativeHistogramBuckets { spans: &[], deltas: &[] };
+        let native = encoding::NativeHistogram {
+            schema: schema.number().into(),
+            zero_threshold: native.zero_threshold(),
+            zero_count: native.zero_count(),
+            negative: none,
+            positive: encoding::NativeHistogramBuckets { spans: native.spans(), deltas: native.deltas() },
+            created: Some(self.0.created),
+        };
+        encoder.encode_histogram_with_native::<NoLabelSet>(sum, count, &buckets, None, native)
     }
 
     fn metric_type(&self) -> MetricType {

@@ -3,7 +3,7 @@
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use statctr::{Description, Group, ItemSpec, Schema, Unit};
-use statctr_prometheus_client::{Collector, Counter, Family, FloatGauge, Gauge, Histogram};
+use statctr_prometheus_client::{Collector, Counter, Family, FloatGauge, Gauge, Histogram, NativeSchema};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,6 +63,20 @@ fn all_kinds_are_exact() {
     let bucket = |bound: &str| value(&text, &format!("sizes_bucket{{le=\"{bound}\"}}"));
     assert_eq!((bucket("10.0"), bucket("100.0"), bucket("+Inf")), (all / 4.0, all / 2.0, all));
     assert!(text.ends_with("# EOF\n"), "{text}");
+}
+
+#[test]
+fn a_native_histogram_is_exported_by_its_bounds_where_the_format_has_no_other() {
+    let mut registry = Registry::default();
+    let schema = NativeSchema::for_error(0.01);
+    let bounded = Histogram::native(1.0, [10.0], schema).expect("histogram");
+    let bare = Histogram::native(1.0, [], schema).expect("histogram");
+    registry.register("bounded", "help", bounded.clone());
+    registry.register("bare", "help", bare.clone());
+    [1.0, 100.0].into_iter().for_each(|value| [&bounded, &bare].into_iter().for_each(|h| h.observe(value)));
+    let text = text(&registry);
+    assert_eq!(value(&text, "bounded_bucket{le=\"10.0\"}"), 1.0);
+    assert_eq!((value(&text, "bare_bucket{le=\"+Inf\"}"), value(&text, "bare_sum")), (2.0, 101.0));
 }
 
 #[test]

@@ -1,0 +1,370 @@
+//! Histograms in the native form of Prometheus: [`NativeHistogram`], [`NativeSchema`].
+
+use crate::FloatHistogramSnapshot;
+use statctr::HistogramSnapshot;
+
+/// Empty buckets that are written rather than left out, as a span takes more bytes than two of them.
+const FILLED_GAP: i32 = 2;
+
+/// The resolution of a native histogram: a power of two is divided into 2ⁿ buckets, of which each is wider
+/// than the one below by the same factor; for n below 0, 2⁻ⁿ powers of two are one bucket.
+///
+/// ```
+/// use statctr_facade::NativeSchema;
+///
+/// let schema = NativeSchema::for_error(0.01);
+/// assert_eq!((schema.number(), (schema.growth() * 1000.0).round()), (5, 1022.0));
+/// assert_eq!(NativeSchema::new(9), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NativeSchema(i8);
+
+impl NativeSchema {
+    /// The schema with the widest buckets: each is 16 powers of two.
+    pub const COARSEST: NativeSchema = NativeSchema(-4);
+    /// The schema with the narrowest buckets: 256 for each power of two.
+    pub const FINEST: NativeSchema = NativeSchema(8);
+
+    /// Returns the schema of this number, which is from −4 to 8; `None` for another.
+    #[must_use]
+    pub const fn new(number: i8) -> Option<NativeSchema> {
+        if number >= NativeSchema::COARSEST.0 && number <= NativeSchema::FINEST.0 {
+            Some(NativeSchema(number))
+        } else {
+            None
+        }
+    }
+
+    /// Returns the finest schema of which no bucket is narrower than that of a histogram with the relative
+    /// error `error`. With a finer one some buckets stay empty between others, as nothing tells the values apart.
+    #[must_use]
+    pub fn for_error(error: f64) -> NativeSchema {
+        let wide = |schema: &NativeSchema| schema.growth() >= 1.0 + 2.0 * error;
+        let all = (NativeSchema::COARSEST.0..=NativeSchema::FINEST.0).rev().map(NativeSchema);
+        all.into_iter().find(wide).unwrap_or(NativeSchema::COARSEST)
+    }
+
+    /// Returns the number, as the format writes it.
+    #[must_use]
+    pub const fn number(self) -> i8 {
+        self.0
+    }
+
+    /// Returns the upper bound of a bucket over its lower one.
+    #[must_use]
+    pub fn growth(self) -> f64 {
+        (-f64::from(self.0)).exp2().exp2()
+    }
+
+    /// Returns the number of the bucket of a positive value, whose upper bound, [`growth`](Self::growth) to
+    /// that number, belongs to it. The bounds that are powers of two are exact.
+    #[must_use]
+    pub fn bucket(self, value: f64) -> i32 {
+        // smaller ones are not normal
+        let value = value.clamp(f64::MIN_POSITIVE, f64::MAX);
+        let bits = value.to_bits();
+        let exponent = (bits >> 52 & 0x7ff) as i32 - 1023;
+        // from 1 to below 2
+        let fraction = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+        if self.0 > 0 {
+            let parts = f64::from(1 << self.0);
+            (exponent << self.0) + (fraction.log2() * parts).ceil() as i32
+        } else {
+            let powers = exponent + i32::from(fraction > 1.0);
+            let shift = -i32::from(self.0);
+            (powers + (1 << shift) - 1) >> shift
+        }
+    }
+}
+
+/// A distribution in the native form of Prometheus, which its protobuf format carries: buckets whose bounds
+/// grow by a constant factor, and of which only those with values are written.
+///
+/// ```
+/// use statctr_facade::{NativeHistogram, NativeSchema};
+///
+/// let sizes = statctr::Histogram::new(1 << 30, 0.01)?;
+/// [0, 1, 2, 3, 4, 1000].into_iter().for_each(|size| sizes.observe(size));
+/// let native = NativeHistogram::of(&sizes.snapshot(), NativeSchema::new(0).expect("from -4 to 8"));
+/// // (0.5, 1], (1, 2], (2, 4] and, with an offset of 7, (512, 1024]
+/// assert_eq!((native.spans(), native.deltas()), (&[(0, 3), (7, 1)][..], &[1, 0, 1, -1][..]));
+/// assert_eq!((native.zero_count(), native.count(), native.sum()), (1, 6, 1010.0));
+/// # Ok::<(), statctr::Error>(())
+/// ```
+///
+/// # Error
+/// The number of values and their sum are those of the snapshot. Buckets of a histogram are linear within a
+/// power of two, those of this form are not, so few bounds are bounds of both. All values of a bucket that lies
+/// within a bucket of this form are counted there, exactly; that are those of one value each (below 2/error units),
+/// and most others. The values of one that a bound divides are counted on that side where its middle is: on the
+/// wrong side only those that are nearer to the bound than the histogram's relative error. That are at most
+/// [`uncertain`](Self::uncertain). Always on the same side, so no bucket's count ever goes down.
+///
+/// What a histogram counts as above its largest value is in the bucket of the next larger one. Values that are
+/// 0, in a [`FloatHistogramSnapshot`] those below half of its resolution, are in the zero bucket.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NativeHistogram {
+    schema: NativeSchema,
+    count: u64,
+    sum: f64,
+    zero_threshold: f64,
+    zero_count: u64,
+    uncertain: u64,
+    spans: Vec<(i32, u32)>,
+    deltas: Vec<i64>,
+}
+
+impl NativeHistogram {
+    /// Converts what was read of a histogram.
+    #[must_use]
+    pub fn of(read: &HistogramSnapshot, schema: NativeSchema) -> NativeHistogram {
+        NativeHistogram::scaled(read, schema, 1.0, read.sum() as f64)
+    }
+
+    /// Converts what was read of a floating-point histogram.
+    #[must_use]
+    pub fn of_floats(read: &FloatHistogramSnapshot, schema: NativeSchema) -> NativeHistogram {
+        let (units, per_one) = read.units();
+        NativeHistogram::scaled(units, schema, per_one, read.sum())
+    }
+
+    /// Converts what was read in units, of which `per_one` are 1.
+    fn scaled(read: &HistogramSnapshot, schema: NativeSchema, per_one: f64, sum: f64) -> NativeHistogram {
+        let mut native = NativeHistogram {
+            schema,
+            count: read.count(),
+            sum,
+            zero_threshold: 0.5 / per_one,
+            zero_count: 0,
+            uncertain: 0,
+            spans: Vec::new(),
+            deltas: Vec::new(),
+        };
+        let mut buckets: Vec<(i32, u64)> = Vec::new();
+        for (least, largest, count) in read.buckets() {
+            if largest == 0 {
+                native.zero_count = count;
+                continue;
+            }
+            // the last one has no end, or is as narrow as the others
+            let largest = if largest == u64::MAX { least } else { largest };
+            let bucket = |units: f64| schema.bucket(units / per_one);
+            let (lower, upper) = (least as f64, largest as f64);
+            if bucket(lower) != bucket(upper) {
+                native.uncertain = native.uncertain.wrapping_add(count);
+            }
+            let middle = bucket(lower + (upper - lower) / 2.0);
+            match buckets.last_mut() {
+                // in the order of their values
+                Some((last, so_far)) if *last == middle => *so_far = so_far.wrapping_add(count),
+                _ => buckets.push((middle, count)),
+            }
+        }
+        native.write(&buckets);
+        native
+    }
+
+    /// Writes the buckets, which are in order, as spans and differences.
+    fn write(&mut self, buckets: &[(i32, u64)]) {
+        let mut previous = 0u64;
+        // the bucket behind the last one that was written
+        let mut next = 0;
+        for &(bucket, count) in buckets {
+            let gap = bucket - next;
+            match self.spans.last_mut() {
+                Some((_, length)) if gap <= FILLED_GAP => {
+                    for _ in 0..gap {
+                        self.deltas.push(0u64.wrapping_sub(previous).cast_signed());
+                        previous = 0;
+                    }
+                    *length += gap.unsigned_abs() + 1;
+                }
+                _ => self.spans.push((gap, 1)),
+            }
+            self.deltas.push(count.wrapping_sub(previous).cast_signed());
+            (previous, next) = (count, bucket + 1);
+        }
+    }
+
+    /// Returns the schema.
+    #[must_use]
+    pub fn schema(&self) -> NativeSchema {
+        self.schema
+    }
+
+    /// Returns the number of values, which are those of all buckets.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the sum of the values.
+    #[must_use]
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+
+    /// Returns the upper bound of the zero bucket: half of a unit.
+    #[must_use]
+    pub fn zero_threshold(&self) -> f64 {
+        self.zero_threshold
+    }
+
+    /// Returns the number of values in the zero bucket.
+    #[must_use]
+    pub fn zero_count(&self) -> u64 {
+        self.zero_count
+    }
+
+    /// Returns the number of values that may be counted in the bucket below or above their own.
+    #[must_use]
+    pub fn uncertain(&self) -> u64 {
+        self.uncertain
+    }
+
+    /// Returns the runs of buckets: the number of the first one, for later runs as the distance from the end
+    /// of the one before, and the length.
+    #[must_use]
+    pub fn spans(&self) -> &[(i32, u32)] {
+        &self.spans
+    }
+
+    /// Returns the number of values of each bucket in a run, less that of the bucket before.
+    #[must_use]
+    pub fn deltas(&self) -> &[i64] {
+        &self.deltas
+    }
+
+    /// Returns each bucket's upper bound and number of values, in order; of values within the runs, also the
+    /// empty ones.
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        let growth = -f64::from(self.schema.0);
+        let mut next = 0;
+        let numbers = self.spans.iter().flat_map(move |&(offset, length)| {
+            let first = next + offset;
+            next = first + length.cast_signed();
+            first..next
+        });
+        let mut count = 0u64;
+        numbers.zip(&self.deltas).map(move |(number, delta)| {
+            count = count.wrapping_add_signed(*delta);
+            ((f64::from(number) * growth.exp2()).exp2(), count)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FloatHistogram;
+    use statctr::Histogram;
+
+    fn schemas() -> impl Iterator<Item = NativeSchema> {
+        (-4..=8).filter_map(NativeSchema::new)
+    }
+
+    #[test]
+    fn a_value_is_in_the_bucket_that_ends_at_or_above_it() {
+        for schema in schemas() {
+            for value in [1e-300, 1e-9, 0.3, 1.0, 1.5, 2.0, 3.0, 4.0, 1e6, 65_536.0, 65_537.0, 1e300] {
+                let bucket = f64::from(schema.bucket(value));
+                let width = (-f64::from(schema.number())).exp2();
+                // as logarithms: bounds of the coarsest are beyond any number
+                let (lower, upper) = ((bucket - 1.0) * width, bucket * width);
+                let place = value.log2();
+                assert!(
+                    lower - 1e-9 < place && place <= upper + 1e-9,
+                    "{schema:?}: {value}: {lower} to {upper}"
+                );
+            }
+            // powers of two are exact where they are bounds
+            for exponent in [-32, -16, 0, 16, 48] {
+                let bound = f64::from(exponent).exp2();
+                let above = bound * (1.0 + f64::EPSILON);
+                assert_eq!(schema.bucket(bound) + 1, schema.bucket(above), "{schema:?}: 2^{exponent}");
+            }
+        }
+    }
+
+    #[test]
+    fn buckets_hold_all_values_with_at_most_the_uncertain_ones_beside_their_own() {
+        let histogram = Histogram::new(1 << 40, 0.01).expect("histogram");
+        let mut values: Vec<u64> = (0..20_000u64).map(|n| n * n % 1_000_003 * (n % 7) + n % 3).collect();
+        values.sort_unstable();
+        values.iter().for_each(|&value| histogram.observe(value));
+        let read = histogram.snapshot();
+        for schema in schemas() {
+            let native = NativeHistogram::of(&read, schema);
+            let total = native.zero_count() + native.buckets().map(|(_, count)| count).sum::<u64>();
+            assert_eq!((total, native.count()), (20_000, 20_000), "{schema:?}");
+            assert_eq!(native.sum(), values.iter().sum::<u64>() as f64);
+            let mut cumulative = native.zero_count();
+            for (bound, count) in native.buckets() {
+                cumulative += count;
+                let at_most =
+                    |bound: f64| values.iter().filter(|&&value| value as f64 <= bound).count() as u64;
+                // nobody is on the wrong side who is farther from the bound than 1 %
+                assert!(at_most(bound * 0.99) <= cumulative, "{schema:?}: {bound}");
+                assert!(cumulative <= at_most(bound * 1.01), "{schema:?}: {bound}");
+                assert!(at_most(bound).abs_diff(cumulative) <= native.uncertain(), "{schema:?}: {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn buckets_of_one_value_each_are_exact() {
+        let histogram = Histogram::new(1000, 0.01).expect("histogram");
+        (0..=100).for_each(|value| histogram.observe(value));
+        for schema in schemas() {
+            let native = NativeHistogram::of(&histogram.snapshot(), schema);
+            assert_eq!((native.uncertain(), native.zero_count()), (0, 1));
+            let mut cumulative = 1;
+            for (bound, count) in native.buckets() {
+                cumulative += count;
+                let expected = (0..=100).filter(|&value| f64::from(value) <= bound * (1.0 + 1e-12)).count();
+                assert_eq!(cumulative, expected as u64, "{schema:?}: {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_bucket_goes_down_as_values_come() {
+        let histogram = FloatHistogram::new(1e-9).expect("histogram");
+        let schema = NativeSchema::for_error(0.01);
+        let mut before: Vec<(f64, u64)> = Vec::new();
+        for round in 1..200u32 {
+            histogram.observe(f64::from(round * round) * 1e-6);
+            histogram.observe(0.0);
+            let now: Vec<(f64, u64)> =
+                NativeHistogram::of_floats(&histogram.snapshot(), schema).buckets().collect();
+            for (bound, count) in before {
+                let found = now.iter().find(|(there, _)| *there == bound).map_or(0, |(_, count)| *count);
+                assert!(found >= count, "{bound}");
+            }
+            before = now;
+        }
+    }
+
+    #[test]
+    fn values_above_the_largest_and_none_at_all_are_written() {
+        let schema = NativeSchema::new(2).expect("a schema");
+        let histogram = Histogram::new(1000, 0.01).expect("histogram");
+        let empty = NativeHistogram::of(&histogram.snapshot(), schema);
+        assert_eq!((empty.count(), empty.spans(), empty.deltas()), (0, &[][..], &[][..]));
+        histogram.observe(u64::MAX);
+        let native = NativeHistogram::of(&histogram.snapshot(), schema);
+        assert_eq!(native.buckets().collect::<Vec<_>>(), [(1024.0, 1)]);
+        let all = Histogram::new(u64::MAX, 0.5).expect("histogram");
+        all.observe(u64::MAX);
+        assert_eq!(NativeHistogram::of(&all.snapshot(), schema).count(), 1);
+    }
+
+    #[test]
+    fn a_schema_for_an_error_is_no_finer_than_the_buckets() {
+        for (error, number) in [(0.002, 7), (0.005, 6), (0.01, 5), (0.05, 2), (0.1, 1), (0.5, 0)] {
+            assert_eq!(NativeSchema::for_error(error).number(), number, "{error}");
+        }
+        assert_eq!(NativeSchema::for_error(1e-9), NativeSchema::FINEST);
+        assert_eq!(NativeSchema::for_error(f64::NAN), NativeSchema::COARSEST);
+    }
+}
