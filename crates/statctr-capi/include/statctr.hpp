@@ -242,6 +242,9 @@ public:
     /** Returns the handle, for the functions of <statctr/group.h>; it stays this object's. */
     statctr_group_t *handle() noexcept { return &handle_; }
 
+    /** Returns the handle, for the functions of <statctr/group.h> that read. */
+    const statctr_group_t *handle() const noexcept { return &handle_; }
+
 private:
     void release() noexcept { (void)statctr_group_cleanup(&handle_); }
 
