@@ -181,6 +181,8 @@ pub(crate) struct Found {
     pub(crate) map: ObjectMap,
     /// By subject: the starts.
     pub(crate) starts: FxHashMap<usize, Vec<u64>>,
+    /// By instruction: the most bytes that it accesses; empty where accesses are not traced.
+    pub(crate) sizes: FxHashMap<u32, u8>,
 }
 
 /// Finds the objects that instructions access. An instruction whose address is one of several fields' seems to access
@@ -193,8 +195,15 @@ fn find_objects<S: ReadAt + ?Sized>(
     resolved: &Resolved,
 ) -> Result<Found, tallyline_trace::Error> {
     let mut votes = ObjectVotes::default();
-    each_access(trace, process, |_, access| votes.add(access.instruction(), access.address(), resolved))?;
-    Ok(votes.finish(line_size, &|line| lines.contains(&line), resolved))
+    let mut sizes: FxHashMap<u32, u8> = FxHashMap::default();
+    each_access(trace, process, |_, access| {
+        if resolved.operands.contains_key(&access.instruction()) {
+            let size = sizes.entry(access.instruction()).or_default();
+            *size = access.size().max(*size);
+        }
+        votes.add(access.instruction(), access.address(), resolved);
+    })?;
+    Ok(Found { sizes, ..votes.finish(line_size, &|line| lines.contains(&line), resolved) })
 }
 
 /// The starts of the objects of each type, with the instructions that access them.
@@ -217,7 +226,8 @@ impl ObjectVotes {
 
     /// Returns the objects; those that addresses are looked up in are on lines that a condition admits.
     pub(crate) fn finish(self, line_size: u64, admits: &dyn Fn(u64) -> bool, resolved: &Resolved) -> Found {
-        let mut found = Found { map: ObjectMap::default(), starts: FxHashMap::default() };
+        let mut found =
+            Found { map: ObjectMap::default(), starts: FxHashMap::default(), sizes: FxHashMap::default() };
         for (subject, starts) in self.0 {
             let size = resolved.subjects.get(subject).map_or(0, |subject| subject.size);
             let counted =
@@ -391,6 +401,8 @@ impl Builder<'_> {
             };
             let field = &mut used.fields[at];
             let accesses: u64 = cost.sources().iter().sum();
+            let size = objects.sizes.get(instruction).copied().map_or(0, u64::from);
+            field.size = field.size.max(size);
             field.accesses += accesses;
             field.misses += accesses - cost.sources()[0];
             field.cycles += cost.time() / TraceCosts::PARTS;

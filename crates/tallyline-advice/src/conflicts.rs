@@ -3,6 +3,13 @@
 use super::evidence::{Evidence, SharedLine, Slot};
 use std::collections::BTreeMap;
 
+/// Writes of a thread to a part of a line up to which they only initialise it, or free it: they take the line once, in
+/// whatever order its fields are.
+const ONCE: u64 = 2;
+
+/// The part of a field's accesses that go with writes of their threads to another, from which all count as such.
+const ACQUIRED: f64 = 0.9;
+
 /// The relation of two accessed parts of one cache line: same field, same object, same type, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Relation {
@@ -10,6 +17,9 @@ pub(crate) enum Relation {
     Same,
     /// Fields of one object.
     Fields,
+    /// Fields of one object, of which each access to the one goes with a write of the same thread to the other, as to
+    /// a lock or a count of references, and waits for less: who has written that has the line.
+    Acquired,
     /// Two objects of a type, or elements of an array.
     Neighbours,
     /// Parts of different types or variables.
@@ -45,18 +55,41 @@ pub(crate) fn relation(victim: &Slot, culprit: &Slot) -> Relation {
         Relation::Neighbours
     } else if victim.offset == culprit.offset {
         Relation::Same
+    } else if is_acquired(victim, culprit) {
+        Relation::Acquired
     } else {
         Relation::Fields
     }
 }
 
+/// Returns whether the threads that access a part of an object write to another part of it about as often: half as
+/// often at least, as a lock is written twice for each turn, and what it guards may be read more than once. What is read
+/// in front of the write waits itself, and is told from the rest by that.
+fn is_acquired(victim: &Slot, culprit: &Slot) -> bool {
+    if victim.lost > culprit.lost / 2 {
+        return false;
+    }
+    let culprits = culprit.by_thread();
+    let (mut all, mut acquired) = (0_u64, 0_u64);
+    for (thread, reads, writes) in victim.by_thread() {
+        let own = culprits.iter().find(|(other, ..)| *other == thread).map_or(0, |(.., writes)| *writes);
+        let accesses = reads.saturating_add(writes);
+        all = all.saturating_add(accesses);
+        if own.saturating_mul(2) >= accesses {
+            acquired = acquired.saturating_add(accesses);
+        }
+    }
+    acquired as f64 >= all as f64 * ACQUIRED
+}
+
 /// Returns how often accesses to one part of a cache line can meet writes of other threads to another part:
-/// for each two threads the smaller number.
+/// for each two threads the smaller number. Writes that only initialise do not count.
 pub(crate) fn meetings(victim: &Slot, culprit: &Slot) -> u64 {
     let (victims, culprits) = (victim.by_thread(), culprit.by_thread());
     let mut sum = 0_u64;
     for (thread, reads, writes) in &victims {
-        for (other, _, taken) in culprits.iter().filter(|(other, ..)| other != thread) {
+        for (other, _, taken) in culprits.iter().filter(|(other, _, taken)| other != thread && *taken > ONCE)
+        {
             debug_assert_ne!(thread, other);
             sum = sum.saturating_add((reads + writes).min(*taken));
         }
@@ -125,6 +158,20 @@ mod tests {
         assert_eq!((meetings(&own, &other), meetings(&other, &own)), (7, 7));
         let reader = slot(0, 0, 16, &[(3, 100, 0)]);
         assert_eq!((meetings(&reader, &other), meetings(&other, &reader)), (7, 0), "reads take nothing away");
+        let maker = slot(0, 0, 24, &[(4, 0, 1)]);
+        assert_eq!(meetings(&reader, &maker), 0, "one that only initialises");
+    }
+
+    #[test]
+    fn what_threads_access_behind_a_lock_of_theirs_comes_with_its_line() {
+        let lock = slot(0, 0, 0, &[(1, 0, 200), (2, 0, 200)]);
+        let guarded = Slot { lost: 100, ..slot(0, 0, 8, &[(1, 100, 100), (2, 100, 0)]) };
+        assert_eq!(relation(&guarded, &lock), Relation::Acquired);
+        let in_front = Slot { lost: 900, ..guarded };
+        assert_eq!(relation(&in_front, &lock), Relation::Fields, "it is read before the lock is taken");
+        let settings = Slot { lost: 100, ..slot(0, 0, 16, &[(1, 100, 0), (3, 5000, 0)]) };
+        assert_eq!(relation(&settings, &lock), Relation::Fields, "a thread that does not take the lock");
+        assert_eq!(relation(&lock, &settings), Relation::Fields);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! False sharing within objects: fields that different threads use on one line.
 
-use super::{Confidence, Conflicts, FieldEvidence, Finding, FindingKind, Relation};
+use super::{Confidence, ConflictKey, Conflicts, FieldEvidence, Finding, FindingKind, Relation};
 use crate::address_map::AddressMap;
 use crate::evidence::{Evidence, MemberInfo, Subject};
 use crate::predict::Outlook;
@@ -12,6 +12,9 @@ const READ_MOSTLY: f64 = 0.01;
 
 /// Accesses of a thread for each of all up to which it does not count: who initialises or prints.
 const MINOR: f64 = 0.01;
+
+/// The part of all waits that a field has to have, or to cause, to be named.
+const LEAST_PART: f64 = 0.001;
 
 /// Returns a finding for each type whose fields share lines that threads take from each other.
 pub(super) fn findings(
@@ -63,8 +66,31 @@ fn of_type(
         outlook: Outlook::default(),
         check: None,
         map,
-        fields,
+        fields: in_conflict(sums, index, counters, super::taking_part(fields)),
     })
+}
+
+/// Returns those of some fields of a type that wait for others or that others wait for, beside what comes with a lock.
+fn in_conflict(
+    sums: &Conflicts,
+    index: usize,
+    counters: &BTreeSet<(usize, u64)>,
+    fields: Vec<FieldEvidence>,
+) -> Vec<FieldEvidence> {
+    let is_ours = |key: &ConflictKey| {
+        key.relation == Relation::Fields
+            && key.victim.0 == index
+            && !counters.contains(&key.victim)
+            && !counters.contains(&key.culprit)
+    };
+    let (total, ..) = super::sum(sums, is_ours);
+    let takes_part = |field: &FieldEvidence| {
+        let place = (index, field.offset);
+        let (lost, ..) =
+            super::sum(sums, |key| is_ours(key) && (key.victim == place || key.culprit == place));
+        lost > total * LEAST_PART
+    };
+    fields.into_iter().filter(takes_part).collect()
 }
 
 /// The use of a member, by which members are put together.

@@ -2,7 +2,7 @@
 
 use super::{Confidence, FieldEvidence, Finding, FindingKind};
 use crate::address_map::{AddressMap, ObjectMove};
-use crate::evidence::{Evidence, FieldUse, Subject, TypeUse};
+use crate::evidence::{Evidence, FieldUse, MemberInfo, Subject, TypeUse};
 use crate::predict::Outlook;
 use crate::proposal::{LayoutProposal, PlacedMember, Placement, Proposal, Separation, place};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
         kind,
         subject: used.subject,
         confidence: Confidence::Medium,
-        fields: used.fields.iter().map(|field| described(used, field)).collect(),
+        fields: described(subject, used, &hot),
         lines: used.objects.saturating_mul(before),
         lost: cycles,
         transfers: 0,
@@ -75,16 +75,40 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
     })
 }
 
-fn described(used: &TypeUse, field: &FieldUse) -> FieldEvidence {
-    FieldEvidence {
+/// Describes the hot members: the fields that are accessed of each, and one that only comes with others' by its name.
+fn described(subject: &Subject, used: &TypeUse, hot: &[HotMember]) -> Vec<FieldEvidence> {
+    let field = |offset, size, name: &str, sites: Vec<(usize, u64)>, lost| FieldEvidence {
         subject: used.subject,
-        field: field.field.clone(),
-        offset: field.offset,
-        size: field.size,
-        sites: field.sites.iter().map(|(site, count)| (*site, *count, 0)).collect(),
-        lost: field.cycles,
+        field: name.to_owned(),
+        offset,
+        size,
+        sites: sites.into_iter().map(|(site, count)| (site, count, 0)).collect(),
+        lost,
         ..FieldEvidence::default()
+    };
+    let mut all = Vec::new();
+    for (at, _, sites) in hot {
+        let member = &subject.members[*at];
+        let own = |of: &&FieldUse| (member.offset..member.offset + member.size.max(1)).contains(&of.offset);
+        let before = all.len();
+        all.extend(
+            used.fields
+                .iter()
+                .filter(own)
+                .map(|of| field(of.offset, of.size.min(member.size), &of.field, of.sites.clone(), of.cycles)),
+        );
+        if all.len() == before {
+            let sites = sites.iter().map(|(site, count)| (*site, *count)).collect();
+            all.push(field(member.offset, member.size, &member.name, sites, 0));
+        }
     }
+    all.sort_by_key(|field| field.offset);
+    all
+}
+
+/// Returns whether accesses to a field are to a member, which may be one of several that an instruction takes at once.
+fn is_of(field: &FieldUse, member: &MemberInfo) -> bool {
+    field.offset < member.offset + member.size.max(1) && member.offset < field.offset + field.size.max(1)
 }
 
 /// A hot member: its index, its accesses, and those of each function.
@@ -95,8 +119,7 @@ fn hot_members(subject: &Subject, used: &TypeUse) -> Vec<HotMember> {
     let total: u64 = used.fields.iter().map(|field| field.accesses).sum();
     let mut hot: Vec<HotMember> = Vec::new();
     for (at, member) in subject.members.iter().enumerate() {
-        let range = member.offset..member.offset + member.size.max(1);
-        let of = used.fields.iter().filter(|field| range.contains(&field.offset));
+        let of = used.fields.iter().filter(|field| is_of(field, member));
         let (mut accesses, mut sites) = (0, BTreeMap::new());
         for field in of {
             accesses += field.accesses;
@@ -176,9 +199,8 @@ fn map(
         size,
     ));
     for (instruction, offset) in &used.instructions {
-        let holds = |member: &&crate::evidence::MemberInfo| {
-            (member.offset..member.offset + member.size.max(1)).contains(offset)
-        };
+        let holds =
+            |member: &&MemberInfo| (member.offset..member.offset + member.size.max(1)).contains(offset);
         let Some(member) = subject.members.iter().find(holds) else { continue };
         let Some(placed) = members.iter().find(|placed| placed.name == member.name) else { continue };
         let after = placed.offset + (offset - member.offset);

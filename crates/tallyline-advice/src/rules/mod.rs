@@ -301,6 +301,16 @@ fn field_evidence(evidence: &Evidence, mut admits: impl FnMut(&Slot) -> bool) ->
     all
 }
 
+/// Accesses for each of those to the field with the most up to which a field takes no part: it is initialised or printed.
+const RARE_ACCESS: f64 = 0.01;
+
+/// Returns those of some fields that are accessed more than now and then.
+fn taking_part(fields: Vec<FieldEvidence>) -> Vec<FieldEvidence> {
+    let accesses = |field: &FieldEvidence| field.reads() + field.writes();
+    let most = fields.iter().map(accesses).max().unwrap_or(0);
+    fields.into_iter().filter(|field| accesses(field) as f64 > most as f64 * RARE_ACCESS).collect()
+}
+
 /// The part of two variables' names that is the same: the name without its index.
 fn common_variable(one: &str, other: &str) -> String {
     let name = |text: &str| text.split(['[', '.', '+']).next().unwrap_or_default().to_owned();

@@ -2,10 +2,13 @@
 
 use super::{Confidence, Conflicts, FieldEvidence, Finding, FindingKind, Relation};
 use crate::address_map::AddressMap;
-use crate::evidence::{Evidence, Slot, Subject};
+use crate::evidence::{Evidence, Slot};
 use crate::predict::Outlook;
 use crate::proposal::{Proposal, Separation};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Accesses of a thread for each of all up to which it does not count: who initialises or prints.
+const MINOR: f64 = 0.01;
 
 /// Returns a finding for each type, array or set of variables whose neighbours share lines.
 pub(super) fn findings(
@@ -31,6 +34,7 @@ fn of_neighbours(evidence: &Evidence, sums: &Conflicts, index: usize) -> Option<
     if super::is_runtimes(evidence, &fields) {
         return None;
     }
+    let fields = super::taking_part(fields);
     let map = map(evidence, &lines, |slot| (slot.subject == index).then_some(slot.base));
     let line = evidence.line_size;
     let size = subject.size.max(1);
@@ -82,59 +86,131 @@ fn whole_name(evidence: &Evidence, slot: &Slot) -> String {
     }
 }
 
+/// Variables, or objects of different types, that have lines in common, and what that costs.
+#[derive(Default)]
+struct StrangerSet {
+    subjects: BTreeSet<usize>,
+    lost: f64,
+    transfers: f64,
+    lines: BTreeSet<usize>,
+}
+
+/// Returns the sets of variables, or of objects of different types, that have lines in common: setting two of them apart
+/// gains nothing while others stay with both.
+fn stranger_sets(
+    evidence: &Evidence,
+    sums: &Conflicts,
+    counters: &BTreeSet<(usize, u64)>,
+) -> Vec<StrangerSet> {
+    let mut sets: Vec<StrangerSet> = Vec::new();
+    for (key, sum) in sums.iter().filter(|(key, _)| key.relation == Relation::Strangers) {
+        let is_counter = counters.contains(&key.culprit) || counters.contains(&key.victim);
+        let subjects = BTreeSet::from([key.victim.0, key.culprit.0]);
+        if is_counter || !subjects.iter().all(|index| super::is_named(evidence.subjects.get(*index))) {
+            continue;
+        }
+        let mut joined = StrangerSet {
+            subjects,
+            lost: sum.lost,
+            transfers: sum.transfers,
+            lines: sum.lines.iter().copied().collect(),
+        };
+        let meets = |set: &StrangerSet| {
+            !set.subjects.is_disjoint(&joined.subjects) && !set.lines.is_disjoint(&joined.lines)
+        };
+        let (known, others): (Vec<_>, Vec<_>) = sets.into_iter().partition(meets);
+        sets = others;
+        for set in known {
+            joined.subjects.extend(set.subjects);
+            joined.lines.extend(set.lines);
+            joined.lost += set.lost;
+            joined.transfers += set.transfers;
+        }
+        sets.push(joined);
+    }
+    sets
+}
+
+/// The threads that write to a subject much, and those that access it much.
+type Users = (Vec<u32>, Vec<u32>);
+
+/// Returns the main users of each subject of a set: what belongs to the same threads stays together.
+fn users(evidence: &Evidence, set: &StrangerSet) -> BTreeMap<usize, Users> {
+    let mut by_subject: BTreeMap<usize, BTreeMap<u32, (u64, u64)>> = BTreeMap::new();
+    for slot in set.lines.iter().flat_map(|at| &evidence.lines[*at].slots) {
+        let of = by_subject.entry(slot.subject).or_default();
+        for (thread, reads, writes) in slot.by_thread() {
+            let counts = of.entry(thread).or_default();
+            *counts = (counts.0 + writes, counts.1 + reads + writes);
+        }
+    }
+    let main = |of: BTreeMap<u32, (u64, u64)>| {
+        let total: u64 = of.values().map(|(_, all)| all).sum();
+        let is_much = |count: u64| count as f64 > total as f64 * MINOR;
+        let with = |count: fn(&(u64, u64)) -> u64| -> Vec<u32> {
+            of.iter().filter(|(_, counts)| is_much(count(counts))).map(|(thread, _)| *thread).collect()
+        };
+        let (writers, all) = (with(|counts| counts.0), with(|counts| counts.1));
+        // of one thread's, what it only reads is no other's
+        if all.len() == 1 { (all.clone(), all) } else { (writers, all) }
+    };
+    by_subject.into_iter().map(|(subject, of)| (subject, main(of))).collect()
+}
+
 /// Variables, or objects of different types, that have a line in common.
 fn of_strangers(evidence: &Evidence, sums: &Conflicts, counters: &BTreeSet<(usize, u64)>) -> Vec<Finding> {
-    let is_counter =
-        |key: &super::ConflictKey| counters.contains(&key.culprit) || counters.contains(&key.victim);
-    let mut pairs: BTreeMap<(usize, usize), (f64, f64, BTreeSet<usize>)> = BTreeMap::new();
-    for (key, sum) in sums.iter().filter(|(key, _)| key.relation == Relation::Strangers && !is_counter(key)) {
-        let (one, other) = (key.victim.0.min(key.culprit.0), key.victim.0.max(key.culprit.0));
-        let pair = pairs.entry((one, other)).or_default();
-        pair.0 += sum.lost;
-        pair.1 += sum.transfers;
-        pair.2.extend(sum.lines.iter().copied());
-    }
     let mut all = Vec::new();
-    for ((one, other), (lost, transfers, lines)) in pairs {
-        let named = |index: usize| super::is_named(evidence.subjects.get(index));
-        if !super::is_worth(evidence, lost, transfers) || !named(one) || !named(other) {
+    for set in stranger_sets(evidence, sums, counters) {
+        let StrangerSet { subjects, lost, transfers, lines } = &set;
+        let Some(first) = subjects.first().copied() else { continue };
+        if !super::is_worth(evidence, *lost, *transfers) {
             continue;
         }
         let on_lines: BTreeSet<u64> = lines.iter().map(|at| evidence.lines[*at].address).collect();
         let line_size = evidence.line_size;
         let fields: Vec<FieldEvidence> = super::field_evidence(evidence, |slot| {
-            let is_one = slot.subject == one || slot.subject == other;
-            is_one && on_lines.contains(&(slot.address() / line_size * line_size))
+            subjects.contains(&slot.subject) && on_lines.contains(&(slot.address() / line_size * line_size))
         });
         if super::is_runtimes(evidence, &fields) {
             continue;
         }
+        let fields = super::taking_part(fields);
+        let users = users(evidence, &set);
+        let mut groups: Vec<&Users> = users.values().collect();
+        groups.sort_unstable();
+        groups.dedup();
         let slots = lines.iter().flat_map(|at| &evidence.lines[*at].slots);
-        let both = slots.filter(|slot| slot.subject == one || slot.subject == other);
-        let names: BTreeSet<String> = both.map(|slot| whole_name(evidence, slot)).collect();
-        let declared = |index: usize| evidence.subjects.get(index).cloned().unwrap_or_else(Subject::default);
-        let (first, second) = (declared(one), declared(other));
-        let place = if first.file.is_empty() { &second } else { &first };
+        let ours = slots.filter(|slot| subjects.contains(&slot.subject));
+        let names: BTreeSet<String> = ours.map(|slot| whole_name(evidence, slot)).collect();
+        let declared = subjects.iter().filter_map(|index| evidence.subjects.get(*index));
+        let (mut place, mut size) = (("", 0), 0);
+        for subject in declared {
+            size = size.max(subject.size);
+            if place.0.is_empty() {
+                place = (subject.file.as_str(), subject.line);
+            }
+        }
         all.push(Finding {
             kind: FindingKind::SharedStrangers,
-            subject: one,
+            subject: first,
             confidence: Confidence::High,
             lines: lines.len() as u64,
-            lost: lost as u64,
-            transfers: transfers as u64,
-            reader_lines: (1, names.len() as u64),
+            lost: *lost as u64,
+            transfers: *transfers as u64,
+            reader_lines: (1, groups.len() as u64),
             proposal: Proposal::Apart {
                 names: names.into_iter().collect(),
-                file: place.file.clone(),
-                line: place.line,
+                file: place.0.to_owned(),
+                line: place.1,
                 align: line_size,
                 pad: 0,
-                sizes: (first.size, first.size.max(1).next_multiple_of(line_size)),
+                sizes: (size, size.max(1).next_multiple_of(line_size)),
             },
             outlook: Outlook::default(),
             check: None,
-            map: map(evidence, &lines, |slot| {
-                (slot.subject == one || slot.subject == other).then_some(slot.subject as u64)
+            map: map(evidence, lines, |slot| {
+                let of = users.get(&slot.subject).filter(|_| subjects.contains(&slot.subject))?;
+                groups.iter().position(|group| *group == of).map(|group| group as u64)
             }),
             fields,
         });

@@ -188,6 +188,52 @@ fn variables_of_different_threads_are_strangers() {
 }
 
 #[test]
+fn all_variables_of_a_line_are_set_apart_at_once_by_their_threads() {
+    let variable = |name: &str| Subject {
+        kind: SubjectKind::Variable,
+        name: name.into(),
+        size: 8,
+        ..Subject::default()
+    };
+    let names = ["rx_frames", "rx_bytes", "tx_frames", "tx_bytes"];
+    let slots = (0..4).map(|at: usize| Slot {
+        subject: at,
+        variable: String::new(),
+        ..slot(0x1000 + 8 * at as u64, 0, &[(1 + at as u32 / 2, 900, 900), (7, 1, 0)], 0)
+    });
+    let found = findings(&evidence(names.map(variable).to_vec(), slots.collect()));
+    assert_eq!(found.len(), 1);
+    let Proposal::Apart { names, .. } = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    assert_eq!(names, &["rx_bytes", "rx_frames", "tx_bytes", "tx_frames"]);
+    let lines = [0x1000, 0x1008, 0x1010, 0x1018].map(|at| found[0].map.map(0, 9, at) / 64);
+    assert!(lines[0] == lines[1] && lines[2] == lines[3] && lines[0] != lines[2], "{lines:?}");
+}
+
+#[test]
+fn a_count_of_references_may_stay_beside_what_its_holders_read() {
+    // who reads has counted itself, and has the line
+    let object = vec![
+        slot(0x1000, 16, &[(1, 0, 900), (2, 0, 900)], 2),
+        Slot { lost: 100, ..slot(0x1000, 0, &[(1, 450, 0), (2, 450, 0), (3, 0, 1)], 0) },
+    ];
+    assert_eq!(kinds(&evidence(vec![flow()], object)), []);
+}
+
+#[test]
+fn fields_that_are_only_initialised_or_come_with_a_lock_are_not_named() {
+    let slots = vec![
+        slot(0x1000, 0, &[(1, 900, 0), (2, 900, 0), (9, 0, 1)], 0),
+        slot(0x1000, 8, &[(9, 0, 1)], 0),
+        slot(0x1000, 16, &[(3, 0, 900)], 3),
+        Slot { lost: 10, ..slot(0x1000, 24, &[(3, 450, 0)], 0) },
+    ];
+    let found = findings(&evidence(vec![flow()], slots));
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::FalseSharing]);
+    let offsets: Vec<u64> = found[0].fields.iter().map(|field| field.offset).collect();
+    assert_eq!(offsets, [0, 16], "the settings that others read, and the lock");
+}
+
+#[test]
 fn the_runtimes_own_lines_and_cheap_ones_are_left_out() {
     let slots = || vec![slot(0x1000, 16, &[(1, 900, 900)], 0), slot(0x1000, 24, &[(2, 900, 900)], 0)];
     let mut of_runtime = evidence(vec![flow()], slots());
@@ -202,8 +248,13 @@ fn the_runtimes_own_lines_and_cheap_ones_are_left_out() {
 
 #[test]
 fn a_hot_path_over_several_lines_gets_its_fields_together() {
-    let members =
-        vec![member("key", 0, 8), member("name", 8, 56), member("value", 64, 8), member("note", 72, 56)];
+    let members = vec![
+        member("key", 0, 8),
+        member("name", 8, 56),
+        member("value", 64, 8),
+        member("next", 72, 8),
+        member("note", 80, 48),
+    ];
     let of_field = |offset, field: &str| FieldUse {
         offset,
         size: 8,
@@ -215,7 +266,8 @@ fn a_hot_path_over_several_lines_gets_its_fields_together() {
     };
     let used = TypeUse {
         subject: 0,
-        fields: vec![of_field(0, "key"), of_field(64, "value")],
+        // an instruction takes the last two members at once
+        fields: vec![of_field(0, "key"), FieldUse { size: 16, ..of_field(64, "value") }],
         instructions: vec![(5, 0), (6, 64)],
         objects: 4096,
         first_object: 0x1000,
@@ -232,6 +284,8 @@ fn a_hot_path_over_several_lines_gets_its_fields_together() {
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].kind, found[0].reader_lines), (FindingKind::HotPathLines, (2, 1)));
     assert_eq!(found[0].map.map(0, 6, 0x1000 + 64), 0x1000 + 8);
+    let named: Vec<&str> = found[0].fields.iter().map(|field| field.field.as_str()).collect();
+    assert_eq!(named, ["key", "value", "next"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(super) schedules: u64,
 
-    /// Replay at most so many accesses of each thread
+    /// Replay at most so many accesses of each thread, the last ones
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub(super) accesses: u64,
 

@@ -41,7 +41,8 @@ impl TimedOptions {
         Self { skew, seed, ..self }
     }
 
-    /// Ends each thread's replay after so many accesses.
+    /// Replays only the last accesses of each thread, so many: a thread that has more begins with what prepares the
+    /// rest, such as filling tables, which says little about what follows.
     pub fn with_limit(self, limit: u64) -> Self {
         Self { limit, ..self }
     }
@@ -81,6 +82,10 @@ pub fn replay_by_time<S: ReadAt + ?Sized, M: TimedModel>(
         threads: streams.iter().enumerate().map(|(place, stream)| (stream.thread, core_of(place))).collect(),
         ..ReplayStats::default()
     };
+    let accesses = |number: u32| {
+        let of_process = trace.threads().iter().filter(|thread| thread.process() == options.process);
+        of_process.filter(|thread| thread.thread() == number).map(|thread| thread.accesses()).sum::<u64>()
+    };
     let mut seed = options.seed;
     for place in 0..streams.len() {
         machine.wait_until(place, splitmix(&mut seed) % options.skew.max(1));
@@ -96,7 +101,7 @@ pub fn replay_by_time<S: ReadAt + ?Sized, M: TimedModel>(
             })
             .collect(),
         order: SyncOrder::new(&streams),
-        left: vec![options.limit; streams.len()],
+        skipped: streams.iter().map(|stream| accesses(stream.thread).saturating_sub(options.limit)).collect(),
         options,
         passed_at: 0,
         has_woken: false,
@@ -120,8 +125,8 @@ pub fn replay_by_time<S: ReadAt + ?Sized, M: TimedModel>(
 struct Schedule {
     cores: Vec<Core>,
     order: SyncOrder,
-    // accesses that each thread may still do
-    left: Vec<u64>,
+    // accesses of each thread that are still left out
+    skipped: Vec<u64>,
     options: TimedOptions,
     // the time at which a point was passed last
     passed_at: u64,
@@ -197,10 +202,12 @@ impl Schedule {
             None => return Ok(Step::Ended),
             Some(Event::Access(access)) => {
                 // what is left out still passes its points
-                if let Some(left) = self.left[place].checked_sub(1) {
-                    self.left[place] = left;
-                    machine.access(core as u16, place, &access)?;
-                    course.accesses += 1;
+                match self.skipped[place].checked_sub(1) {
+                    Some(left) => self.skipped[place] = left,
+                    None => {
+                        machine.access(core as u16, place, &access)?;
+                        course.accesses += 1;
+                    }
                 }
             }
             Some(Event::Sync { kind, number, .. }) => {

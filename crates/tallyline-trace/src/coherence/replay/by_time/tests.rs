@@ -138,7 +138,16 @@ fn a_seed_decides_when_threads_begin() {
 }
 
 #[test]
-fn a_limit_ends_each_thread() {
+fn a_limit_leaves_the_first_accesses_of_each_thread_out() {
     let (stats, _) = run(&threads(2, 50), 2, TimedOptions::new(7, 1 << 20, 0).with_limit(20));
     assert_eq!(stats.accesses(), 40);
+    let mut builder = Builder::new(1);
+    let first = builder.instructions(0x40_0000, 2);
+    let start = builder.number();
+    let mut thread = ThreadBuilder::new(7, 1);
+    thread.point(SyncPoint::Start, start);
+    (0..50).for_each(|at| thread.access(first + u64::from(at >= 30), 0x1000, 8, true, 1));
+    builder.thread(&mut thread);
+    let (_, clocks) = run(&builder.finish(), 1, TimedOptions::new(7, 1 << 20, 0).with_limit(20));
+    assert_eq!(clocks.times[0], 2000, "the last twenty take 100 each");
 }
