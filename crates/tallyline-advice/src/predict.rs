@@ -44,9 +44,21 @@ impl Model {
         map: Option<&AddressMap>,
         seed: u64,
     ) -> Result<TraceCosts, String> {
-        let costs = if seed.is_multiple_of(2) { self.costs.0 } else { self.costs.1 };
-        let mut cores = TimedCores::new(&self.processor, self.cores, trace.instructions(), code)?
-            .with_sharing(costs.with_seed(seed));
+        let (least, most) = (f64::from(self.costs.0.transfer()), f64::from(self.costs.1.transfer()));
+        let transfer = match seed % 3 {
+            0 => least,
+            1 => most,
+            _ => (least * most).sqrt(),
+        };
+        // every second one beside a busy thread
+        let busy = self.processor.beside_busy_thread();
+        let costs = self.costs.0.with_transfer(transfer.round() as u32).with_seed(seed);
+        let (processor, costs) = match seed % 2 {
+            0 => (&self.processor, costs),
+            _ => (&busy, costs.beside_busy_thread()),
+        };
+        let mut cores =
+            TimedCores::new(processor, self.cores, trace.instructions(), code)?.with_sharing(costs);
         map.into_iter().flat_map(AddressMap::plain).for_each(|instruction| cores.make_plain(instruction));
         let parts = TraceCosts::PARTS;
         let options = TimedOptions::new(process, SLICE * parts, WAKE * parts)

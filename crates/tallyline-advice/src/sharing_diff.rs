@@ -11,7 +11,7 @@ use tallyline_timing::TraceCosts;
 pub struct BuildShares {
     /// The lines.
     pub lines: Vec<LineShare>,
-    /// The run's time on each schedule, in the model's parts of a cycle.
+    /// The time on each schedule from the start of the second thread on, in the model's parts of a cycle.
     pub times: Vec<u64>,
 }
 
@@ -119,7 +119,7 @@ pub fn build_shares(evidence: &Evidence, runs: &[TraceCosts]) -> BuildShares {
     };
     BuildShares {
         lines: by_key.into_iter().map(share).collect(),
-        times: runs.iter().map(TraceCosts::end).collect(),
+        times: runs.iter().map(TraceCosts::parallel_time).collect(),
     }
 }
 

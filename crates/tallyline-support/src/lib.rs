@@ -10,6 +10,7 @@ mod pager;
 pub mod replacement;
 mod size;
 mod summary;
+pub mod transfers;
 
 pub use machine::Machine;
 pub use size::parse_size;

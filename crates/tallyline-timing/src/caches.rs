@@ -80,6 +80,8 @@ pub(super) struct Caches {
     shared: Cache,
     // pages that the program has touched
     pages: FxHashSet<u64>,
+    // a store takes the line from the other cores
+    coherent: bool,
 }
 
 impl Caches {
@@ -105,7 +107,14 @@ impl Caches {
             cores: vec![private; usize::from(cores)],
             shared: Cache::default(),
             pages: FxHashSet::default(),
+            coherent: true,
         })
+    }
+
+    /// Leaves lines in the caches of cores that others take them from: who owns them is known elsewhere, by time and not
+    /// by the order of the calls.
+    pub(super) fn leave_to_owners(&mut self) {
+        self.coherent = false;
     }
 
     /// Asks for an address at a time. Loads and stores bring the line alike.
@@ -120,7 +129,7 @@ impl Caches {
         let (start, walked) = self.translate(core, address, now);
         let line = address / u64::from(self.processor.line_size);
         let (at, source) = self.line(core, line, start);
-        if store && self.cores.len() > 1 {
+        if store && self.coherent && self.cores.len() > 1 {
             self.take_from_others(core, line);
         }
         if self.processor.prefetch_distance > 0 {

@@ -2,6 +2,7 @@
 
 use super::caches::Caches;
 use super::calendar::{CYCLE, Time};
+use super::costs::{InstructionCost, SharingLoss, TraceCosts};
 use super::forwarding::{BufferedStores, LoadSource};
 use super::ownership::{Ownership, SharingCosts};
 use super::path::{Code, DecodedInstruction, PathFinder, PathStart};
@@ -31,11 +32,14 @@ const ACCESSES_LIMIT: usize = 64;
 /// Stores whose data loads take over where lines pass between cores, by address.
 const FORWARDED: usize = 1 << 12;
 
+/// Cycles for which the data of a store is expected by the loads of its word after it was known.
+const RENAMED: Time = 64 * CYCLE;
+
+/// Latencies of multiplications.
+const MULTIPLICATION: std::ops::RangeInclusive<u8> = 3..=4;
+
 /// Bytes that are forwarded as one.
 const WORD: u64 = 8;
-
-/// Cycles of an atomic read-modify-write on a line that the core owns.
-const ATOMIC: Time = 18 * CYCLE;
 
 /// The most different accesses whose waits for other cores are told apart.
 const LOSSES_LIMIT: usize = 1 << 20;
@@ -45,214 +49,6 @@ const END: Time = 1 << 56;
 
 /// Returns that are remembered.
 const CALLS_LIMIT: usize = 1 << 16;
-
-/// The modelled cost of one instruction of a trace, over all its executions: cycles, cache levels,
-/// mispredictions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InstructionCost {
-    /// The number of its executions.
-    pub(crate) executions: u64,
-    /// Its accesses, by what answered them: level by level, then memory.
-    pub(crate) sources: [u64; LEVELS_LIMIT + 1],
-    /// Accesses whose page was in no TLB.
-    pub(crate) walks: u64,
-    /// Branches that were predicted wrong.
-    pub(crate) mispredictions: u64,
-    /// Parts of a cycle between its predecessor's retirement and its own, see [`TraceCosts::PARTS`].
-    pub(crate) time: u64,
-    /// The part of the time for which lines came from other cores.
-    pub(crate) shared: u64,
-    /// The lowest address that it accessed; [`u64::MAX`] if it accessed none.
-    pub(crate) lowest: u64,
-    /// The highest first byte of its accesses.
-    pub(crate) highest: u64,
-}
-
-impl InstructionCost {
-    /// Replaces the instruction's modelled time.
-    pub fn with_time(self, time: u64) -> Self {
-        Self { time, ..self }
-    }
-
-    /// Returns how many times the instruction was executed in the trace.
-    #[inline]
-    pub fn executions(&self) -> u64 {
-        self.executions
-    }
-
-    /// Returns the number of the instruction's accesses by what served them in the model: cache level by
-    /// level, then memory.
-    #[inline]
-    pub fn sources(&self) -> &[u64; LEVELS_LIMIT + 1] {
-        &self.sources
-    }
-
-    /// Returns the number of the instruction's accesses whose page was in no TLB of the model.
-    #[inline]
-    pub fn walks(&self) -> u64 {
-        self.walks
-    }
-
-    /// Returns the number of times that the model's predictor was wrong about the branch.
-    #[inline]
-    pub fn mispredictions(&self) -> u64 {
-        self.mispredictions
-    }
-
-    /// Returns the modelled time between the retirement of the instruction before and its own, in parts of a
-    /// cycle ([`TraceCosts::PARTS`]).
-    #[inline]
-    pub fn time(&self) -> u64 {
-        self.time
-    }
-
-    /// Returns the part of the instruction's modelled time in which it waited for lines of other cores.
-    #[inline]
-    pub fn shared(&self) -> u64 {
-        self.shared
-    }
-
-    /// Returns the lowest address that the instruction accessed; [`u64::MAX`] if it accessed none.
-    #[inline]
-    pub fn lowest(&self) -> u64 {
-        self.lowest
-    }
-
-    /// Returns the highest first byte of the instruction's accesses.
-    #[inline]
-    pub fn highest(&self) -> u64 {
-        self.highest
-    }
-}
-
-impl Default for InstructionCost {
-    fn default() -> Self {
-        Self {
-            executions: 0,
-            sources: [0; LEVELS_LIMIT + 1],
-            walks: 0,
-            mispredictions: 0,
-            time: 0,
-            shared: 0,
-            lowest: u64::MAX,
-            highest: 0,
-        }
-    }
-}
-
-impl std::ops::AddAssign for InstructionCost {
-    fn add_assign(&mut self, other: Self) {
-        self.executions += other.executions;
-        self.sources.iter_mut().zip(other.sources).for_each(|(sum, count)| *sum += count);
-        self.walks += other.walks;
-        self.mispredictions += other.mispredictions;
-        self.time += other.time;
-        self.shared += other.shared;
-        self.lowest = self.lowest.min(other.lowest);
-        self.highest = self.highest.max(other.highest);
-    }
-}
-
-/// The modelled waits of one instruction for cache lines of other cores, at one address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SharingLoss {
-    address: u64,
-    instruction: u32,
-    transfers: u64,
-    time: u64,
-}
-
-impl SharingLoss {
-    /// Returns the address of the first byte whose line the instruction waited for.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// Returns the instruction that waited, by the trace's index.
-    pub fn instruction(&self) -> u32 {
-        self.instruction
-    }
-
-    /// Returns the number of times that the line came from another core.
-    pub fn transfers(&self) -> u64 {
-        self.transfers
-    }
-
-    /// Returns the modelled time, in parts of a cycle, in which the core waited for the line and retired
-    /// nothing else.
-    pub fn time(&self) -> u64 {
-        self.time
-    }
-}
-
-/// The modelled cost of a whole trace: instruction by instruction, with waits for lines of other cores.
-#[derive(Clone, Debug, Default)]
-pub struct TraceCosts {
-    /// By the trace's index of the instruction.
-    pub(crate) instructions: Vec<InstructionCost>,
-    /// Instructions between accesses that the code explains, and those that it does not.
-    pub(crate) explained: u64,
-    /// As `explained`.
-    pub(crate) unexplained: u64,
-    /// Time of unexplained instructions.
-    pub(crate) unexplained_time: u64,
-    /// Waits for lines of other cores, by address and instruction.
-    pub(crate) losses: FxHashMap<(u64, u32), SharingLoss>,
-    /// The time at which the last thread ended.
-    pub(crate) end: u64,
-}
-
-impl TraceCosts {
-    /// Returns the modelled cost of each instruction, by the trace's index.
-    #[inline]
-    pub fn instructions(&self) -> &[InstructionCost] {
-        &self.instructions
-    }
-
-    /// Returns the number of executed instructions between traced accesses that the program's code accounts
-    /// for.
-    #[inline]
-    pub fn explained(&self) -> u64 {
-        self.explained
-    }
-
-    /// Returns the number of executed instructions between traced accesses that the program's code does not
-    /// account for.
-    #[inline]
-    pub fn unexplained(&self) -> u64 {
-        self.unexplained
-    }
-
-    /// Returns the modelled waits for cache lines of other cores, in the order of addresses and instructions.
-    pub fn losses(&self) -> Vec<SharingLoss> {
-        let mut all: Vec<SharingLoss> = self.losses.values().copied().collect();
-        all.sort_unstable_by_key(|loss| (loss.address, loss.instruction));
-        all
-    }
-
-    /// Returns the modelled time at which the last thread ended, in parts of a cycle.
-    pub fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// The number of parts that a cycle has in modelled times.
-    pub const PARTS: u64 = CYCLE;
-
-    /// Returns the modelled cost of the executed instructions that the program's code does not account for.
-    pub fn unexplained_cost(&self) -> InstructionCost {
-        InstructionCost {
-            executions: self.unexplained,
-            time: self.unexplained_time,
-            ..InstructionCost::default()
-        }
-    }
-
-    /// Returns the modelled time of all cores together, in parts of a cycle.
-    pub fn time(&self) -> u64 {
-        let own = self.instructions.iter().map(|cost| cost.time);
-        own.fold(self.unexplained_time, u64::saturating_add)
-    }
-}
 
 /// Modelled cores that count cycles while a trace is replayed: the replay's [`CoreModel`] of time.
 pub struct TimedCores {
@@ -266,6 +62,7 @@ pub struct TimedCores {
     path: Vec<u32>,
     // none where lines pass between cores for nothing
     ownership: Option<Ownership>,
+    run_ahead: u32,
 }
 
 impl TimedCores {
@@ -291,11 +88,14 @@ impl TimedCores {
             },
             path: Vec::new(),
             ownership: None,
+            run_ahead: 1,
         })
     }
 
     /// Makes cache lines that pass between the modelled cores cost time.
     pub fn with_sharing(mut self, costs: SharingCosts) -> Self {
+        self.caches.leave_to_owners();
+        self.run_ahead = costs.run_ahead();
         self.ownership = Some(Ownership::new(costs));
         self
     }
@@ -312,6 +112,9 @@ impl TimedCores {
                 self.run(place, &last, None);
             }
         }
+        let mut starts: Vec<Time> = self.threads.iter().filter_map(|thread| thread.started).collect();
+        starts.sort_unstable();
+        self.costs.together = starts.get(1).copied().unwrap_or(0);
         self.costs.end = self.threads.iter().map(|thread| thread.retired).max().unwrap_or(0);
         self.costs
     }
@@ -387,13 +190,15 @@ impl CoreModel for TimedCores {
 
     fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<(), Error> {
         while self.threads.len() <= place {
-            self.threads.push(Thread::new(&self.processor));
+            self.threads.push(Thread::new(&self.processor, self.run_ahead));
         }
         let core = usize::from(core) % self.cores.len();
         let (before, time) = self.cores[core];
         if before != place {
             self.threads[place].wait(time);
         }
+        let retired = self.threads[place].retired;
+        self.threads[place].started.get_or_insert(retired);
         match self.threads[place].pending.take() {
             Some(mut pending)
                 if pending.index == access.instruction()
@@ -428,7 +233,7 @@ impl TimedModel for TimedCores {
 
     fn wait_until(&mut self, place: usize, time: u64) {
         while self.threads.len() <= place {
-            self.threads.push(Thread::new(&self.processor));
+            self.threads.push(Thread::new(&self.processor, self.run_ahead));
         }
         self.threads[place].wait(time.min(END));
     }
@@ -468,6 +273,22 @@ impl MemorySide<'_> {
             transferred |= grant.transferred;
         }
         (at, transferred)
+    }
+
+    /// Returns the cycles of an atomic update.
+    fn atomic(&self) -> u32 {
+        self.ownership.as_deref().map_or(0, |ownership| ownership.costs().atomic())
+    }
+
+    /// Returns the cycles of a restart.
+    fn restart(&self) -> u32 {
+        self.ownership.as_deref().map_or(0, |ownership| ownership.costs().restart())
+    }
+
+    /// Returns when another core's store took a load's line last.
+    fn lost(&self, access: &Access) -> Time {
+        let line = access.address() / self.line_size;
+        self.ownership.as_deref().map_or(0, |ownership| ownership.lost(self.core as u16, line))
     }
 
     /// Notes a line that came from another core, and the time that this took.
@@ -522,6 +343,8 @@ struct TimeCharge {
 /// A thread on its core.
 struct Thread {
     pending: Option<PendingInstruction>,
+    // when its first access came
+    started: Option<Time>,
     registers: [Time; REGISTERS],
     // when the last instruction entered the window and when it retired
     entered: Time,
@@ -538,14 +361,18 @@ struct Thread {
     buffered: BufferedStores,
     // where lines pass between cores, by word: its address, when its data was there, the store's number
     forwarded: Vec<(u64, Time, u64)>,
+    // when the last multiplications began, as many as wait for their operands at most
+    multiplied: Vec<Time>,
+    multiplied_at: usize,
     predictor: Predictor,
     calls: Vec<u64>,
 }
 
 impl Thread {
-    fn new(processor: &Processor) -> Self {
+    fn new(processor: &Processor, run_ahead: u32) -> Self {
         Self {
             pending: None,
+            started: None,
             registers: [0; REGISTERS],
             entered: 0,
             retired: 0,
@@ -557,6 +384,8 @@ impl Thread {
             stored: 0,
             buffered: BufferedStores::new(processor.store_buffer),
             forwarded: vec![(u64::MAX, 0, 0); FORWARDED],
+            multiplied: vec![0; run_ahead.max(1) as usize],
+            multiplied_at: 0,
             predictor: Predictor::new(processor.indirect_by_history),
             calls: Vec::new(),
         }
@@ -612,14 +441,14 @@ impl Thread {
     }
 
     /// Makes room for the stores of an instruction: the time from which it can enter, and whom the wait is due to.
-    fn make_room(&mut self, entered: Time, memory: &mut MemorySide<'_>) -> (Time, Option<LeftStore>) {
+    fn make_room(&mut self, entered: Time, memory: &mut MemorySide<'_>) -> (Time, Option<PendingStore>) {
         memory.drain(&mut self.stores, entered);
         let (mut at, mut due) = (entered, None);
         while self.stores.is_full() {
             let Some(left) = memory.pop(&mut self.stores, Time::MAX) else { break };
             memory.note(left.store.address, left.store.instruction, left.transferred, 0);
             at = at.max(left.at);
-            due = left.transferred.then_some(left).or(due);
+            due = left.behind.or(due);
         }
         (at, due)
     }
@@ -641,22 +470,30 @@ impl Thread {
             blocked = (at - entered, due);
             entered = at;
         }
-        self.entered = entered;
         let (of_address, reads, writes, latency) = known.map_or((0, 0, 0, 1), |known| {
             let operation = &known.operation;
             (operation.address, operation.reads, operation.writes, operation.latency)
         });
+        let multiplies =
+            memory.ownership.is_some() && accesses.is_empty() && MULTIPLICATION.contains(&latency);
+        if multiplies {
+            entered = entered.max(self.multiplied[self.multiplied_at]);
+            self.multiplied[self.multiplied_at] = self.ready(reads).max(entered + CYCLE);
+            self.multiplied_at = (self.multiplied_at + 1) % self.multiplied.len();
+        }
+        self.entered = entered;
         let mut addressed = self.ready(of_address).max(entered + CYCLE);
         let is_atomic = known.is_some_and(|known| known.atomic);
         if is_atomic {
             // it waits for all stores in front of it, and is alone
             memory.drain(&mut self.stores, Time::MAX);
-            addressed = addressed.max(self.stores.left()).max(self.retired);
+            addressed = addressed.max(self.stores.written()).max(self.retired);
         }
         let is_update = is_atomic && accesses.iter().any(|access| access.store());
         let mut done = self.ready(reads).max(addressed);
         // the wait for other cores, and the first access that did
         let (mut waited, mut waiting) = (0, None);
+        let mut restarts = false;
         for access in accesses.iter().filter(|access| !access.store()) {
             let arrives = memory.fill(access, addressed);
             if memory.ownership.is_none() {
@@ -667,31 +504,41 @@ impl Thread {
                 });
                 continue;
             }
-            let (word, data, number) = self.forwarded[slot(access.address())];
-            if word == access.address() / WORD && self.stores.holds(number) {
-                done = done.max(data.max(addressed) + FORWARD);
+            if is_atomic {
+                let (granted, transferred) = memory.request(access, is_update, addressed);
+                waited = waited.max(granted.saturating_sub(arrives));
+                waiting = waiting.or((transferred || granted > arrives).then_some((*access, transferred)));
+                done = done.max(arrives).max(granted);
                 continue;
             }
-            let (granted, transferred) = memory.request(access, is_update, addressed);
-            waited = waited.max(granted.saturating_sub(arrives));
-            waiting = waiting.or((transferred || granted > arrives).then_some((*access, transferred)));
-            done = done.max(arrives).max(granted);
+            let load = self.load(access, addressed, arrives, step, memory);
+            done = done.max(load.at);
+            waited = waited.max(load.waited);
+            waiting =
+                waiting.or((load.transferred || load.waited > 0).then_some((*access, load.transferred)));
+            restarts |= load.restarts;
         }
-        if is_update && memory.ownership.is_some() {
+        let is_owned_update = is_update && memory.ownership.is_some();
+        if is_owned_update {
             // emulators report the store alone: the line has to be there for the load in it
             for access in accesses.iter().filter(|access| access.store()) {
                 let arrives = memory.fill(access, addressed);
                 let (granted, transferred) = memory.request(access, true, addressed);
                 waited = waited.max(granted.saturating_sub(arrives));
                 waiting = waiting.or(transferred.then_some((*access, transferred)));
-                done = done.max(arrives).max(granted);
+                done = done.max(arrives).max(granted + Time::from(memory.atomic()) * CYCLE);
             }
-            done += ATOMIC;
         }
-        done += Time::from(latency) * CYCLE;
+        if restarts {
+            // all that follows is fetched again
+            self.redirected = self.redirected.max(done);
+        }
+        if !is_owned_update {
+            done += Time::from(latency) * CYCLE;
+        }
         let retires = (self.retired + step).max(done);
         // an atomic update's store is in the line when it is done
-        let is_buffered = !(is_update && memory.ownership.is_some());
+        let is_buffered = !is_owned_update;
         for access in accesses.iter().filter(|access| access.store()) {
             if !is_buffered {
                 self.stores.pass(done);
@@ -733,10 +580,49 @@ impl Thread {
         }
         let of_store = blocked.1.map(|left| {
             let time = blocked.0.min(own - shared);
-            memory.note(left.store.address, left.store.instruction, false, time);
-            (left.store.instruction, time)
+            memory.note(left.address, left.instruction, false, time);
+            (left.instruction, time)
         });
         TimeCharge { own, branch, mispredicted, shared, of_store }
+    }
+
+    /// Loads from lines that other cores may have.
+    ///
+    /// The processor gives a load the data of the store that it expects to have written the word, at once. A load whose
+    /// store is still in the buffer when the data is known needs no line. One whose store has left by then does, and
+    /// one whose line is taken before it retires is run again with what follows.
+    fn load(
+        &self,
+        access: &Access,
+        addressed: Time,
+        arrives: Time,
+        step: Time,
+        memory: &mut MemorySide<'_>,
+    ) -> LoadOutcome {
+        let (word, data, number) = self.forwarded[slot(access.address())];
+        let is_renamed = word == access.address() / WORD
+            && (self.stores.holds(number) || data.saturating_add(RENAMED) > addressed);
+        let (known, looked_up) = match is_renamed {
+            true => (data.max(addressed), data.max(addressed) + FORWARD),
+            false => (arrives, addressed),
+        };
+        if is_renamed && self.stores.earliest(number).is_some_and(|leaves| looked_up <= leaves) {
+            return LoadOutcome { at: known, ..LoadOutcome::default() };
+        }
+        let (granted, transferred) = memory.request(access, false, looked_up);
+        let restart = Time::from(memory.restart()) * CYCLE;
+        if is_renamed && granted <= looked_up {
+            return LoadOutcome { at: known, ..LoadOutcome::default() };
+        }
+        let retires = (self.retired + step).max(known);
+        let lost = memory.lost(access);
+        if !transferred && granted <= known && lost > looked_up && lost <= retires {
+            let (granted, transferred) = memory.request(access, false, retires);
+            let at = granted + restart;
+            return LoadOutcome { at, waited: at - known, transferred, restarts: true };
+        }
+        let at = known.max(granted);
+        LoadOutcome { at, waited: at - known, transferred, restarts: false }
     }
 
     fn predicts(&mut self, known: &DecodedInstruction, next: u64) -> bool {
@@ -749,6 +635,16 @@ impl Thread {
             _ => true,
         }
     }
+}
+
+/// The result of a load from a line that other cores may have.
+#[derive(Clone, Copy, Debug, Default)]
+struct LoadOutcome {
+    at: Time,
+    // for lines of other cores
+    waited: Time,
+    transferred: bool,
+    restarts: bool,
 }
 
 fn slot(address: u64) -> usize {

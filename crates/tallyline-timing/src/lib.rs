@@ -18,6 +18,7 @@
 mod caches;
 mod calendar;
 mod core;
+mod costs;
 mod forwarding;
 mod ownership;
 mod path;
@@ -25,7 +26,8 @@ mod predictor;
 mod processor;
 mod store_buffer;
 
-pub use core::{InstructionCost, SharingLoss, TimedCores, TraceCosts};
+pub use core::TimedCores;
+pub use costs::{InstructionCost, SharingLoss, TraceCosts};
 pub use ownership::SharingCosts;
 pub use path::Code;
 pub use processor::{Level, Processor};

@@ -6,7 +6,7 @@ use tallyline_inference::code::{Flow, Operation};
 use tallyline_trace::Instructions;
 
 /// The most instructions between two accesses that are looked for.
-const LENGTH_LIMIT: u64 = 1 << 10;
+const LENGTH_LIMIT: u64 = 1 << 13;
 
 /// The most instructions that are looked at for one way.
 const SEARCH_LIMIT: usize = 1 << 14;

@@ -99,6 +99,16 @@ impl Processor {
         Processor { reorder_buffer: 320, tlb_entries: [72, 3072], ..Processor::zen_3() }
     }
 
+    /// Returns what a core has for one of its threads while the other one is busy, as that of another guest of the host
+    /// may be: half of the buffers.
+    pub fn beside_busy_thread(&self) -> Processor {
+        Processor {
+            reorder_buffer: (self.reorder_buffer / 2).max(1),
+            store_buffer: (self.store_buffer / 2).max(1),
+            ..self.clone()
+        }
+    }
+
     /// Checks it, and returns the geometry of each level's caches for so many cores.
     ///
     /// # Errors

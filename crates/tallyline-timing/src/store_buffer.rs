@@ -4,6 +4,9 @@ use super::calendar::{CYCLE, Time};
 use super::ownership::{Grant, Ownership};
 use std::collections::VecDeque;
 
+/// Bytes in which stores that wait for a line are joined.
+const HALF_LINE: u64 = 32;
+
 /// A store in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingStore {
@@ -20,12 +23,16 @@ pub(super) struct PendingStore {
 }
 
 /// A core's store buffer: first in, first out, one a cycle.
+///
+/// The first store whose line has to come leaves it for a buffer of its own, in which later ones join it that write to
+/// the same half line: on Zen 4 two cores that store to one half of a line lose nothing, and two that store to both
+/// halves in turn as much as to two lines.
 #[derive(Clone, Debug)]
 pub(super) struct StoreBuffer {
     capacity: usize,
     queue: VecDeque<PendingStore>,
-    // of the first one, once its line was asked for
-    granted: Option<Grant>,
+    // one that waits for its line outside of the queue
+    waiting: Option<(PendingStore, Grant)>,
     // when the last one left
     left: Time,
     // the number of those that left
@@ -38,11 +45,13 @@ pub(super) struct LeftStore {
     pub(super) store: PendingStore,
     pub(super) at: Time,
     pub(super) transferred: bool,
+    /// The store whose line it had to wait for.
+    pub(super) behind: Option<PendingStore>,
 }
 
 impl StoreBuffer {
     pub(super) fn new(capacity: u32) -> Self {
-        Self { capacity: capacity.max(1) as usize, queue: VecDeque::new(), granted: None, left: 0, gone: 0 }
+        Self { capacity: capacity.max(1) as usize, queue: VecDeque::new(), waiting: None, left: 0, gone: 0 }
     }
 
     /// Adds a store, and returns its number.
@@ -66,11 +75,6 @@ impl StoreBuffer {
         self.left = self.left.max(at);
     }
 
-    /// Returns the time at which the last store left.
-    pub(super) fn left(&self) -> Time {
-        self.left
-    }
-
     /// Lets the first store leave, if it can until a time.
     pub(super) fn pop(
         &mut self,
@@ -79,23 +83,50 @@ impl StoreBuffer {
         ownership: Option<&mut Ownership>,
     ) -> Option<LeftStore> {
         let store = *self.queue.front()?;
-        let ready = (self.left + CYCLE).max(store.retires);
-        let grant = match (self.granted, ownership) {
-            (Some(grant), _) => grant,
-            (None, _) if ready > until => return None,
-            (None, Some(ownership)) => ownership.request(core, store.line, true, ready),
-            (None, None) => Grant { at: ready, transferred: false },
-        };
-        self.granted = Some(grant);
-        let at = grant.at.max(store.arrives).max(ready);
-        if at > until {
+        let mut ready = (self.left + CYCLE).max(store.retires);
+        let mut behind = None;
+        if let Some((first, grant)) = self.waiting
+            && ready < grant.at
+        {
+            if first.address / HALF_LINE == store.address / HALF_LINE {
+                // it joins the one that waits
+                return (ready <= until).then(|| self.leave(store, ready, false, None));
+            }
+            (ready, behind) = (grant.at, Some(first));
+        }
+        if ready > until {
             return None;
         }
-        self.granted = None;
+        let grant = match ownership {
+            Some(ownership) => ownership.request(core, store.line, true, ready),
+            None => Grant { at: ready, transferred: false },
+        };
+        self.waiting = Some((store, Grant { at: grant.at.max(store.arrives), ..grant }));
+        Some(self.leave(store, ready, grant.transferred, behind))
+    }
+
+    fn leave(
+        &mut self,
+        store: PendingStore,
+        at: Time,
+        transferred: bool,
+        behind: Option<PendingStore>,
+    ) -> LeftStore {
         self.queue.pop_front();
         self.left = at;
         self.gone += 1;
-        Some(LeftStore { store, at, transferred: grant.transferred })
+        LeftStore { store, at, transferred, behind }
+    }
+
+    /// Returns the time at which all stores that left are in their lines.
+    pub(super) fn written(&self) -> Time {
+        self.waiting.map_or(0, |(_, grant)| grant.at).max(self.left)
+    }
+
+    /// Returns the time at which the store of a number can leave at the earliest; none if it left.
+    pub(super) fn earliest(&self, number: u64) -> Option<Time> {
+        let store = self.queue.get(usize::try_from(number.checked_sub(self.gone)?).ok()?)?;
+        Some(store.retires.max(self.left + CYCLE))
     }
 }
 
@@ -120,16 +151,22 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_another_core_has_is_asked_for_once() {
+    fn stores_to_half_a_line_join_the_one_that_waits_for_it() {
         let mut ownership = Ownership::new(SharingCosts::new(100, 0));
         ownership.request(1, 5, true, 0);
         let mut buffer = StoreBuffer::new(8);
-        buffer.push(store(5, CYCLE));
-        buffer.push(store(5, CYCLE));
-        assert!(buffer.pop(2 * CYCLE, 0, Some(&mut ownership)).is_none(), "it is on its way");
-        let first = buffer.pop(Time::MAX, 0, Some(&mut ownership)).expect("the first");
-        assert!(first.transferred && first.at > 50 * CYCLE, "{first:?}");
-        let second = buffer.pop(Time::MAX, 0, Some(&mut ownership)).expect("the second");
-        assert_eq!((second.transferred, second.at), (false, first.at + CYCLE));
+        let other_half = PendingStore { address: 5 * 64 + 32, ..store(5, CYCLE) };
+        for store in [store(5, CYCLE), store(5, CYCLE), other_half] {
+            buffer.push(store);
+        }
+        let mut pop = |until| buffer.pop(until, 0, Some(&mut ownership));
+        let first = pop(3 * CYCLE).expect("the first, which asks for the line");
+        assert_eq!((first.transferred, first.at), (true, CYCLE));
+        let second = pop(3 * CYCLE).expect("the second");
+        assert_eq!((second.transferred, second.at), (false, 2 * CYCLE));
+        assert!(pop(3 * CYCLE).is_none(), "the other half has to wait");
+        let third = pop(Time::MAX).expect("the third");
+        assert!(third.at > 50 * CYCLE && third.behind.is_some(), "{third:?}");
+        assert!(!third.transferred, "the line has come for the first");
     }
 }

@@ -31,6 +31,19 @@ struct settings {
 	volatile uint64_t written APART;
 };
 
+/* A limit that one thread reads, beside what the other counts. */
+struct gate {
+	volatile uint64_t limit;
+	atomic_ulong used APART;
+};
+
+/* What each thread looks things up in. */
+struct table {
+	uint8_t known[4096];
+};
+
+static struct gate gate __attribute__((aligned(128)));
+static struct table tables[THREADS] __attribute__((aligned(128)));
 static struct slot slots[THREADS] __attribute__((aligned(128)));
 static struct atomic_slot atomics[THREADS] __attribute__((aligned(128)));
 static struct settings settings __attribute__((aligned(128)));
@@ -94,6 +107,20 @@ static uint64_t run_case(unsigned long thread)
 #elif CASE == 12
 		slots[thread].count++;
 		value = work(value, 400);
+#elif CASE == 13
+		/* a look-up in a table of the thread's own, and its hits and misses beside the other's */
+		value = work(value, 3);
+		if (tables[thread].known[value >> 52])
+			slots[thread].count++;
+		else
+			slots[thread].bytes++;
+#elif CASE == 14
+		/* one counts, the other reads the limit that stands beside it */
+		if (thread)
+			atomic_fetch_add_explicit(&gate.used, 1, memory_order_relaxed);
+		else
+			value += gate.limit;
+		value = work(value, 8);
 #endif
 	}
 	return value;
@@ -124,6 +151,13 @@ int main(int argc, char **argv)
 
 	rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;
 	settings.limit = 3;
+	gate.limit = 5;
+	for (thread = 0; thread < THREADS; thread++) {
+		size_t at;
+
+		for (at = 0; at < sizeof tables[thread].known; at++)
+			tables[thread].known[at] = at * 7 % 16 != 0;
+	}
 	for (thread = 0; thread < THREADS; thread++)
 		if (pthread_create(&threads[thread], NULL, run, (void *)thread))
 			return 2;

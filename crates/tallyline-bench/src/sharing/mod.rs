@@ -1,7 +1,7 @@
 //! `tallyline-bench sharing`: the speed-up of small programs whose false sharing is fixed by hand, beside the one that
 //! the model predicts from traces of both builds.
 //!
-//! Both builds run in turn, each start of a process a pair with the other's; the prediction is `tallyline
+//! Programs of others can be measured with `--folder`. Both builds run in turn, each start of a process a pair with the other's; the prediction is `tallyline
 //! sharing-check`'s. What is measured moves from start to start as much as what is predicted does from schedule to
 //! schedule, so that both are ranges: a prediction is good if its range overlaps the measured 10 to 90 %, and its
 //! median is within half as much again of the measured one.
@@ -22,7 +22,7 @@ use tallyline_support::output::{Color, Output};
 const SOURCE: &str = include_str!("cases.c");
 
 /// The cases: a name, and the rounds of a measured run.
-const CASES: [(&str, u64); 12] = [
+const CASES: [(&str, u64); 14] = [
     ("bare increments", 60_000_000),
     ("increments, 12 multiplications", 20_000_000),
     ("increments, 50 multiplications", 6_000_000),
@@ -35,10 +35,12 @@ const CASES: [(&str, u64); 12] = [
     ("nothing shared", 30_000_000),
     ("readers alone", 40_000_000),
     ("increments, 400 multiplications", 1_000_000),
+    ("hits and misses of a table", 20_000_000),
+    ("a limit beside an atomic count", 20_000_000),
 ];
 
 /// Rounds of a traced run.
-const TRACED: &str = "20000";
+const TRACED: &str = "60000";
 
 /// The factor within which a prediction's median is good.
 const CLOSE: f64 = 1.5;
@@ -54,6 +56,15 @@ pub(crate) struct SharingOptions {
     #[arg(long)]
     quick: bool,
 
+    /// Only the cases whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    case: Option<String>,
+
+    /// The programs of this folder in place of the cases: in each of its folders naive.c and fixed.c, and truth.json with
+    /// the words of the compiler (build) and of the program (args_measured, args_traced)
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -66,6 +77,8 @@ pub(crate) struct SharingOptions {
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   tallyline-bench sharing
+  tallyline-bench sharing --case atomic
+  tallyline-bench sharing --folder ./programs
   tallyline-bench sharing --pairs 20 --json | jq '.cases[] | {name, measured, predicted}'
 
 Needs QEMU's user emulation (qemu-user), a C compiler and two CPUs.";
@@ -80,7 +93,7 @@ struct Range {
 
 /// A case's results.
 struct Case {
-    name: &'static str,
+    name: String,
     measured: Range,
     predicted: Range,
 }
@@ -110,40 +123,113 @@ pub(crate) fn run(options: &SharingOptions, color: Color) -> Result<()> {
         .write(|out| if options.json { as_json(&machine, &cases, out) } else { text(&machine, &cases, out) })
 }
 
+/// A program in two builds, with its arguments.
+struct Program {
+    name: String,
+    naive: PathBuf,
+    fixed: PathBuf,
+    measured: Vec<String>,
+    traced: Vec<String>,
+}
+
 fn all(options: &SharingOptions, folder: &Path) -> Result<Vec<Case>> {
     let tool = crate::tool()?;
-    let source = folder.join("cases.c");
-    fs::write(&source, SOURCE).with_context(|| format!("cannot write {}", source.display()))?;
+    let programs = match &options.folder {
+        Some(programs) => of_folder(programs, folder)?,
+        None => own(options, folder)?,
+    };
+    let is_asked = |program: &Program| options.case.as_ref().is_none_or(|text| program.name.contains(text));
+    let programs: Vec<Program> = programs.into_iter().filter(is_asked).collect();
     let progress = crate::progress("sharing");
     let mut cases = Vec::new();
-    for (at, (name, rounds)) in CASES.into_iter().enumerate() {
-        progress.show(at as u64, CASES.len() as u64);
-        let build = |kind: &str, more: &[&str]| -> Result<PathBuf> {
-            let program = folder.join(format!("case{}-{kind}", at + 1));
-            let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-            let mut command = Command::new(compiler);
-            command.args(["-O2", "-g", "-pthread", &format!("-DCASE={}", at + 1)]).args(more);
-            let status =
-                command.arg("-o").arg(&program).arg(&source).status().context("cannot run the C compiler")?;
-            if !status.success() {
-                bail!("the C compiler cannot build case {}", at + 1);
-            }
-            Ok(program)
-        };
-        let (naive, fixed) = (build("naive", &[])?, build("fixed", &["-DFIXED"])?);
-        let predicted = predict(&tool, &naive, &fixed)?;
+    for (at, program) in programs.iter().enumerate() {
+        progress.show(at as u64, programs.len() as u64);
+        let predicted = predict(&tool, &program.naive, &program.fixed, &program.traced)?;
         let pairs = if options.quick { 2 } else { options.pairs };
-        let rounds = if options.quick { rounds / 100 } else { rounds };
-        cases.push(Case { name, measured: measure(&naive, &fixed, rounds, pairs)?, predicted });
+        let measured = measure(&program.naive, &program.fixed, &program.measured, pairs)?;
+        cases.push(Case { name: program.name.clone(), measured, predicted });
     }
     Ok(cases)
 }
 
+/// Builds a program.
+fn compile(words: &[String], source: &Path, program: &Path) -> Result<()> {
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let status = Command::new(compiler).args(words).arg("-o").arg(program).arg(source).status();
+    if !status.context("cannot run the C compiler")?.success() {
+        bail!("the C compiler cannot build {}", source.display());
+    }
+    Ok(())
+}
+
+/// Builds the benchmark's own cases.
+fn own(options: &SharingOptions, folder: &Path) -> Result<Vec<Program>> {
+    let source = folder.join("cases.c");
+    fs::write(&source, SOURCE).with_context(|| format!("cannot write {}", source.display()))?;
+    let build = |(at, (name, rounds)): (usize, (&str, u64))| {
+        let [naive, fixed] = ["naive", "fixed"].map(|kind| folder.join(format!("case{}-{kind}", at + 1)));
+        let mut words: Vec<String> = ["-O2", "-g", "-pthread"].map(str::to_owned).into();
+        words.push(format!("-DCASE={}", at + 1));
+        compile(&words, &source, &naive)?;
+        words.push("-DFIXED".to_owned());
+        compile(&words, &source, &fixed)?;
+        let rounds = if options.quick { rounds / 100 } else { rounds };
+        let (measured, traced) = (vec![rounds.to_string()], vec![TRACED.to_owned()]);
+        Ok(Program { name: name.to_owned(), naive, fixed, measured, traced })
+    };
+    CASES.into_iter().enumerate().map(build).collect()
+}
+
+/// Builds the programs of a folder, in the order of their names.
+fn of_folder(programs: &Path, folder: &Path) -> Result<Vec<Program>> {
+    let listed = fs::read_dir(programs).with_context(|| format!("cannot read {}", programs.display()))?;
+    let mut folders: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    folders.retain(|path| path.join("truth.json").is_file());
+    folders.sort();
+    let build = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let about = path.join("truth.json");
+        let text = fs::read(&about).with_context(|| format!("cannot read {}", about.display()))?;
+        let truth: Value = serde_json::from_slice(&text).with_context(|| about.display().to_string())?;
+        let options = compiler_options(&words(&truth["build"]));
+        let [naive, fixed] = ["naive", "fixed"].map(|kind| folder.join(format!("{name}-{kind}")));
+        compile(&options, &path.join("naive.c"), &naive)?;
+        compile(&options, &path.join("fixed.c"), &fixed)?;
+        let (measured, traced) = (words(&truth["args_measured"]), words(&truth["args_traced"]));
+        Ok(Program { name, naive, fixed, measured, traced })
+    };
+    folders.iter().map(build).collect()
+}
+
+/// Returns the words of a command line, of one string or a list of them.
+fn words(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(line) => line.split_whitespace().map(str::to_owned).collect(),
+        Value::Array(all) => all.iter().flat_map(words).collect(),
+        Value::Number(number) => vec![number.to_string()],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the options of a compiler's command line, without the compiler, its input and its output; with debug
+/// information.
+fn compiler_options(words: &[String]) -> Vec<String> {
+    let mut options = vec!["-g".to_owned()];
+    let mut follows_output = false;
+    for word in words {
+        let is_output = std::mem::replace(&mut follows_output, word == "-o");
+        if word.starts_with('-') && word != "-o" && !is_output {
+            options.push(word.clone());
+        }
+    }
+    options
+}
+
 /// Measures both builds in pairs.
-fn measure(naive: &Path, fixed: &Path, rounds: u64, pairs: usize) -> Result<Range> {
+fn measure(naive: &Path, fixed: &Path, words: &[String], pairs: usize) -> Result<Range> {
     let time = |program: &Path| -> Result<f64> {
         let started = Instant::now();
-        let status = Command::new(program).arg(rounds.to_string()).status();
+        let status = Command::new(program).args(words).stdout(Stdio::null()).status();
         let status = status.with_context(|| format!("cannot run {}", program.display()))?;
         if !status.success() {
             bail!("{} ended with {status}", program.display());
@@ -167,13 +253,14 @@ fn measure(naive: &Path, fixed: &Path, rounds: u64, pairs: usize) -> Result<Rang
 }
 
 /// Returns the tool's prediction.
-fn predict(tool: &Path, naive: &Path, fixed: &Path) -> Result<Range> {
+fn predict(tool: &Path, naive: &Path, fixed: &Path, words: &[String]) -> Result<Range> {
     let output = Command::new(tool)
-        .args(["sharing-check", "--format", "json", "--cores", "2", "--base"])
+        .args(["sharing-check", "--format", "json", "--cores", "2", "--calibrate", "--base"])
         .arg(naive)
         .arg("--head")
         .arg(fixed)
-        .args(["--", TRACED])
+        .arg("--")
+        .args(words)
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("cannot run {}", tool.display()))?;
@@ -271,12 +358,19 @@ mod tests {
 
     fn case(measured: f64, predicted: f64) -> Case {
         let range = |median: f64| Range { low: median * 0.9, median, high: median * 1.1 };
-        Case { name: "", measured: range(measured), predicted: range(predicted) }
+        Case { name: String::new(), measured: range(measured), predicted: range(predicted) }
     }
 
     #[test]
     fn predictions_are_good_where_ranges_meet() {
         assert_eq!(good(&[case(2.0, 2.1), case(2.0, 4.0), case(1.0, 1.0)]), 2);
+    }
+
+    #[test]
+    fn a_compilers_options_are_taken_from_its_command() {
+        let of = |value: Value| compiler_options(&words(&value)).join(" ");
+        assert_eq!(of(json!("gcc -O2 -pthread -o naive naive.c -lm")), "-g -O2 -pthread -lm");
+        assert_eq!(of(json!(["-O1", "-DN=2"])), "-g -O1 -DN=2");
     }
 
     #[test]

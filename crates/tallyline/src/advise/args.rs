@@ -26,6 +26,10 @@ pub(crate) struct ModelArgs {
     #[arg(default_values_t = [super::model::LEAST_TRANSFER, super::model::MOST_TRANSFER])]
     pub(super) transfer: Vec<u32>,
 
+    /// Measure what a line takes between two CPUs here, in a fifth of a second, in place of --transfer
+    #[arg(long, conflicts_with = "transfer")]
+    pub(super) calibrate: bool,
+
     /// Number of schedules
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(super) schedules: u64,

@@ -96,11 +96,14 @@ impl ProcessorArgs {
 /// Returns the model of this machine's processor: its caches, and the core that is the closest to its own.
 pub(crate) fn of_host(line: u32) -> Processor {
     let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let family = about
-        .lines()
-        .find_map(|text| text.strip_prefix("cpu family")?.split(':').nth(1)?.trim().parse().ok());
-    let default = match family {
-        Some(25_u32) => Processor::zen_3(),
+    let number = |name: &str| -> Option<u32> {
+        let line =
+            about.lines().find(|line| line.split(':').next().is_some_and(|word| word.trim() == name))?;
+        line.split(':').nth(1)?.trim().parse().ok()
+    };
+    let default = match (number("cpu family"), number("model")) {
+        (Some(25), Some(0x10..=0x1f | 0x60..)) => Processor::zen_4(),
+        (Some(25), _) => Processor::zen_3(),
         _ => Processor::default(),
     };
     let levels = of_machine(Path::new("/sys/devices/system/cpu/cpu0/cache"), &default.levels);
