@@ -130,3 +130,116 @@ fn hot_functions_alone_have_the_finding_of_the_whole_program() {
     }
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn a_trace_that_is_full_states_no_slow_down_and_the_time_that_it_took() {
+    let folder = folder("advise-full");
+    let Some(program) = built(&folder, "cases/shared_events.c", "events", &[]) else { return };
+    let json = |size: &str| {
+        let words = ["--functions", "run", "--schedules", "1", "--accesses", "1000", "--max-size", size];
+        advice(&[&words[..], &["--", &program, "100000"]].concat())
+    };
+    let full = json("64K");
+    let (after, seconds) = (full["full_after"].as_f64(), full["traced_seconds"].as_f64());
+    let (after, seconds) = (after.expect("a time"), seconds.expect("a time"));
+    assert!((0.0..=seconds).contains(&after), "{after} of {seconds}");
+    assert!(full["window"]["slowdown"].is_null(), "{full}");
+    let notes = full["notes"].to_string();
+    assert!(notes.contains("the trace was full (--max-size) after"), "{notes}");
+    assert!(!notes.contains("times the run's time"), "{notes}");
+    let all = json("1G");
+    assert!(all["full_after"].is_null(), "{all}");
+    // where the command cannot be sampled there is no plain run
+    let window = &all["window"];
+    assert_eq!(window["slowdown"].is_null(), window["seconds"].is_null(), "{all}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn loads_and_windows_are_of_commands_alone() {
+    for other in [["-p", "1"], ["-i", "some.data"], ["--trace", "some.trace"]] {
+        for option in [["--load", "true"], ["--functions", "main"]] {
+            let output = run(&[&["advise"], &option[..], &other[..]].concat());
+            assert_eq!(output.status.code(), Some(2));
+            let expected = format!("the argument '{}", option[0]);
+            assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+        }
+    }
+}
+
+/// A server on a Unix socket: each byte that a client sends is counted by two threads.
+const SERVER: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+struct served { volatile unsigned long even, odd; };
+static struct served served;
+static int listener;
+__attribute__((noinline)) static void count(int odd)
+{
+	for (int at = 0; at < 20000; at++)
+		if (odd) served.odd++; else served.even++;
+}
+static void *work(void *odd)
+{
+	char byte;
+	for (;;) {
+		int client = accept(listener, NULL, NULL);
+		while (read(client, &byte, 1) == 1) count(odd != NULL);
+		close(client);
+	}
+}
+int main(int argc, char **argv)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	pthread_t thread;
+	count(0);
+	strcpy(address.sun_path, argv[argc - 1]);
+	listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 9)) return 1;
+	pthread_create(&thread, NULL, work, &thread);
+	work(NULL);
+}
+"#;
+
+#[test]
+fn a_server_is_traced_from_the_start_of_its_load_to_its_end() {
+    let folder = folder("advise-load");
+    let (source, program) = (folder.join("server.c"), folder.join("server"));
+    std::fs::write(&source, SERVER).expect("written");
+    let has_programs = Command::new("qemu-x86_64").arg("--version").output().is_ok()
+        && Command::new("python3").arg("--version").output().is_ok();
+    if !cfg!(target_arch = "x86_64") || !has_programs {
+        eprintln!("skipped: needs x86-64, qemu-x86_64 and python3");
+        return;
+    }
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-g", "-pthread", "-o"]).arg(&program).arg(&source);
+    let Some(()) = compiles(&mut compiler).then_some(()) else { return };
+    let program = program.to_str().expect("a plain path");
+    let socket = folder.join("socket");
+    let socket = socket.to_str().expect("a plain path");
+    let load = format!(
+        "python3 -c \"import socket, os; all = [socket.socket(socket.AF_UNIX) for _ in range(2)]; \
+         [(one.connect('{socket}'), one.send(b'abc'), one.shutdown(1), one.recv(1)) for one in all]; \
+         os.unlink('{socket}')\""
+    );
+    let words = ["--functions", "count", "--accesses", "8000", "--load", &load, "--", program, socket];
+    let json = advice(&words);
+    // six bytes, each of which is 20 000 loads and stores; the count before the load is left out, and so is what the
+    // threads had not written when the server was killed
+    let accesses = json["accesses"].as_u64().expect("a number");
+    assert!((100_000..241_000).contains(&accesses), "{accesses}");
+    assert_eq!(json["window"]["functions"], 1);
+    assert!(json["window"]["seconds"].is_array() || json["window"]["samples"][0] == 0, "{json}");
+
+    let failing = run(&["advise", "--load", "exit 3", "--", program, socket]);
+    assert_eq!(failing.status.code(), Some(2));
+    assert!(stderr(&failing).contains("the load `exit 3` failed"), "{}", stderr(&failing));
+    let missing = run(&["advise", "--functions", "no_such", "--", program, socket]);
+    assert!(stderr(&missing).contains("has no function `no_such`"), "{}", stderr(&missing));
+    std::fs::remove_dir_all(folder).expect("removed");
+}

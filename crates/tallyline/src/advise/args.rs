@@ -75,8 +75,22 @@ pub(crate) struct AdviseArgs {
     #[arg(long, conflicts_with_all = ["pid", "recording"])]
     pub(super) whole: bool,
 
-    /// Ask the command to end after so many seconds, each time that it runs: what serves does not end by itself. With -p
-    /// the time to look at the process, 10 seconds if it is not given
+    /// Run this beside the command, each time that it runs, and ask the command to end with it
+    ///
+    /// What serves has nothing to do by itself. The load is a command line of the shell. It is started when the command,
+    /// or a process that it started, listens on a socket; at the latest after ten seconds. It runs twice: beside the
+    /// command as it is, and beside the command under QEMU, which is slower. A load with a fixed amount of work tells how
+    /// much slower.
+    #[arg(long, value_name = "COMMAND", requires = "command", conflicts_with_all = ["trace", "pid", "recording"])]
+    pub(super) load: Option<String>,
+
+    /// Trace these functions of the program, instead of those that samples find hot
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "command")]
+    #[arg(conflicts_with_all = ["whole", "trace", "pid", "recording"])]
+    pub(super) functions: Vec<String>,
+
+    /// Ask the command to end after so many seconds of its load, or of its own, each time that it runs. With -p the time
+    /// to look at the process, 10 seconds if it is not given
     #[arg(long, value_name = "N", conflicts_with_all = ["trace", "recording"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) seconds: Option<u64>,
@@ -136,6 +150,7 @@ fn line_size(text: &str) -> Result<u32, String> {
 const EXAMPLES: &str = "\
 Examples:
   tallyline advise -- ./server --threads 4
+  tallyline advise --load './bench --requests 20000' -- ./server --port 7000
   tallyline advise -p $(pidof server) --seconds 5     a process that runs, which goes on
   tallyline advise -i perf.data                 what samples bear out, of tallyline record or perf record
   tallyline advise --trace perf.trace -n 16     on sixteen cores, if it has as many threads

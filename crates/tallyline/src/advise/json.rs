@@ -3,7 +3,8 @@
 //! ```json
 //! {"schema":1,"process":1,"machine":"x86_64","accesses":9,
 //!  "model":{"cores":2,"line":64,"transfer":[60,200],"schedules":6},
-//!  "cycles":900,"cycles_shared":300,"dropped":[],"notes":[],
+//!  "cycles":900,"cycles_shared":300,"dropped":[],"notes":[],"traced_seconds":12.0,"full_after":null,
+//!  "window":{"functions":9,"samples":[5000,4900],"seconds":[1.5,12.0],"slowdown":8.0},
 //!  "findings":[{"kind":"false-sharing","about":"…","subject":"flow","confidence":"high",
 //!    "effect":{"run":{"low":1.1,"median":1.2,"high":1.3},"cores":{…}},
 //!    "lost":100,"transfers":20,"lines":1,"reader_lines":[1,2],
@@ -14,7 +15,11 @@
 //!      "members":[{"name":"packets","offset":64,"size":8,"align":64,"pad":0,"group":1}],"groups":["…"]},
 //!    "check":"[[apart]]…"}]}
 //! ```
-//! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm. Other proposals are `{"kind":"counter","names":[…],"code":[…],"bytes_per_cpu":8,"bytes_of_handle":16}`,
+//! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm. `traced_seconds` is the time of
+//! the run under QEMU, and null of a trace that was there; `full_after` is the time of it after which the trace had its
+//! largest size, and null where it stayed below. `window` is null where all was traced; its samples are all and those
+//! inside, its seconds those of the plain and the traced run, and its slow-down null where these were cut at a time or the
+//! trace was full. Other proposals are `{"kind":"counter","names":[…],"code":[…],"bytes_per_cpu":8,"bytes_of_handle":16}`,
 //! `{"kind":"apart","names":[…],"file","line","align","pad","size":[16,64]}` and `{"kind":"embed","pointer","target"}`.
 //! With `--apply` or `--patch` there is `edits`, the document of `tallyline reorganize --patch --json` with the proposals
 //! that are no edits in `left`. Numbers in pairs are before and after; cycles are the model's. `by` is `model`, `samples`
@@ -24,7 +29,7 @@
 
 use super::edits::Done;
 use super::text::subject_name;
-use super::{Advice, Basis};
+use super::{Advice, Basis, WindowSummary};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -47,6 +52,9 @@ pub(super) fn write(advice: &Advice, done: Option<&Done>, out: &mut dyn Write) -
         "cycles_shared": advice.evidence.cycles_shared,
         "dropped": dropped,
         "notes": advice.notes,
+        "traced_seconds": advice.traced_seconds,
+        "full_after": advice.full_after,
+        "window": advice.window.as_ref().map(window),
         "findings": findings,
     });
     if let Some(done) = done {
@@ -54,6 +62,15 @@ pub(super) fn write(advice: &Advice, done: Option<&Done>, out: &mut dyn Write) -
     }
     serde_json::to_writer_pretty(&mut *out, &document)?;
     Ok(writeln!(out)?)
+}
+
+fn window(window: &WindowSummary) -> Value {
+    json!({
+        "functions": window.functions,
+        "samples": [window.samples.0, window.samples.1],
+        "seconds": window.times.map(|(plain, traced)| [plain.seconds, traced.seconds]),
+        "slowdown": window.slowdown,
+    })
 }
 
 /// Names what advice is based on.

@@ -5,6 +5,7 @@ mod attach;
 mod code_log;
 mod edits;
 mod json;
+mod load;
 mod model;
 mod names;
 mod observed_run;
@@ -20,10 +21,11 @@ use crate::apply;
 use crate::record::{TracedCommand, trace_command};
 use anyhow::{Context, Result, anyhow};
 use edits::Edits;
+use load::{CommandRun, RunTime};
 use observed_run::ObservedRun;
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 use tallyline_advice::evidence::Evidence;
 use tallyline_advice::{AddressMap, Finding, Model, predict, rules};
 use tallyline_support::output::{Color, Output};
@@ -52,8 +54,66 @@ pub(crate) struct Advice {
     pub(crate) accesses: u64,
     /// Proposals that the model did not confirm.
     pub(crate) dropped: Vec<Finding>,
+    /// The functions that were traced; none where all were.
+    pub(crate) window: Option<WindowSummary>,
+    /// Seconds of the run under QEMU; none of a trace that was there.
+    pub(crate) traced_seconds: Option<f64>,
+    /// Seconds of that run after which its trace had the largest size; none where it stayed below.
+    pub(crate) full_after: Option<f64>,
     pub(crate) notes: Vec<String>,
     pub(crate) warnings: Vec<String>,
+}
+
+/// The traced functions of a run, and the price of tracing them.
+pub(crate) struct WindowSummary {
+    pub(crate) functions: usize,
+    /// Samples of the clock, and those in the functions.
+    pub(crate) samples: (u64, u64),
+    /// The traced run's time over the plain one's, for the same work; none where their work differs.
+    pub(crate) slowdown: Option<f64>,
+    /// The plain and the traced run.
+    pub(crate) times: Option<(RunTime, RunTime)>,
+    /// The trace had its largest size before the end, and the rest of the run was not traced.
+    pub(crate) is_full: bool,
+}
+
+impl WindowSummary {
+    fn new(window: &Window, times: Option<(RunTime, RunTime)>, is_full: bool) -> Self {
+        let is_same = |plain: RunTime, traced: RunTime| !is_full && !plain.is_cut && !traced.is_cut;
+        let slowdown = times.filter(|(plain, traced)| is_same(*plain, *traced) && plain.seconds > 0.0);
+        Self {
+            functions: window.len(),
+            samples: window.samples,
+            slowdown: slowdown.map(|(plain, traced)| traced.seconds / plain.seconds),
+            times,
+            is_full,
+        }
+    }
+
+    /// Returns the summary as a note.
+    fn note(&self) -> String {
+        let (all, inside) = self.samples;
+        let share = 100.0 * inside as f64 / all.max(1) as f64;
+        let price = match (self.slowdown, self.times) {
+            (Some(times), _) => format!(", at {times:.1} times the run's time"),
+            (None, _) if self.is_full => {
+                "; the trace was full before the run's end, so the slow-down is not known (a smaller load, or a larger \
+                 --max-size, tells it)"
+                    .to_owned()
+            }
+            (None, Some((plain, traced))) => format!(
+                "; the time was up after {:.0} s, and after {:.0} s under QEMU, so the slow-down is not known (a --load \
+                 that ends by itself tells it)",
+                plain.seconds, traced.seconds
+            ),
+            (None, None) => String::new(),
+        };
+        format!(
+            "only {} functions were traced, which {share:.1} % of {all} samples of the clock fell on{price}; --whole \
+             traces all",
+            self.functions
+        )
+    }
 }
 
 /// Runs `tallyline advise`.
@@ -84,32 +144,47 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
         true => window(args, &folder.0, stdout.as_ref())?,
         false => None,
     };
-    let mut slowdown = None;
+    let mut traced_time = None;
+    let full_after = Cell::new(None);
     if args.trace.is_none() {
         let file = folder.0.join("window");
         window.as_ref().map(|(window, _)| window.write(&file)).transpose()?;
+        // the start of a server is not what it does under load
+        let start = args.load.as_ref().map(|_| folder.0.join("start"));
+        start.as_ref().map(|start| fs::write(start, [0]).context("cannot write a file")).transpose()?;
+        let run = CommandRun::begin(args.load.as_deref(), args.seconds).with_signal(start.as_deref());
+        let has_largest_size = || fs::metadata(&path).is_ok_and(|file| file.len() >= args.max_size);
+        let is_over = || {
+            if full_after.get().is_none() && has_largest_size() {
+                full_after.set(Some(run.elapsed().as_secs_f64()));
+            }
+            run.is_over()
+        };
         let traced = TracedCommand {
             max_size: args.max_size,
             window: window.as_ref().map(|_| file.as_path()),
-            seconds: args.seconds,
+            start: start.as_deref(),
+            until: Some(&is_over),
             stdout: stdout.as_ref(),
             ..TracedCommand::new(&args.command, &path)
         };
-        let started = Instant::now();
-        trace_command(&traced)?;
-        let plain = window.as_ref().map(|(_, seconds)| *seconds).filter(|seconds| *seconds > 0.0);
-        slowdown = plain.map(|plain| started.elapsed().as_secs_f64() / plain);
+        let traced = trace_command(&traced);
+        // a load goes with its command, whatever became of that
+        let time = run.finish();
+        traced?;
+        let time = time?;
+        // the end of a run comes between two looks at its trace
+        if full_after.get().is_none() && has_largest_size() {
+            full_after.set(Some(time.seconds));
+        }
+        traced_time = Some(time);
     }
-    let mut advice = advise(args, &path)?;
-    if let Some((window, _)) = &window {
-        let (all, inside) = window.samples;
-        advice.notes.push(format!(
-            "only {} functions were traced, which {:.1} % of {all} samples of the clock fell on{}; --whole traces all",
-            window.len(),
-            100.0 * inside as f64 / all.max(1) as f64,
-            slowdown.map_or_else(String::new, |times| format!(", at {times:.1} times the run's time"))
-        ));
-    }
+    let mut advice = advise(args, &path, full_after.get())?;
+    let is_full = advice.full_after.is_some();
+    advice.window =
+        window.as_ref().map(|(window, plain)| WindowSummary::new(window, plain.zip(traced_time), is_full));
+    advice.traced_seconds = traced_time.map(|time| time.seconds);
+    advice.notes.extend(advice.window.as_ref().map(WindowSummary::note));
     show(args, &advice, output)
 }
 
@@ -134,15 +209,34 @@ fn show(args: &AdviseArgs, advice: &Advice, output: Output) -> Result<()> {
     done.map_or(Ok(()), |done| done.complain())
 }
 
-/// Samples the command, and returns its hot functions with the seconds that it ran; none where it cannot be sampled.
-fn window(args: &AdviseArgs, folder: &Path, stdout: Option<&File>) -> Result<Option<(Window, f64)>> {
+/// Samples the command, and returns its hot functions, or those that were named, with the time that it ran; none where
+/// it cannot be sampled and none are named.
+fn window(
+    args: &AdviseArgs,
+    folder: &Path,
+    stdout: Option<&File>,
+) -> Result<Option<(Window, Option<RunTime>)>> {
     let recording = folder.join("samples.data");
-    let started = Instant::now();
-    if let Err(error) = window::sample(&args.command, recording.clone(), args.seconds, stdout) {
-        eprintln!("tallyline: the command cannot be sampled ({error}): all of it is traced");
-        return Ok(None);
+    // names that the program does not have are known before it runs
+    let named = match args.functions.as_slice() {
+        [] => None,
+        names => Some(Window::of_names(names, &args.command)?),
+    };
+    let run = CommandRun::begin(args.load.as_deref(), args.seconds);
+    let sampled = window::sample(&args.command, recording.clone(), &|| run.is_over(), stdout);
+    let time = run.finish();
+    if let Err(error) = sampled {
+        match &named {
+            Some(_) => eprintln!("tallyline: the command cannot be sampled ({error:#})"),
+            None => eprintln!("tallyline: the command cannot be sampled ({error:#}): all of it is traced"),
+        }
+        return Ok(named.map(|window| (window, None)));
     }
-    let seconds = started.elapsed().as_secs_f64();
+    let seconds = Some(time?);
+    if let Some(mut window) = named {
+        window.count(&recording)?;
+        return Ok(Some((window, seconds)));
+    }
     let window = Window::of_recording(&recording)?;
     if window.is_none() {
         eprintln!(
@@ -169,8 +263,8 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Advises on a trace.
-fn advise(args: &AdviseArgs, path: &Path) -> Result<Advice> {
+/// Advises on a trace, which had its largest size after so many seconds.
+fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Advice> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
     let trace = Trace::open(&file).with_context(|| name.to_string())?;
@@ -215,7 +309,10 @@ fn advise(args: &AdviseArgs, path: &Path) -> Result<Advice> {
         basis: Basis::Model(model),
         process,
         dropped,
-        notes: notes(&trace, process),
+        window: None,
+        traced_seconds: None,
+        full_after,
+        notes: notes(&trace, process, full_after),
         warnings,
     })
 }
@@ -276,10 +373,17 @@ impl Confirmed {
 }
 
 /// Names the parts of the run that the trace leaves open.
-fn notes(trace: &Trace<'_, File>, process: u32) -> Vec<String> {
+fn notes(trace: &Trace<'_, File>, process: u32, full_after: Option<f64>) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(seconds) = full_after {
+        notes.push(format!(
+            "the trace was full (--max-size) after {seconds:.1} s under QEMU: what came later is missing"
+        ));
+    }
     match trace.ends().iter().find(|end| end.process() == process) {
-        Some(end) if end.full() => notes.push("the trace ended at its --max-size".to_owned()),
+        Some(end) if end.full() && full_after.is_none() => {
+            notes.push("the trace ended at its --max-size".to_owned())
+        }
         Some(_) => {}
         None => notes.push("the program was killed: the last accesses of its threads are missing".to_owned()),
     }

@@ -202,6 +202,9 @@ pub(super) fn advice(
         machine: std::env::consts::ARCH.to_owned(),
         accesses: sampled.samples.len() as u64,
         dropped: Vec::new(),
+        window: None,
+        traced_seconds: None,
+        full_after: None,
         notes,
         warnings,
     }

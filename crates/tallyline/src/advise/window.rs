@@ -2,7 +2,7 @@
 
 use crate::interrupt;
 use crate::profile::{self, InputArgs};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -15,6 +15,7 @@ use tallyline_perf_data::recorder::{
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_report::Profile;
 use tallyline_report::keys::Needs;
+use tallyline_trace::emulator;
 
 /// Samples a second on each CPU.
 const FREQUENCY: u64 = 4000;
@@ -56,24 +57,46 @@ impl Window {
         Ok(Window::of_profile(&profile))
     }
 
-    fn of_profile(profile: &Profile) -> Option<Window> {
-        let mut images: BTreeMap<String, Option<Image>> = BTreeMap::new();
-        let mut functions: BTreeMap<(String, u64, u64), u64> = BTreeMap::new();
-        let mut total = 0;
-        for group in profile.groups().iter().filter(|group| group.mode == CpuMode::User) {
-            total += group.samples;
-            let place = profile.place(group.place);
-            let Some(dso) = place.dso.and_then(|dso| profile.dso(dso)) else { continue };
-            let image = images
-                .entry(dso.path().to_owned())
-                .or_insert_with(|| File::open(dso.path()).ok().and_then(|file| Image::read(&file).ok()));
-            let Some(image) = image else { continue };
-            let Some(address) = image.address_of(place.offset) else { continue };
-            let Some(symbol) = image.function_at(address) else { continue };
-            let Some(start) = place.offset.checked_sub(address - symbol.address()) else { continue };
-            let length = symbol.size().max(address - symbol.address() + 1);
-            *functions.entry((dso.path().to_owned(), start, length)).or_default() += group.samples;
+    /// Finds functions of the command's program by their names.
+    pub(super) fn of_names(names: &[String], command: &[OsString]) -> Result<Window> {
+        let program = command.first().context("no command")?;
+        let path = emulator::find(program)
+            .with_context(|| format!("{}: no such program", Path::new(program).display()))?;
+        let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path.to_str().with_context(|| format!("{}: not UTF-8", path.display()))?;
+        let file = File::open(&path).with_context(|| format!("cannot read {name}"))?;
+        let image = Image::read(&file).with_context(|| name.to_owned())?;
+        let mut functions = Vec::new();
+        for wanted in names {
+            let before = functions.len();
+            // a static function may be there several times
+            for symbol in image.functions().iter().filter(|symbol| symbol.name() == wanted.as_str()) {
+                let offset = image.segments().iter().find_map(|segment| {
+                    let inside = symbol.address().checked_sub(segment.address())?;
+                    (inside < segment.size()).then(|| segment.offset() + inside)
+                });
+                functions.extend(offset.map(|offset| (offset, symbol.size().max(1), name.to_owned())));
+            }
+            if functions.len() == before {
+                bail!("{name} has no function `{wanted}`; it may be inlined wherever it is called");
+            }
         }
+        Ok(Window { functions, samples: (0, 0) })
+    }
+
+    /// Counts the samples of a recording, all and those in the window.
+    pub(super) fn count(&mut self, recording: &Path) -> Result<()> {
+        let (functions, total) =
+            sampled_functions(&profile::load(&InputArgs::of(recording), Needs::SYMBOLS)?);
+        let is_in =
+            |file: &str, start: u64| self.functions.iter().any(|(at, _, path)| *at == start && path == file);
+        let inside = functions.iter().filter(|((file, start, _), _)| is_in(file, *start));
+        self.samples = (total, inside.map(|(_, samples)| samples).sum());
+        Ok(())
+    }
+
+    fn of_profile(profile: &Profile) -> Option<Window> {
+        let (functions, total) = sampled_functions(profile);
         let mut all: Vec<_> = functions.into_iter().filter(|(_, samples)| *samples * RARE >= total).collect();
         all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         all.truncate(FUNCTIONS_LIMIT);
@@ -85,15 +108,36 @@ impl Window {
     }
 }
 
-/// Runs a command and samples it by the clock into a file, for at most a time; its standard output is ours, or a file.
+/// Returns the samples of each function by its file, offset in it and length, and all samples in user mode.
+fn sampled_functions(profile: &Profile) -> (BTreeMap<(String, u64, u64), u64>, u64) {
+    let mut images: BTreeMap<String, Option<Image>> = BTreeMap::new();
+    let mut functions: BTreeMap<(String, u64, u64), u64> = BTreeMap::new();
+    let mut total = 0;
+    for group in profile.groups().iter().filter(|group| group.mode == CpuMode::User) {
+        total += group.samples;
+        let place = profile.place(group.place);
+        let Some(dso) = place.dso.and_then(|dso| profile.dso(dso)) else { continue };
+        let image = images
+            .entry(dso.path().to_owned())
+            .or_insert_with(|| File::open(dso.path()).ok().and_then(|file| Image::read(&file).ok()));
+        let Some(image) = image else { continue };
+        let Some(address) = image.address_of(place.offset) else { continue };
+        let Some(symbol) = image.function_at(address) else { continue };
+        let Some(start) = place.offset.checked_sub(address - symbol.address()) else { continue };
+        let length = symbol.size().max(address - symbol.address() + 1);
+        *functions.entry((dso.path().to_owned(), start, length)).or_default() += group.samples;
+    }
+    (functions, total)
+}
+
+/// Runs a command and samples it by the clock into a file, until it is over; its standard output is ours, or a file.
 pub(crate) fn sample(
     command: &[OsString],
     output: PathBuf,
-    seconds: Option<u64>,
+    until: &dyn Fn() -> bool,
     stdout: Option<&File>,
 ) -> Result<()> {
     interrupt::listen()?;
-    let started = std::time::Instant::now();
     let options = RecordOptions {
         target: Target::Command,
         command: command.to_vec(),
@@ -112,9 +156,7 @@ pub(crate) fn sample(
         build_id_cache: None,
         command_line: Vec::new(),
     };
-    let is_over = || {
-        interrupt::asked() || seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds))
-    };
+    let is_over = || interrupt::asked() || until();
     match stdout {
         Some(stdout) => recorder::record_redirected(&options, stdout, &is_over)?,
         None => recorder::record(&options, &is_over)?,

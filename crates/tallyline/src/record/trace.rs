@@ -46,6 +46,10 @@ pub(crate) struct TracedCommand<'c> {
     pub(crate) window: Option<&'c Path>,
     /// The time after which the command is asked to end.
     pub(crate) seconds: Option<u64>,
+    /// The file whose first byte says when accesses are traced; none for the command's start.
+    pub(crate) start: Option<&'c Path>,
+    /// Tells when the command is asked to end before that; called often.
+    pub(crate) until: Option<&'c dyn Fn() -> bool>,
     /// The command's standard output; none for ours.
     pub(crate) stdout: Option<&'c File>,
 }
@@ -53,7 +57,16 @@ pub(crate) struct TracedCommand<'c> {
 impl<'c> TracedCommand<'c> {
     /// Creates a command of which every access is traced, from start to end.
     pub(crate) fn new(command: &'c [OsString], output: &'c Path) -> Self {
-        Self { command, output, max_size: u64::MAX, window: None, seconds: None, stdout: None }
+        Self {
+            command,
+            output,
+            max_size: u64::MAX,
+            window: None,
+            seconds: None,
+            start: None,
+            until: None,
+            stdout: None,
+        }
     }
 }
 
@@ -69,10 +82,16 @@ pub(crate) fn trace_command(traced: &TracedCommand<'_>) -> Result<ExitStatus> {
     let path = traced.output;
     File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let options = PluginOptions::new(path.to_path_buf(), 1, traced.max_size)
-        .with_window(traced.window.map(Path::to_path_buf));
+        .with_window(traced.window.map(Path::to_path_buf))
+        .with_start(traced.start.map(Path::to_path_buf));
     let emulation = emulator::emulation(traced.command, None, &plugin, &options)?;
     interrupt::listen()?;
-    let status = run_emulator(&emulation, traced.seconds.map(Duration::from_secs), traced.stdout)
+    let started = Instant::now();
+    let is_over = || {
+        let is_late = traced.seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds));
+        is_late || traced.until.is_some_and(|until| until())
+    };
+    let status = run_emulator(&emulation, &is_over, traced.stdout)
         .with_context(|| format!("cannot run {}", emulation.emulator().display()))?;
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     Trace::open(&file).map_err(|error| not_traced(error, &emulation, status))?;
@@ -90,7 +109,7 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
     let options = PluginOptions::new(path.to_path_buf(), args.trace.every, args.max_size.unwrap_or(u64::MAX));
     let emulation = emulator::emulation(&args.command, args.trace.emulator.as_deref(), plugin, &options)?;
     interrupt::listen()?;
-    let status = run_emulator(&emulation, None, None)
+    let status = run_emulator(&emulation, &|| false, None)
         .with_context(|| format!("cannot run {}", emulation.emulator().display()))?;
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let trace = Trace::open(&file).map_err(|error| not_traced(error, &emulation, status))?;
@@ -113,13 +132,12 @@ fn trace(args: &RecordArgs, plugin: &Path, path: &Path) -> Result<ExitCode> {
 }
 
 /// Runs until it ends by itself, or because we were asked to end: a terminal's Ctrl-C reaches it
-/// without us, but nothing else does. After a time, if there is one, it is asked to end, too.
+/// without us, but nothing else does. Where that is said it is asked to end, too.
 fn run_emulator(
     emulation: &EmulatorCommand,
-    time: Option<Duration>,
+    is_over: &dyn Fn() -> bool,
     stdout: Option<&File>,
 ) -> std::io::Result<ExitStatus> {
-    let started = Instant::now();
     let mut command = Command::new(emulation.emulator());
     if let Some(stdout) = stdout {
         command.stdout(stdout.try_clone()?);
@@ -130,8 +148,7 @@ fn run_emulator(
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        let is_over = time.is_some_and(|time| started.elapsed() >= time);
-        if (interrupt::asked() || is_over) && !is_told {
+        if !is_told && (interrupt::asked() || is_over()) {
             ask_to_end(&child);
             is_told = true;
         }
@@ -275,11 +292,15 @@ mod tests {
             assert!(status.expect("traced").success());
             let trace = File::open(&output).expect("there");
             let trace = Trace::open(&trace).expect("a trace");
-            trace.threads().iter().map(|thread| thread.accesses()).sum::<u64>()
+            let accesses = trace.threads().iter().map(|thread| thread.accesses()).sum::<u64>();
+            (accesses, trace.ends().iter().map(|end| end.instructions()).sum::<u64>())
         });
+        let (accesses, instructions) = (accesses.map(|(accesses, _)| accesses), accesses.map(|(_, run)| run));
         // a load and a store each
         assert!((20_000..30_000).contains(&accesses[1]), "{accesses:?}");
         assert!(accesses[0] >= 160_000 + accesses[1], "{accesses:?}");
+        // outside not each block is counted, but each loop
+        assert!(instructions[1].abs_diff(instructions[0]) * 4 < instructions[0], "{instructions:?}");
         std::fs::remove_dir_all(folder).expect("removed");
     }
 
