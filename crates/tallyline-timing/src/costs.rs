@@ -190,7 +190,7 @@ impl TraceCosts {
         all
     }
 
-    /// Returns the modelled time at which the last thread ended, in parts of a cycle.
+    /// Returns the modelled time at which the last thread ended, in [`PARTS`](Self::PARTS) of a cycle.
     pub fn end(&self) -> u64 {
         self.end
     }

@@ -14,7 +14,7 @@ const SEARCH_LIMIT: usize = 1 << 14;
 /// The most ways that are remembered, and the instructions in them; what comes later is looked for each time.
 const REMEMBERED_LIMIT: usize = 1 << 24;
 
-/// Access to the machine code of a traced process by address, which the caller implements.
+/// Decoder of a traced process' instructions by address, which the caller implements.
 pub trait Code {
     /// Describes the instruction at an address of the process; none where its code is not known.
     fn operation(&self, address: u64) -> Option<Operation>;

@@ -102,7 +102,7 @@ mod built {
         Ok(Box::new(Counter { counter, loops, total }))
     }
 
-    /// Returns the reason why the C side `fixed/inc-c` was not built.
+    /// Returns the side `fixed/inc-c`: C's inline update of a counter.
     pub(crate) fn inc(think: bool) -> Available {
         // SAFETY: constants, never written.
         let loops = unsafe { if think { &tallyline_c_inc_think } else { &tallyline_c_inc } };
@@ -115,7 +115,7 @@ mod built {
         side(unsafe { &tallyline_c_static_inc }, tallyline_static_read)
     }
 
-    /// Returns the reason why the C side `fixed/inc-c-call` was not built.
+    /// Returns the side `fixed/inc-c-call`: a call of the C library for each update.
     pub(crate) fn call_inc() -> Available {
         // SAFETY: as above.
         side(unsafe { &tallyline_c_call_inc }, tallyline_counter_read)

@@ -73,7 +73,8 @@ use std::ops::ControlFlow;
 use units::Units;
 use windows::{Windows, WindowsResult};
 
-/// Reads the wanted types of an ELF file with DWARF, and of the files that belong to it.
+/// Reads the wanted types of an ELF file with DWARF, whose sections are named by `naming`, and of the files that belong
+/// to it, which `companions` finds.
 pub(crate) fn read<'a, R: ReadRef<'a>>(
     file: &File<'a, R>,
     naming: Naming,

@@ -263,7 +263,7 @@ impl RecordSummary {
     }
 }
 
-/// Returns the number of pages, a power of two, of a kernel's sample buffer of `bytes` bytes.
+/// Returns the number of data pages of a kernel's sample buffer of at least `bytes` bytes: a power of two, at most 2²⁰.
 pub fn ring_pages(bytes: u64) -> usize {
     let pages = usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(os::page_size());
     pages.clamp(1, 1 << 20).next_power_of_two()

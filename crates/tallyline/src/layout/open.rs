@@ -35,7 +35,8 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Returns an error that says what a file without types is, for its path.
+/// Returns the end of a sentence on a file that cannot hold types, such as "is a script"; none for one that may hold
+/// some, or cannot be read.
 pub(crate) fn describe(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {

@@ -77,7 +77,8 @@ pub(crate) struct Panel {
     pub(crate) bars: Vec<Bar>,
 }
 
-/// Draws panels of bars on one scale as SVG.
+/// Draws panels of bars on one scale as SVG: `words` are its title and description, `axis` labels the scale, and `heads`
+/// the two columns of text beside the bars.
 pub(crate) fn bars(words: &Words<'_>, axis: &str, heads: [&str; 2], panels: &[Panel]) -> String {
     const LEFT: f64 = 176.0;
     const RIGHT: f64 = 560.0;
