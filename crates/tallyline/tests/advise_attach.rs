@@ -132,7 +132,13 @@ fn breakpoints_prove_what_threads_of_a_running_process_share() {
     let Some(program) = built(&folder) else { return };
     for (kind, expected) in KINDS {
         let running = Running::start(&program, &[kind, "60"]);
-        let advice = json(&running.advice(&["--seconds", "4", "--json"]));
+        // Hits show sharing where both threads run at a time, which other programs may keep them from.
+        let mut looks = (0..4).map(|_| json(&running.advice(&["--seconds", "4", "--json"])));
+        let is_told = |advice: &Value| {
+            let is_found = advice["findings"] != Value::Array(Vec::new());
+            expected.is_none() || is_found || advice["by"] == "samples"
+        };
+        let advice = looks.find(is_told).unwrap_or_else(|| panic!("{kind}: nothing found in four looks"));
         assert!(running.is_running(), "{kind}: it goes on");
         if advice["by"] == "samples" && expected.is_some() {
             eprintln!("skipped: no hardware breakpoints: {}", advice["notes"]);
