@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(uses("fn f(a: u8) -> Rec { Rec { a, b: 1 } }\nfn g() { transmute(x) }"), []);
         assert_eq!(
             uses(
-                "impl Rec {\n fn f(&mut self) -> &mut Other {\n  unsafe { core::mem::transmute(self) }\n }\n}"
+                "impl Rec {\n fn f(&mut self) -> &mut Other {\n  let o = core::mem::transmute(self);\n  o\n }\n}"
             ),
             [(UseKind::Transmute, 3)]
         );

@@ -151,9 +151,9 @@ const EXAMPLES: &str = "\
 Examples:
   tallyline advise -- ./server --threads 4
   tallyline advise --load './bench --requests 20000' -- ./server --port 7000
-  tallyline advise -p $(pidof server) --seconds 5     a process that runs, which goes on
-  tallyline advise -i perf.data                 what samples bear out, of tallyline record or perf record
-  tallyline advise --trace perf.trace -n 16     on sixteen cores, if it has as many threads
+  tallyline advise -p $(pidof server) --seconds 5     a process that is running, and goes on
+  tallyline advise -i perf.data                       samples of tallyline record or perf record
+  tallyline advise --trace perf.trace -n 16           on sixteen cores, if it has as many threads
   tallyline advise --apply --build make --measure './server --bench' --keep-if 1.05 -- ./server
   tallyline advise --json -o advice.json -- ./server
 
