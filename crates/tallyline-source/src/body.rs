@@ -6,8 +6,8 @@ use crate::lexer::{Kind, Token};
 use crate::{Language, Refusal};
 use std::ops::Range;
 
-/// An element of a struct's body in a source (a declaration, a directive), without the blanks and comments
-/// around it.
+/// An element of a C, C++ or Rust struct's body (a member declaration, macro, directive or other text), as a range of
+/// bytes without the blanks and comments around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Element {
     /// The bytes from its first token to its last.
@@ -18,7 +18,8 @@ pub(crate) struct Element {
     pub(crate) optional: bool,
 }
 
-/// The kinds of elements of a struct's body in a source: declarations, macros, conditionals, text that stays.
+/// The kinds of elements of a struct's body in a source: member declarations, macros, `#if`/`#else`/`#endif`,
+/// `#define`, and other text that an edit leaves where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ElementKind {
     /// A declaration of members.
@@ -37,7 +38,7 @@ pub(crate) enum ElementKind {
     Other,
 }
 
-/// A declaration of one or more members in a struct's body.
+/// A declaration of one or more members in a struct's body: the byte ranges of its specifiers and declarators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Declaration {
     /// The bytes of the specifiers, which all declarators share.
@@ -48,7 +49,8 @@ pub(crate) struct Declaration {
     pub(crate) splittable: bool,
 }
 
-/// Cuts the body of a C or C++ struct into declarations, directives and other elements.
+/// Splits the body of a C, C++ or Rust struct (`body`: a range of indices of tokens) into member declarations,
+/// directives and other elements. Fails with [`Refusal::Unbalanced`] if conditionals do not close within the body.
 pub(crate) fn elements(
     text: &[u8],
     tokens: &[Token],
@@ -354,7 +356,8 @@ fn raw_name(tokens: &[Token], word: Range<usize>) -> Range<usize> {
     next.map_or(word, |token| token.span.clone())
 }
 
-/// Returns the column on its line of a byte of a source, with tabs to multiples of eight.
+/// Returns the column, counted from 0, of the byte at offset `at` on its line of a source; tabs advance to multiples of
+/// eight.
 pub(crate) fn column(text: &[u8], at: usize) -> usize {
     let before = text.get(..at).unwrap_or_default();
     let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);

@@ -4,7 +4,8 @@ use crate::Language;
 use std::fmt;
 use std::ops::Range;
 
-/// A change of one struct's declaration in a source: another order of members, alignments, padding.
+/// A requested change of one struct's declaration in a source: a new order of members, alignments, padding, other
+/// member types, lines above and below.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub(crate) language: Language,
@@ -24,8 +25,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// Creates a change, of nothing yet, of the declaration of a struct by its name (empty for an unnamed
-    /// one) and line, counted from 1.
+    /// Creates a request that changes nothing yet, for the struct declared at this line (counted from 1) with this name
+    /// (empty if it is unnamed).
     pub fn new(language: Language, line: u32, name: impl AsRef<[u8]>) -> Change {
         Change {
             language,
@@ -42,8 +43,8 @@ impl Change {
         }
     }
 
-    /// Sets the new order of the struct's members: the members in today's order by name (empty for an
-    /// anonymous one) and line (0 where it is not known), and the new order by index.
+    /// Sets the struct's members and their new order. `members` are the present ones in order, each with its name
+    /// (empty for an anonymous one) and line (0 if not known); `order` lists their indices in the new order.
     pub fn with_order<N: AsRef<[u8]>>(
         self,
         members: impl IntoIterator<Item = (N, u32)>,
@@ -53,54 +54,58 @@ impl Change {
         Change { members, order: order.into_iter().collect(), ..self }
     }
 
-    /// Returns `true` if the struct's declaration would stay as it is.
+    /// Returns `true` if the change leaves the struct's order, alignments and padding alone; new types and lines around
+    /// the declaration do not count.
     pub(crate) fn is_nothing(&self) -> bool {
         self.order.is_sorted() && self.aligned.is_empty() && self.pads.is_empty() && self.align.is_none()
     }
 
-    /// Gives a member of the struct, by its index in today's order, an alignment in bytes.
+    /// Requests an alignment in bytes for one member of the struct, given by its index in the present order.
     pub fn with_aligned_member(mut self, member: usize, bytes: u64) -> Change {
         self.aligned.push((member, bytes));
         self
     }
 
-    /// Adds a declaration of explicit padding behind a member of the struct, by its index in today's order.
+    /// Requests that a padding member's declaration be inserted after one member of the struct, given by its index in
+    /// the present order.
     pub fn with_pad_after(mut self, member: usize, declaration: impl Into<String>) -> Change {
         self.pads.push((member, declaration.into()));
         self
     }
 
-    /// Gives the whole struct an alignment in bytes.
+    /// Requests an alignment in bytes for the whole struct.
     pub fn with_alignment(self, bytes: u64) -> Change {
         Change { align: Some(bytes), ..self }
     }
 
-    /// Gives a member of the struct, by its index in today's order, another type. Only a plain declaration is edited: no
-    /// pointer, array or bitfield, no attribute, and no initial value but 0.
+    /// Requests another type for one member of the struct, given by its index in the present order.
+    /// [`edit`](crate::edit()) refuses members that are a pointer, array or bitfield, or have an attribute or an
+    /// initial value other than 0.
     pub fn with_member_type(mut self, member: usize, ty: impl Into<String>) -> Change {
         self.retyped.push((member, ty.into()));
         self
     }
 
-    /// Adds lines above the declaration of the struct, its comments and its attributes.
+    /// Requests lines to be inserted above the struct's declaration, before its leading comments and attributes;
+    /// repeated calls append.
     pub fn with_text_above(mut self, text: impl AsRef<str>) -> Change {
         self.above.push_str(text.as_ref());
         self
     }
 
-    /// Returns the lines that are added above the declaration of the struct.
+    /// Returns the lines that the change inserts above the struct's declaration.
     pub fn text_above(&self) -> &str {
         &self.above
     }
 
-    /// Adds lines below the declaration of the struct.
+    /// Requests lines to be inserted below the struct's declaration; repeated calls append.
     pub fn with_text_behind(mut self, text: impl AsRef<str>) -> Change {
         self.behind.push_str(text.as_ref());
         self
     }
 }
 
-/// A replacement of a range of a source's text by new text.
+/// A replacement of one byte range of a source file by new text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     pub(crate) range: Range<usize>,
@@ -108,17 +113,18 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Returns the range of bytes of the old text that is replaced.
+    /// Returns the byte range of the old text that the edit replaces.
     pub fn range(&self) -> &Range<usize> {
         &self.range
     }
 
-    /// Returns the text that replaces the range.
+    /// Returns the new text that the edit puts in place of its range.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Returns a source's whole text with the edit made; the text as it is if it ends before the edit does.
+    /// Returns a copy of a source's text with this edit made, or an unchanged copy if the edit's range is not within
+    /// the text.
     pub fn applied_to(&self, text: &[u8]) -> Vec<u8> {
         match (text.get(..self.range.start), text.get(self.range.end..)) {
             (Some(before), Some(behind)) => [before, &self.text, behind].concat(),
@@ -126,13 +132,13 @@ impl Edit {
         }
     }
 
-    /// Creates an edit that replaces a range of bytes.
+    /// Creates an edit that replaces a byte range of a source by `text`.
     pub fn new(range: Range<usize>, text: impl Into<Vec<u8>>) -> Edit {
         Edit { range, text: text.into() }
     }
 
-    /// Returns a source's whole text with several edits made, which may not overlap: of those that do the first alone is.
-    /// Insertions at one place stay in their order.
+    /// Returns a copy of a source's text with all edits made, whose ranges refer to the old text. Of edits that
+    /// overlap, only the first is made; insertions at one offset keep their order.
     pub fn all_applied_to(edits: &[Edit], text: &[u8]) -> Vec<u8> {
         let mut sorted: Vec<&Edit> = edits.iter().collect();
         sorted.sort_by_key(|edit| (edit.range.start, edit.range.end));
@@ -150,7 +156,8 @@ impl Edit {
         out
     }
 
-    /// Returns the place in the old text of a byte in the text that several edits made; none within what an edit wrote.
+    /// Maps a byte offset in the text after some edits back to the offset in the text before them; `None` if the byte
+    /// was written by one of the edits.
     pub fn place_before(edits: &[Edit], after: usize) -> Option<usize> {
         let mut sorted: Vec<&Edit> = edits.iter().collect();
         sorted.sort_by_key(|edit| (edit.range.start, edit.range.end));
@@ -170,7 +177,7 @@ impl Edit {
     }
 }
 
-/// The reason why a struct's declaration in a source is not edited.
+/// The reason why an edit of a struct's declaration, or of a use of a member, was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -31,11 +31,12 @@ const SUBTRACTIONS: [&[u8]; 6] = [
 /// Functions that read a word.
 const READS: [&[u8]; 3] = [b"atomic_load", b"atomic_load_explicit", b"__atomic_load_n"];
 
-/// Computes the edits of one use of a member in C that make it a use of a counter, by the place of the member's name:
-/// an addition calls one function, a read another. Everything else is refused. The function that adds must return
-/// nothing, so that a compiler refuses additions whose result is used.
+/// Computes the edits that turn one use of an integer member in C into a call of a counter's functions: `s->n++` into
+/// `add(&s->n, 1)`, a read into `read(&s->n)`. `at` is the byte offset of the member's name in the source.
 ///
-/// The functions are called with the counter's address first.
+/// `add` and `read` name the functions, which take the counter's address first. Every other use is refused with
+/// [`Refusal::OtherUse`]. The function that adds must return nothing: then a compiler rejects additions whose result is
+/// used.
 pub fn counter_use(text: &[u8], at: usize, add: &str, read: &str) -> Result<Vec<Edit>, Refusal> {
     let all: Vec<Token> = tokens(text, Language::C).into_iter().filter(|token| !token.is_trivia()).collect();
     let name = all.iter().position(|token| token.span.start == at && token.kind == Kind::Word);
@@ -45,7 +46,8 @@ pub fn counter_use(text: &[u8], at: usize, add: &str, read: &str) -> Result<Vec<
     uses.edits(name, add, read).ok_or_else(|| other(name))
 }
 
-/// Computes the edit of an initial value in Rust, `AtomicU64::new(…)` at a place, that makes it one of another type.
+/// Computes the edit that changes the type of a Rust initial value `old::new(…)`, such as `AtomicU64::new(0)`, to
+/// `new`; `at` is the byte offset at which the expression starts.
 pub fn counter_initialiser(text: &[u8], at: usize, old: &str, new: &str) -> Result<Edit, Refusal> {
     let all: Vec<Token> =
         tokens(text, Language::Rust).into_iter().filter(|token| !token.is_trivia()).collect();
@@ -70,8 +72,9 @@ pub fn counter_initialiser(text: &[u8], at: usize, old: &str, new: &str) -> Resu
     Ok(Edit::new(start.unwrap_or(at)..end.ok_or_else(other)?, new))
 }
 
-/// Computes the edits of a field's initial value in Rust, at a place, that put it into a type of one value: `field: value`
-/// and `field` alone.
+/// Computes the edits that wrap a field's initial value in a Rust struct expression in a tuple struct `ty`: `field:
+/// value` becomes `field: ty(value)`, and the shorthand `field` becomes `field: ty(field)`. `at` is the byte offset of
+/// the value or the shorthand.
 pub fn wrapped_value(text: &[u8], at: usize, ty: &str) -> Result<Vec<Edit>, Refusal> {
     let all: Vec<Token> =
         tokens(text, Language::Rust).into_iter().filter(|token| !token.is_trivia()).collect();

@@ -5,7 +5,7 @@ use crate::find::bytes;
 use crate::lexer::{Kind, Token};
 use std::ops::Range;
 
-/// One name that a declaration of members declares, with its bytes in the source.
+/// One declarator of a member declaration (such as `*b` in `int a, *b;`): the byte ranges of its name and of the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Declarator {
     /// The name; none for an anonymous member or bits without a name.
@@ -16,7 +16,8 @@ pub(crate) struct Declarator {
     pub(crate) is_bits: bool,
 }
 
-/// The form of a declaration among a struct's members: members, a bitfield, a function, something else.
+/// The form of a declaration in a struct's body: data members with their declarators, a macro, or something that
+/// declares no data (a function, a type, a friend).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Data members: the bytes of the specifiers, and the declarators.
@@ -27,8 +28,8 @@ pub(crate) enum Form {
     Other,
 }
 
-/// Finds the form of a declaration among a struct's members, from its tokens without comments and blanks and
-/// without the semicolon at its end.
+/// Classifies a declaration in a C or C++ struct's body by its tokens, which must not include comments, blanks and the
+/// final semicolon.
 pub(crate) fn form(text: &[u8], tokens: &[Token], language: Language) -> Form {
     let Some(first) = tokens.first() else { return Form::Other };
     let word =
@@ -183,7 +184,7 @@ fn split(tokens: &[Token], language: Language) -> Vec<Range<usize>> {
     segments
 }
 
-/// Returns the index of the token behind a group of brackets.
+/// Returns the index of the token after the bracket that closes the group opened at token `open`.
 pub(crate) fn skip_group(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0_u32;
     for (index, token) in tokens.iter().enumerate().skip(open) {

@@ -6,8 +6,8 @@ const CONTEXT: usize = 3;
 /// The most pairs of lines that are compared; a larger change is shown as one block.
 const CELLS: usize = 1 << 24;
 
-/// Returns the differences between two versions of a file as a patch that `git apply` and `patch -p1` take:
-/// empty if nothing differs. The path is relative to where it is applied.
+/// Returns the differences between two versions of a file as a unified diff that `git apply` and `patch -p1` accept;
+/// empty if they are equal. `path` is the file's path relative to the folder in which the patch is applied.
 pub fn unified_diff(path: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     let (old, new) = (lines(old), lines(new));
     let operations = operations(&old, &new);

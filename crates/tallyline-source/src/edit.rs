@@ -15,7 +15,8 @@ const MEMBERS: usize = 1 << 14;
 /// The distance up to which members are compared in the search for those that stay.
 const NEAR: usize = 1 << 10;
 
-/// Computes the edit of a source's text that makes a change of one struct's declaration.
+/// Computes the edit of a source's text that carries out a requested change of one struct's declaration; moves as few
+/// members as it can.
 pub fn edit(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
     if change.retyped.is_empty() && change.above.is_empty() && change.behind.is_empty() {
         return edit_layout(text, change);

@@ -5,8 +5,8 @@ use crate::find::bytes;
 use crate::lexer::{Kind, Token};
 use std::ops::Range;
 
-/// The bytes of a struct body's element with the comments that belong to it, up to the end of its line if
-/// nothing follows there.
+/// The byte range of a struct body's element with the comments that belong to it, including the line's end if nothing
+/// else follows on the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// The bytes.
@@ -17,8 +17,8 @@ pub(crate) struct Extent {
     pub(crate) ends_line: bool,
 }
 
-/// Returns the end of the line that the opening brace is on, if nothing but comments follows there; else the
-/// start of the body.
+/// Returns the byte offset at which the members of a struct's body start, and `true` if that is the start of a line:
+/// the line after the opening brace's if only comments follow the brace, else right behind the brace.
 pub(crate) fn head_end(tokens: &[Token], body: &Range<usize>) -> (usize, bool) {
     let start = tokens.get(body.start).map_or(0, |token| token.span.start);
     for token in tokens.get(body.clone()).unwrap_or_default() {
@@ -31,7 +31,7 @@ pub(crate) fn head_end(tokens: &[Token], body: &Range<usize>) -> (usize, bool) {
     (start, false)
 }
 
-/// Returns the bytes, with the comments that belong to it, of each element of a struct's body.
+/// Returns, for each element of a struct's body, its byte range with the comments that belong to it.
 pub(crate) fn extents(
     text: &[u8],
     tokens: &[Token],

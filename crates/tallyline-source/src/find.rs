@@ -4,7 +4,7 @@ use crate::lexer::{Kind, Token};
 use crate::{Language, Refusal};
 use std::ops::Range;
 
-/// The declaration of a struct found in a source's text: its body between the braces.
+/// The declaration of a struct as found in a source: the index ranges of its tokens, such as those between its braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The tokens between the braces.
@@ -13,8 +13,8 @@ pub(crate) struct Found {
     pub(crate) keyword: usize,
 }
 
-/// Finds the declaration of a struct that a compiler places on a line of a source: its keyword, its name or
-/// its brace is there.
+/// Finds a struct's declaration in a source by its name and line: one whose keyword, name or opening brace is on that
+/// line, as debug information gives it.
 pub(crate) fn find(
     text: &[u8],
     tokens: &[Token],
@@ -108,7 +108,7 @@ fn next_is(tokens: &[Token], at: usize, byte: u8) -> bool {
     tokens.get(at + 1).is_some_and(|token| token.is(byte))
 }
 
-/// Returns the index of the brace that closes the one at an index of the tokens.
+/// Returns the index of the token that closes the brace at token `open`; `None` if nothing does.
 pub(crate) fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0_u32;
     for (index, token) in tokens.iter().enumerate().skip(open) {

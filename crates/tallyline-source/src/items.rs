@@ -6,8 +6,8 @@ use crate::extent::Extent;
 use crate::lexer::Token;
 use std::ops::Range;
 
-/// A part of a struct's body in a source: a declaration, the start or end of a conditional, or text that
-/// stays.
+/// A part of a struct's body as an edit treats it: members that may move, the start or end of a conditional (`#if`), or
+/// text that stays where it is; with its bytes and its comments.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     /// The kind.
@@ -18,7 +18,8 @@ pub(crate) struct Item {
     pub(crate) core: Range<usize>,
 }
 
-/// The kinds of parts of a struct's body that an edit moves or keeps.
+/// The kinds of parts of a struct's body in an edit: members that may move, `#if`, `#else`, `#endif`, and text that
+/// stays where it is.
 #[derive(Clone, Debug)]
 pub(crate) enum ItemKind {
     /// Text that stays.
@@ -34,7 +35,8 @@ pub(crate) enum ItemKind {
 }
 
 impl Item {
-    /// Returns the indices of the struct's members that the part of the body declares.
+    /// Returns the indices, in the present order, of the struct's members that this part of its body declares; none for
+    /// conditionals and text that stays.
     pub(crate) fn members(&self) -> &[usize] {
         match &self.kind {
             ItemKind::Unit { members, .. } => members,
@@ -43,7 +45,8 @@ impl Item {
     }
 }
 
-/// Cuts a struct's body into parts that can move, and finds in them the members that the caller named.
+/// Converts the elements of a struct's body to the parts that an edit moves or leaves, and matches the declared members
+/// with those that `change` names. Fails with [`Refusal::Members`] if they differ.
 pub(crate) fn items(
     text: &[u8],
     tokens: &[Token],
@@ -166,13 +169,14 @@ fn lines(text: &[u8], span: &Range<usize>) -> std::ops::RangeInclusive<u32> {
     count(span.start)..=count(span.end)
 }
 
-/// Formats the name of a member for messages: "an unnamed member" for an anonymous one.
+/// Formats a member's name for messages; "an unnamed member" if it is empty.
 pub(crate) fn shown(name: &[u8]) -> String {
     if name.is_empty() { "an unnamed member".into() } else { String::from_utf8_lossy(name).into_owned() }
 }
 
-/// Joins conditionals that move or stay as one: those with alternatives, and those whose members follow each
-/// other in the new order.
+/// Merges the parts from an `#if` to its `#endif` into one part wherever its members follow each other in the new
+/// order; other conditionals stay several parts. Fails with [`Refusal::Conditional`] if one with an `#else` would be
+/// torn apart.
 pub(crate) fn join_conditionals(items: Vec<Item>, change: &Change) -> Result<Vec<Item>, Refusal> {
     let position = positions(&change.order)?;
     let mut joined: Vec<Item> = Vec::with_capacity(items.len());
@@ -238,7 +242,8 @@ fn conditional_end(items: &[Item], start: usize) -> Option<(usize, bool)> {
     None
 }
 
-/// Returns the position of each member of a struct in the new order.
+/// Inverts a new order of members: returns each member's position in it, by the member's present index. Fails with
+/// [`Refusal::Order`] if `order` is no permutation.
 pub(crate) fn positions(order: &[usize]) -> Result<Vec<usize>, Refusal> {
     let mut position = vec![usize::MAX; order.len()];
     for (at, member) in order.iter().enumerate() {
@@ -250,7 +255,7 @@ pub(crate) fn positions(order: &[usize]) -> Result<Vec<usize>, Refusal> {
     Ok(position)
 }
 
-/// Members of a struct that move or stay as one in an edit, and text between them that stays.
+/// A part of a struct's body that an edit moves or leaves as a whole, with the conditionals (`#if`) around it.
 pub(crate) struct Part {
     /// The item.
     pub(crate) item: Item,
@@ -260,5 +265,5 @@ pub(crate) struct Part {
     pub(crate) conditionals: Vec<usize>,
 }
 
-/// Text that an edit puts behind a byte of the old text.
+/// Text that an edit inserts into a struct's body: (byte offset in the old text, new text).
 pub(crate) type Insertion = (usize, Vec<u8>);

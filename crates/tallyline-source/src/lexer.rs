@@ -3,7 +3,8 @@
 use crate::Language;
 use std::ops::Range;
 
-/// The kinds of tokens of a C, C++ or Rust source: words, punctuation, comments, blanks.
+/// The kinds of tokens of a C, C++ or Rust source: blanks, line ends, comments, directives, words, literals,
+/// punctuation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Blanks within a line, and line ends that a backslash hides.
@@ -24,7 +25,7 @@ pub(crate) enum Kind {
     Punct(u8),
 }
 
-/// A token of a source: its kind and its range of bytes.
+/// A token of a C, C++ or Rust source: its kind and its range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     /// The kind.
@@ -34,23 +35,23 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// Returns `true` if the token is a comment or blanks, which mean nothing to the compiler.
+    /// Returns `true` if the token is a comment, blanks or a line end, which compilers ignore.
     pub(crate) fn is_trivia(&self) -> bool {
         matches!(self.kind, Kind::Space | Kind::Newline | Kind::LineComment | Kind::BlockComment)
     }
 
-    /// Returns whether it is a comment.
+    /// Returns `true` if the token is a line comment or a block comment.
     pub(crate) fn is_comment(&self) -> bool {
         matches!(self.kind, Kind::LineComment | Kind::BlockComment)
     }
 
-    /// Returns `true` if the token is this character of punctuation.
+    /// Returns `true` if the token is this one byte of punctuation, such as `b'{'`.
     pub(crate) fn is(&self, byte: u8) -> bool {
         self.kind == Kind::Punct(byte)
     }
 }
 
-/// Cuts a source's text into tokens.
+/// Splits the text of a C, C++ or Rust source into tokens without losing a byte: blanks and comments are tokens too.
 pub(crate) fn tokens(text: &[u8], language: Language) -> Vec<Token> {
     let mut lexer = Lexer { text, language, at: 0, fresh_line: true };
     let mut tokens = Vec::new();

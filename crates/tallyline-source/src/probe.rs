@@ -6,9 +6,9 @@ use crate::find::{bytes, find};
 use crate::lexer::{Kind, Token, tokens};
 use std::ops::Range;
 
-/// Returns an edit that keeps a declaration's layout and makes initialisers by position an error or a warning: in C
-/// by GCC's `designated_init`, in C++ by a constructor, which makes the class no aggregate. None where there can be no
-/// such initialiser, or no such edit: Rust, classes with constructors, C++ structs without a name.
+/// Returns an edit that makes the compiler report every positional initialiser of a struct without changing its layout:
+/// by GCC's `designated_init` attribute in C, by a constructor in C++, after which the class is no aggregate. `None`
+/// where there can be no such initialiser or no such edit: Rust, classes with constructors, unnamed C++ structs.
 pub fn probe(text: &[u8], change: &Change) -> Result<Option<Edit>, Refusal> {
     let tokens = tokens(text, change.language);
     let found = find(text, &tokens, change.language, change.line, &change.name)?;

@@ -18,19 +18,22 @@ struct Plain {
     others: Vec<Range<usize>>,
 }
 
-/// Returns the bytes of a member's name in the declaration of a struct, by the member's index in today's order.
+/// Returns the byte range of a member's name in a struct's declaration; `member` is the member's index in the present
+/// order. `change` says which struct.
 pub fn member_name(text: &[u8], change: &Change, member: usize) -> Result<Range<usize>, Refusal> {
     let tokens = tokens(text, change.language);
     Ok(plain(text, &tokens, change, member)?.name)
 }
 
-/// Returns the bytes of the type that a struct's declaration gives a member, by the member's index in today's order.
+/// Returns the byte range of a member's type in a struct's declaration; `member` is the member's index in the present
+/// order. `change` says which struct.
 pub fn member_type(text: &[u8], change: &Change, member: usize) -> Result<Range<usize>, Refusal> {
     let tokens = tokens(text, change.language);
     Ok(plain(text, &tokens, change, member)?.ty)
 }
 
-/// Returns a source with the new types of members.
+/// Returns a copy of a source's text in which members of a struct have the new types that `change` requests. Fails if a
+/// member's declaration is not plain or is shared with a member that keeps its type.
 pub(crate) fn retype(text: &[u8], change: &Change) -> Result<Vec<u8>, Refusal> {
     let tokens = tokens(text, change.language);
     let mut edits: Vec<Edit> = Vec::new();
@@ -143,8 +146,8 @@ fn of_field(text: &[u8], tokens: &[Token], core: &Range<usize>, declaration: &De
     Some(Plain { behind: name.end..name.end, name, ty, others: Vec::new() })
 }
 
-/// Returns `true` if the fields of a struct are laid out in the order of its declaration: always but in Rust, where
-/// `repr(C)` asks for it.
+/// Returns `true` if the compiler lays out the struct's fields in the order of the source: always in C and C++, in Rust
+/// only with `repr(C)`.
 pub fn is_laid_out_in_order(text: &[u8], change: &Change) -> Result<bool, Refusal> {
     if change.language != Language::Rust {
         return Ok(true);
@@ -159,7 +162,7 @@ pub fn is_laid_out_in_order(text: &[u8], change: &Change) -> Result<bool, Refusa
     Ok((0..words.len()).filter(is_start).any(|at| of_one(at).any(|word| *word == b"C")))
 }
 
-/// Returns whether a word is the number 0, with or without a suffix.
+/// Returns `true` if a word of a source is the integer literal 0, with or without a type suffix.
 pub(crate) fn is_null(word: &[u8]) -> bool {
     let digits = word.iter().rposition(|byte| !matches!(byte, b'u' | b'U' | b'l' | b'L'));
     digits == Some(0) && word.first() == Some(&b'0')
@@ -169,7 +172,8 @@ fn inside<'t>(tokens: &'t [Token], range: &Range<usize>) -> Vec<&'t Token> {
     tokens.iter().filter(|token| range.contains(&token.span.start) && !token.is_trivia()).collect()
 }
 
-/// Puts the lines above and below a declaration; also the number of lines above.
+/// Returns a copy of a source's text with the lines that `change` requests above and below the struct's declaration,
+/// and the number of lines inserted above.
 pub(crate) fn surround(text: &[u8], change: &Change) -> Result<(Vec<u8>, u32), Refusal> {
     let tokens = tokens(text, change.language);
     let found = find(text, &tokens, change.language, change.line, &change.name)?;
@@ -248,7 +252,7 @@ fn behind(text: &[u8], tokens: &[Token], found: &Found, language: Language) -> O
     Some(rest.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| end + at + 1))
 }
 
-/// Returns the one edit that makes a text of another.
+/// Computes the smallest single edit that turns the text `old` into `new`.
 pub(crate) fn difference(old: &[u8], new: &[u8]) -> Edit {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let most = old.len().min(new.len()) - start;

@@ -6,7 +6,8 @@ use crate::find::bytes;
 use crate::lexer::{Kind, Token, tokens};
 use std::ops::Range;
 
-/// The kinds of uses of a struct that rely on the order of its members, such as an initialiser by position.
+/// The kinds of uses of a struct that rely on the order of its members: `offsetof`, static assertions, I/O of its
+/// bytes, copies of a range of members, positional initialisers, transmutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum UseKind {
@@ -24,9 +25,9 @@ pub enum UseKind {
     Transmute,
 }
 
-/// Finds the uses of each of some structs, in one source's text, that rely on the order of its members: kind and
-/// line, counted from 1. A struct is given by its names: the tag and its typedefs. Uses that only a compiler sees,
-/// through macros and casts, are not found.
+/// Finds uses of structs that rely on the order of their members in one source's text. Each element of `types` is one
+/// struct, given by its names (the tag and its typedefs); the result has, for each struct, the kinds of its uses with
+/// their lines, counted from 1. Uses that only a compiler sees, through macros and casts, are not found.
 pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<(UseKind, u32)>> {
     let all: Vec<Token> = tokens(text, language).into_iter().filter(|token| !token.is_trivia()).collect();
     let mut lines = Lines { text, at: 0, line: 1 };
@@ -44,8 +45,8 @@ pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<
     found
 }
 
-/// Finds the typedefs of structs in a source by the structs' tags: the index of the tag, and the typedef's
-/// name, for each.
+/// Finds the typedefs in a source that name one of some structs, given by their tags. Returns pairs of the tag's index
+/// and the typedef's name.
 pub fn typedefs(text: &[u8], language: Language, tags: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
     let all: Vec<Token> = tokens(text, language).into_iter().filter(|token| !token.is_trivia()).collect();
     let scan = Scan { text, tokens: &all, names: &[], variables: Vec::new() };

@@ -4,8 +4,8 @@ use crate::body::Declaration;
 use crate::items::{Insertion, Item, ItemKind, Part};
 use std::ops::Range;
 
-/// Writer of a struct's new body: parts of the old one in another order, with the line ends and conditionals
-/// that their new places need.
+/// Writer of the edited text of a struct's body: its parts in a new order, with the line ends, indentation and
+/// conditionals that their new positions need.
 pub(crate) struct Writer<'t> {
     text: &'t [u8],
     insertions: Vec<Insertion>,
@@ -19,8 +19,9 @@ pub(crate) struct Writer<'t> {
 }
 
 impl<'t> Writer<'t> {
-    /// Creates a writer of a struct's new body from the source's text, what is to be put into it, and the
-    /// blanks in front of the declaration.
+    /// Creates a writer of a struct's edited body. `text` is the whole source, `insertions` are texts to insert into
+    /// moved parts, `outer` is the indentation of the struct's declaration, `at_line_start` says whether the body
+    /// starts on a new line.
     pub(crate) fn new(
         text: &'t [u8],
         insertions: Vec<Insertion>,
@@ -30,7 +31,7 @@ impl<'t> Writer<'t> {
         Writer { text, insertions, outer, out: Vec::new(), at_line_start, removed: false, open: Vec::new() }
     }
 
-    /// Returns the new text of the struct's body.
+    /// Returns the edited text of the struct's body.
     pub(crate) fn finish(self) -> Vec<u8> {
         self.out
     }
@@ -66,7 +67,9 @@ impl<'t> Writer<'t> {
         [&self.outer, unit].concat()
     }
 
-    /// Writes a declaration of some of the names that one of the old declarations declares.
+    /// Returns the text of a separate declaration of some of the names in a declaration of several: `int a, b;` cut
+    /// into `int a;` and `int b;`. `declarators` are the names' indices; the first and the last cut keep the comments
+    /// above and behind.
     pub(crate) fn cut(
         &mut self,
         item: &Item,
@@ -113,8 +116,8 @@ impl<'t> Writer<'t> {
         out
     }
 
-    /// Writes the parts of the struct's body: those that are kept where they are, others behind the one that
-    /// they follow in the new order.
+    /// Writes all parts of the struct's body: parts marked in `kept`, and text that stays, in their old order; each
+    /// moved part after the part that precedes it in `order`; `pads` after the members that they follow.
     pub(crate) fn write(
         &mut self,
         parts: &[Part],
