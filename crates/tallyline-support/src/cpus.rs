@@ -6,7 +6,7 @@ use std::io;
 /// Words of the kernel's CPU masks: room for 65 536 CPUs.
 const MASK_WORDS: usize = 1024;
 
-/// Returns the CPUs that this process may run on, by number.
+/// Returns the numbers of the CPUs in the calling thread's affinity mask (`sched_getaffinity`), ascending.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let mut mask = [0u64; MASK_WORDS];
     // SAFETY: the kernel writes at most the given number of bytes into the mask.
@@ -17,7 +17,7 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..MASK_WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect())
 }
 
-/// Restricts the calling thread to one CPU.
+/// Restricts the calling thread to one CPU (`sched_setaffinity`).
 pub fn pin(cpu: usize) -> io::Result<()> {
     let mut mask = [0u64; MASK_WORDS];
     let word = mask.get_mut(cpu / 64).ok_or(io::ErrorKind::InvalidInput)?;

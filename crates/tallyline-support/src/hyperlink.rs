@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 /// The most bytes of a line that are looked at; a longer one has no links.
 const LINE_LIMIT: usize = 1 << 16;
 
-/// The format of terminal links to source files (`{path}`, `{line}`), and the function that finds the files.
+/// The settings of terminal hyperlinks (OSC 8) to source files: a URL template with `{path}` and `{line}`, and a
+/// function that maps paths of debug information to files.
 pub struct Links {
     format: String,
     resolve: Box<dyn Fn(&str) -> PathBuf + Send + Sync>,
 }
 
 impl Links {
-    /// Makes links of this format, which has `{path}`, and may have `{host}` and `{line}`. `resolve` returns the file
-    /// that a path of debug information stands for; a link is made where that exists.
+    /// Creates settings for terminal hyperlinks. `format` is a URL template with `{path}`, optionally `{host}` and
+    /// `{line}`; `resolve` maps a path from debug information to a file. Only existing files get links.
     pub fn new(format: &str, resolve: impl Fn(&str) -> PathBuf + Send + Sync + 'static) -> Links {
         Links { format: format.to_owned(), resolve: Box::new(resolve) }
     }
@@ -28,8 +29,8 @@ impl Links {
     }
 }
 
-/// Returns whether the terminal is known to show links. Those that do not would show nothing of them, by the
-/// standard, but some print what they do not know.
+/// Returns `true` if the terminal is known to support hyperlinks (OSC 8), by environment variables such as `TERM`,
+/// which `variable` looks up. Unknown terminals count as not: some print the escape sequences.
 pub fn terminal_has_links(variable: impl Fn(&str) -> Option<String>) -> bool {
     let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
     let number = |name| variable(name).and_then(|value| value.parse::<u32>().ok()).unwrap_or(0);
@@ -59,7 +60,8 @@ fn version(text: &str) -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
-/// A writer that turns places in sources (`file:line`) in its text into terminal links.
+/// A writer that turns source positions (`file:line`) in the text written to it into terminal hyperlinks and passes the
+/// text on.
 pub(crate) struct LinkWriter<'l, W> {
     links: &'l Links,
     out: W,
@@ -72,7 +74,8 @@ impl<'l, W: Write> LinkWriter<'l, W> {
         LinkWriter { links, out, line: Vec::new(), known: HashMap::new() }
     }
 
-    /// Writes the last line, even if it has no end, and returns the destination.
+    /// Writes the last line, which may be incomplete, flushes, and returns the underlying writer with the result of
+    /// that.
     pub(crate) fn into_inner(mut self) -> (W, io::Result<()>) {
         let ended = self.write_line().and_then(|()| self.out.flush());
         (self.out, ended)

@@ -47,8 +47,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine and build; `c_compiler` is the compiler of C code in it, or why there is none. Unknown
-    /// properties are left out or "unknown".
+    /// Describes this machine (from `/proc` and `/sys`) and the build of this program, for benchmark reports.
+    /// `c_compiler` names the compiler of the program's C code, or says why there is none. Unknown properties are left
+    /// out or "unknown".
     pub fn describe(c_compiler: &str) -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
@@ -87,7 +88,7 @@ impl Machine {
 }
 
 impl Machine {
-    /// Returns the processor's name with its family and model.
+    /// Returns the processor's name with its vendor, family, model and stepping in parentheses.
     pub fn model(&self) -> String {
         format!("{} ({})", self.cpu, self.cpu_id)
     }
@@ -98,12 +99,14 @@ fn profile(folder: &str) -> &str {
     folder.rsplit('/').nth(3).unwrap_or("unknown")
 }
 
-/// Returns the bytes of memory that can be allocated without swapping.
+/// Returns the memory in bytes that the kernel estimates can be allocated without swapping (`MemAvailable`); `None` if
+/// `/proc/meminfo` does not say.
 pub fn memory_available() -> Option<u64> {
     memory("MemAvailable")
 }
 
-/// Returns the last-level cache's size as the system reports it, in bytes.
+/// Returns the size in bytes of CPU 0's last-level cache, as sysfs reports it; `None` if it reports no cache of level 2
+/// or higher.
 pub fn last_level_cache_bytes() -> Option<u64> {
     (2..=4).rev().find_map(cache_bytes)
 }
@@ -115,7 +118,8 @@ fn memory(name: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// Returns the size of the cache of a level as the system reports it, in bytes.
+/// Returns the size in bytes of CPU 0's data or unified cache of a level (1 to 4), as sysfs reports it; `None` if there
+/// is none.
 pub fn cache_bytes(level: u32) -> Option<u64> {
     (0..8).find_map(|index| {
         let file = |name: &str| line_of(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{name}"));

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The choice of whether results have colours: on terminals, always, or never.
+/// The setting for coloured output: on terminals only (`auto`), always, or never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal, unless NO_COLOR is set.
@@ -22,7 +22,7 @@ pub enum Color {
     Never,
 }
 
-/// The way in which results on standard output are shown: by a pager, with links.
+/// Settings for what is printed on standard output: the pager, and the terminal hyperlinks.
 #[derive(Default)]
 pub struct Presentation {
     pager: Option<String>,
@@ -32,24 +32,25 @@ pub struct Presentation {
 static PRESENTATION: OnceLock<Presentation> = OnceLock::new();
 
 impl Presentation {
-    /// Sets the pager's command by which results are shown on a terminal; without one, and where it is empty
-    /// or `cat`, they are written directly.
+    /// Sets the command of the pager through which output on a terminal is shown. An empty command or `cat` means no
+    /// pager.
     pub fn with_pager(self, command: &str) -> Presentation {
         let is_wanted = pager::is_pager(command) && io::stdout().is_terminal();
         Presentation { pager: is_wanted.then(|| command.to_owned()), ..self }
     }
 
-    /// Sets the format by which places in sources become terminal links.
+    /// Sets the format of the terminal hyperlinks that source positions (`file:line`) in the output become.
     pub fn with_links(self, links: Links) -> Presentation {
         Presentation { links: Some(links), ..self }
     }
 
-    /// Returns `true` if terminal links get through to the terminal that standard output is.
+    /// Returns `true` if hyperlinks would reach a terminal: standard output is one, and the pager, if there is one, is
+    /// `less`.
     pub fn hands_on_links(&self) -> bool {
         io::stdout().is_terminal() && self.pager.as_deref().is_none_or(pager::is_less)
     }
 
-    /// Makes this the way in which all results are shown from now on; the first call holds.
+    /// Installs these settings for all later output of the process. Only the first call has an effect.
     pub fn set(self) {
         let _ = PRESENTATION.set(self);
     }
@@ -65,11 +66,10 @@ impl Color {
     }
 }
 
-/// The destination of a command's results: a file or standard output.
+/// The destination of a command's results: a file, or standard output (also for `-`).
 ///
-/// It is opened before anything is measured, so that a path that cannot be written is found before
-/// minutes are spent. What a file held is there until all of the new is: see [`Replacement`]. `-` is
-/// standard output. Colours go into a file only with `--color always`.
+/// It is opened before anything is measured, so that an unwritable path is reported at once. A file's old content stays
+/// until the new one is complete (see [`Replacement`]). Colours go into a file only with `--color always`.
 pub struct Output {
     place: Destination,
     name: String,
@@ -81,7 +81,8 @@ enum Destination {
 }
 
 impl Output {
-    /// Opens the file that results go to, or standard output where none is named.
+    /// Checks that the results' file can be written and returns it as destination; standard output if `path` is `None`
+    /// or `-`.
     pub fn open(path: Option<&Path>, color: Color) -> Result<Self> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             return Ok(Output {
@@ -97,7 +98,7 @@ impl Output {
         })
     }
 
-    /// Returns `true` if results may have colours.
+    /// Returns `true` if results written to this destination may be coloured.
     pub fn has_colors(&self) -> bool {
         match &self.place {
             Destination::Stdout(choice) => *choice != ColorChoice::Never,
@@ -105,7 +106,8 @@ impl Output {
         }
     }
 
-    /// Writes results to the file or standard output.
+    /// Runs `write` with a buffered writer to the file or standard output, through the pager and with hyperlinks where
+    /// those are set; without colours where they are not wanted. A file is replaced only if all succeeds.
     pub fn write(self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         let Output { place, name } = self;
         let written = || -> Result<()> {
@@ -171,7 +173,8 @@ fn stdout_choice(color: Color) -> ColorChoice {
     }
 }
 
-/// Returns a name from a file with its control characters replaced, as they could do anything on a terminal.
+/// Returns a name read from a file with its control characters replaced, so that printing it cannot control the
+/// terminal.
 pub fn printable(name: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(name);
     if text.chars().any(char::is_control) {
@@ -180,8 +183,8 @@ pub fn printable(name: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// Returns `true` if an error is that of a pipe whose reader has gone (`tallyline … | head -1`), which is no
-/// failure.
+/// Returns `true` if an error is a write to a pipe whose reader has exited (`tallyline … | head -1`), which is not
+/// reported as a failure.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);

@@ -10,20 +10,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Characters that make a command one for a shell.
 const SHELL: &str = "|&;<>()$`\\\"' \t\n*?[#~=%";
 
-/// Returns `true` if a command shows text by pages: an empty one and `cat` do not.
+/// Returns `true` if a configured pager command is a pager: an empty one and `cat` are not.
 pub(crate) fn is_pager(command: &str) -> bool {
     !matches!(command.trim(), "" | "cat")
 }
 
-/// Returns `true` if a pager's command is `less`, which hands on terminal links.
+/// Returns `true` if a pager's command runs `less`, which passes hyperlinks on to the terminal.
 pub(crate) fn is_less(command: &str) -> bool {
     let program = command.split_whitespace().next().unwrap_or_default();
     program.rsplit('/').next() == Some("less")
 }
 
-/// A writer to the pager, which is started with the first byte; to standard output where it cannot be.
+/// A writer into a pager's standard input. The pager is started by the first byte; if it cannot be, the text goes to
+/// standard output.
 ///
-/// Ctrl-C belongs to the pager from then on, as to less it means to stop searching: this program ends when the pager does.
+/// From then on Ctrl-C (SIGINT) is left to the pager, in which it only stops a search; this process goes on until the
+/// pager exits.
 pub(crate) struct PagerWriter {
     command: String,
     state: State,
@@ -61,7 +63,7 @@ impl PagerWriter {
         };
     }
 
-    /// Waits until the user has left the pager.
+    /// Closes the pager's input and waits until the user has left the pager.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if let State::Running { mut child, input } = std::mem::replace(&mut self.state, State::Direct) {
             drop(input);

@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 /// Symbolic links that are followed before it is an error, as the kernel has it.
 const LINKS: usize = 40;
 
-/// A new file under construction, written beside the one that it will replace: until it is complete nobody
-/// sees it, and what was there stays, whether the disk is full or the run is broken off.
+/// A writer that replaces a file atomically: it writes to a temporary file in the same folder, which
+/// [`finish`](Replacement::finish) renames to the destination. Until then, and after a failure, the old file stays.
 ///
-/// Pipes, devices and what cannot have a file beside it (in a folder that may not be written to) are
-/// written to as they are.
+/// Pipes, devices, and files in folders in which no temporary file can be created, are written to directly.
 pub struct Replacement {
     path: PathBuf,
     file: File,
@@ -23,14 +22,14 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Checks that the file can be written. What is written to as it is stays open, as a reader of a pipe
-    /// takes its closing for the end; of other files nothing is kept and nothing changed.
+    /// Checks that the file at `path` can be written, without changing it. Returns an open writer for destinations that
+    /// are written directly, such as pipes, whose readers take a close for the end; `None` for all others.
     pub fn check(path: &Path) -> io::Result<Option<Replacement>> {
         let made = Replacement::create(path)?;
         Ok(if made.part.is_none() { Some(made) } else { None })
     }
 
-    /// Creates the file beside, with the mode and the owner of the one that it replaces.
+    /// Creates the temporary file for the destination `path`, with the owner and mode of the file that it will replace.
     pub fn create(path: &Path) -> io::Result<Replacement> {
         let target = Target::of(path)?;
         let path = target.path;
@@ -58,12 +57,12 @@ impl Replacement {
         Ok(Replacement { path, file, part: Some(part), appends: false })
     }
 
-    /// Returns where the new file goes once it is complete: an absolute path, behind symbolic links.
+    /// Returns the absolute path of the file to be replaced, with symbolic links resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Renames the new file to its destination, once all of it is on the disk.
+    /// Syncs the temporary file to disk and renames it to its destination.
     pub fn finish(mut self) -> io::Result<()> {
         if self.part.is_none() && self.file.metadata()?.is_file() && !self.appends {
             let end = self.file.stream_position()?;

@@ -1,6 +1,7 @@
 //! Numbers of bytes on the command line.
 
-/// Parses a number of bytes with a unit: `4096`, `100M`, `2g`.
+/// Parses a number of bytes with an optional suffix K, M or G (powers of 1024, in either case): `4096`, `100M`, `2g`.
+/// Zero is an error.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.char_indices().last() {
         Some((end, 'K' | 'k')) => (&text[..end], 10),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Median, quartiles and extremes of a benchmark's rounds, or of a ratio's.
+/// Median, quartiles, minimum and maximum of a benchmark's results over its rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
     /// The middle round; the mean of the middle two where their number is even.
@@ -21,8 +21,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Computes the median and spread of a series of figures; `None` where it is empty or holds something
-    /// that is not a number.
+    /// Computes the median and spread of a series of results; `None` if it is empty or a value is infinite or NaN.
     pub fn of(series: &[f64]) -> Option<Self> {
         let mut sorted = series.to_vec();
         if sorted.iter().any(|value| !value.is_finite()) {
@@ -40,7 +39,7 @@ impl Summary {
         Some(Summary { median, q1, q3, min, max, rounds: sorted.len() })
     }
 
-    /// Computes the median and spread of the ratios of two series, round by round.
+    /// Computes the median and spread of the round-by-round ratios `over[i] / under[i]` of two series.
     ///
     /// The two sides of a round ran one after the other, so what disturbed both cancels out; a
     /// ratio of two medians would keep it.

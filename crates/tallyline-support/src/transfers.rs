@@ -28,7 +28,8 @@ const STEP_CYCLES: f64 = 4.0;
 /// Cycles that are believed.
 const SENSIBLE: std::ops::RangeInclusive<f64> = 20.0..=3000.0;
 
-/// The measured cycles of a line's way between two CPUs: the lowest and the highest tenth of many short measurements.
+/// The measured time in cycles in which a modified cache line passes from one CPU to another: the 10th and 90th
+/// percentile of many short measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineTransfer {
     /// The tenth percentile.
@@ -42,9 +43,9 @@ pub struct LineTransfer {
 #[derive(Default)]
 struct Apart<T>(T);
 
-/// Measures the cycles that a modified cache line takes from one CPU to another: the first two that this process may run
-/// on. Returns `None` where there is only one, or nothing sensible comes of it. Takes 0.2 seconds, 1.5 where CPUs are
-/// busy; the calling thread keeps its CPUs.
+/// Measures, in cycles, how long a modified cache line takes to pass between the first two CPUs that this process may
+/// run on. Returns `None` if there is only one CPU or the results are implausible. Takes 0.2 seconds, up to 1.5 on busy
+/// CPUs; the calling thread's affinity stays as it is.
 ///
 /// # Errors
 /// If the kernel does not say which CPUs there are.

@@ -7,8 +7,8 @@ const BASE: &str = include_str!("base.css");
 
 const HEAD: &str = include_str!("head.html");
 
-/// Returns the start of an HTML page up to its body. The title is markup; the style follows that of all
-/// pages.
+/// Returns the beginning of an HTML page, up to its body. `title` is markup that is inserted as it is; `style` is CSS
+/// added to the common style sheet.
 pub fn head(title: &str, style: &str) -> Result<String> {
     let fields = [
         ("version", env!("CARGO_PKG_VERSION").to_string()),
@@ -18,7 +18,8 @@ pub fn head(title: &str, style: &str) -> Result<String> {
     fill(HEAD, &fields)
 }
 
-/// Fills the named fields of an HTML template in one pass: their contents are not searched for fields.
+/// Replaces each `{{name}}` in an HTML template by the value of that name in `fields`. Values are not searched for
+/// further fields. Fails if a field has no value.
 pub fn fill(frame: &str, fields: &[(&str, String)]) -> Result<String> {
     let mut page = String::with_capacity(frame.len() * 8);
     let mut rest = frame;
