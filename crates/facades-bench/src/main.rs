@@ -182,6 +182,7 @@ fn opentelemetry_pairs() -> Vec<Pair> {
 
 /// Returns an SDK that exports nothing before it is told to.
 fn sdk() -> SdkMeterProvider {
-    let reader = PeriodicReader::builder(runner::Nowhere).with_interval(Duration::from_secs(1 << 20)).build();
+    let reader =
+        PeriodicReader::builder(runner::NullExporter).with_interval(Duration::from_secs(1 << 20)).build();
     SdkMeterProvider::builder().with_reader(reader).build()
 }

@@ -25,15 +25,16 @@ macro_rules! pair {
 /// A loop of this many updates.
 type Loop = Box<dyn Fn(u64) + Send + Sync>;
 
-/// Two ways to do one thing.
+/// A comparison of two implementations of one metric update (for instance a facade's and a hand-written one), timed in
+/// alternating runs.
 pub(crate) struct Pair {
     name: &'static str,
     sides: [Loop; 2],
 }
 
 impl Pair {
-    /// Creates a pair, whose figure is the first side's time over the second one's; `SITE` is a number that no
-    /// other pair has ([`pair!`](crate::pair)).
+    /// Creates a comparison of two updates; its printed ratio is the time of `over` divided by the time of `under`.
+    /// `SITE` has to differ between all pairs, so that each loop is compiled separately: use [`pair!`](crate::pair).
     pub(crate) fn new<const SITE: u32>(
         name: &'static str,
         over: impl Fn() + Send + Sync + 'static,
@@ -46,7 +47,8 @@ impl Pair {
         self.name
     }
 
-    /// Runs both sides in turn on these CPUs, and prints the figures.
+    /// Times both updates in alternating rounds, with one pinned thread on each of these CPUs, and prints one line:
+    /// median nanoseconds per update of each, their ratio and its quartiles.
     pub(crate) fn measure(&self, cpus: &[usize], rounds: usize) -> Result<(), Box<dyn std::error::Error>> {
         let counts = [self.count(cpus, 0)?, self.count(cpus, 1)?];
         let mut times = [Vec::new(), Vec::new()];
@@ -118,10 +120,10 @@ fn repeated<const SITE: u32, const SIDE: u32>(update: impl Fn() + Send + Sync + 
     })
 }
 
-/// An exporter of nothing.
-pub(crate) struct Nowhere;
+/// An OpenTelemetry metrics exporter that discards everything, so that benchmarks export nothing.
+pub(crate) struct NullExporter;
 
-impl PushMetricExporter for Nowhere {
+impl PushMetricExporter for NullExporter {
     async fn export(&self, _: &ResourceMetrics) -> OTelSdkResult {
         Ok(())
     }

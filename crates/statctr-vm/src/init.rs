@@ -13,7 +13,8 @@ const TESTS: &str = "/tests";
 /// `AT_RSEQ_FEATURE_SIZE` of Linux 6.3 and later: bytes of an rseq area that the kernel keeps.
 const RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
 
-/// Prepares the emulated machine as its init process, runs all scenarios, and powers it off.
+/// Runs as the emulated machine's init process (PID 1): mounts the pseudo file systems, runs all scenarios and test
+/// programs, and powers the machine off.
 pub(crate) fn run() -> ! {
     for (kind, at) in [
         ("devtmpfs", "/dev"),
@@ -50,7 +51,7 @@ pub(crate) fn run() -> ! {
     }
 }
 
-/// Runs every scenario in a process of its own; returns the names of those that failed.
+/// Runs each scenario that the settings include in a process of its own; returns the names of those that failed.
 pub(crate) fn run_all(settings: &Settings) -> Vec<String> {
     say!("machine", "{}", describe());
     let mut failed = Vec::new();

@@ -22,7 +22,8 @@ impl<E: Display> From<Result<(), E>> for ScenarioResult {
     }
 }
 
-/// Writes one line of the test report to the emulated machine's console; a console that is gone is no error.
+/// Writes one line of the test report, `vm: SCENARIO: TEXT`, to the emulated machine's console; a failed write is
+/// ignored.
 pub(crate) fn line(scenario: &str, text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "vm: {scenario}: {text}");
 }

@@ -4,7 +4,7 @@ use super::checked;
 use std::ffi::CString;
 use std::io;
 
-/// Mounts a pseudo file system such as `proc` at a folder, which is created.
+/// Creates the folder `at` if needed and mounts a pseudo file system of this type, such as `proc`, on it.
 pub(crate) fn mount(kind: &str, at: &str) -> io::Result<()> {
     std::fs::create_dir_all(at)?;
     let (kind, at) = (CString::new(kind)?, CString::new(at)?);
@@ -13,7 +13,7 @@ pub(crate) fn mount(kind: &str, at: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Powers the emulated machine off. Returns only if the kernel refuses.
+/// Powers the emulated machine off. Returns only on failure, with the kernel's error.
 pub(crate) fn power_off() -> io::Error {
     // SAFETY: writes buffers back, and ends everything.
     unsafe {
@@ -23,8 +23,8 @@ pub(crate) fn power_off() -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Returns the value of one entry of this program's ELF auxiliary vector, by its `AT_` number; 0 if there is
-/// none.
+/// Returns the value of an entry of this process's ELF auxiliary vector (`getauxval`), by its `AT_` number; 0 if there
+/// is none.
 pub(crate) fn auxiliary(kind: libc::c_ulong) -> u64 {
     // SAFETY: looks up a number.
     unsafe { libc::getauxval(kind) }

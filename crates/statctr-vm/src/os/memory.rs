@@ -3,7 +3,7 @@
 use super::checked;
 use std::io;
 
-/// Returns the NUMA node of the page at an address. A page that is not in memory yet is read first.
+/// Returns the NUMA node that holds the page at an address of this process, faulting the page in if necessary.
 pub(crate) fn node_of(address: usize) -> io::Result<u32> {
     const NODE: usize = 1;
     const ADDR: usize = 2;
@@ -22,7 +22,7 @@ pub(crate) fn node_of(address: usize) -> io::Result<u32> {
     u32::try_from(node).map_err(io::Error::other)
 }
 
-/// Returns the 64-bit word at an address that is known to hold one.
+/// Atomically loads (acquire) the word at an address that the caller knows to hold one.
 pub(crate) fn load(address: usize) -> usize {
     let pointer = std::ptr::with_exposed_provenance::<std::sync::atomic::AtomicUsize>(address);
     // SAFETY: its only caller takes the address from a counter's handle, whose table has an entry

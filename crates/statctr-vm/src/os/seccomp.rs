@@ -12,14 +12,14 @@ enum Action {
     Ask,
 }
 
-/// Installs a seccomp filter that makes some system calls fail with `errno`, in the calling thread and in all
-/// threads and programs that it starts.
+/// Installs a seccomp filter that makes these system calls fail with `errno`, for the calling thread and all threads
+/// and programs that it starts later.
 pub(crate) fn refuse(calls: &[libc::c_long], errno: i32) -> io::Result<()> {
     install(calls, Action::Refuse(errno)).map(drop)
 }
 
-/// Installs a seccomp filter that holds some system calls until the holder of the returned descriptor decides
-/// about them.
+/// Installs a seccomp filter that suspends these system calls of the calling thread, and of threads and programs that
+/// it starts later, until the returned listener's owner answers them.
 pub(crate) fn ask(calls: &[libc::c_long]) -> io::Result<SyscallNotifications> {
     let listener = i32::try_from(install(calls, Action::Ask)?).map_err(io::Error::other)?;
     // SAFETY: the kernel has just opened it for us.
@@ -50,11 +50,11 @@ fn install(calls: &[libc::c_long], action: Action) -> io::Result<libc::c_long> {
     }
 }
 
-/// Descriptor from which the held system calls of filtered threads are read, one at a time (seccomp
-/// notifications).
+/// A seccomp listener: the file descriptor from which suspended system calls of filtered threads are received, one at a
+/// time.
 pub(crate) struct SyscallNotifications(OwnedFd);
 
-/// A system call that a filter holds until somebody answers: its number and arguments.
+/// A system call suspended by a seccomp filter until it is answered: its number and arguments.
 pub(crate) struct NotifiedCall {
     id: u64,
     pub(crate) number: libc::c_long,
@@ -66,8 +66,7 @@ const RECEIVE: u64 = 0xc050_2100;
 const SEND: u64 = 0xc018_2101;
 
 impl SyscallNotifications {
-    /// Waits for the next system call that the filter holds and returns it; `None` once no thread is left
-    /// that could make one.
+    /// Waits for the next suspended system call and returns it; `None` once no filtered thread is left.
     pub(crate) fn next(&self) -> Option<NotifiedCall> {
         loop {
             let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -89,7 +88,7 @@ impl SyscallNotifications {
         }
     }
 
-    /// Lets a held system call proceed, or makes it fail with an error number.
+    /// Resumes a suspended system call: runs it if `refuse` is `None`, else makes it fail with that error number.
     pub(crate) fn answer(&self, call: &NotifiedCall, refuse: Option<i32>) {
         let mut answer = libc::seccomp_notif_resp { id: call.id, val: 0, error: 0, flags: 0 };
         match refuse {

@@ -3,13 +3,13 @@
 use super::checked;
 use std::io;
 
-/// Returns the kernel's id of the calling thread.
+/// Returns the calling thread's kernel thread id (`gettid`).
 pub(crate) fn id() -> i32 {
     // SAFETY: has no arguments.
     unsafe { libc::gettid() }
 }
 
-/// Restricts a thread, given by its id (0: the calling one), to some CPUs.
+/// Restricts a thread, given by its thread id (0: the calling thread), to these CPUs (`sched_setaffinity`).
 pub(crate) fn pin(thread: i32, to: &[u32]) -> io::Result<()> {
     // SAFETY: a mask of bits; all zeros is one.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -22,8 +22,8 @@ pub(crate) fn pin(thread: i32, to: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the calling thread the scheduler's lowest weight (nice 19), so that others run first.
-pub(crate) fn yield_to_others() {
+/// Lowers the calling thread's priority to nice 19, so that the scheduler prefers other threads.
+pub(crate) fn lower_priority() {
     // SAFETY: concerns the calling thread only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
 }

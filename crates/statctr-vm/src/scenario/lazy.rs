@@ -107,7 +107,7 @@ fn storm<S: Scope>(name: &str, pool: &LazyPool<S>, settings: &Settings) -> Resul
     std::thread::scope(|scope| {
         for _ in 0..=switches.len() {
             scope.spawn(|| {
-                thread::yield_to_others();
+                thread::lower_priority();
                 let mut mine = 0;
                 while !stop.load(Ordering::Relaxed) {
                     flows.iter().for_each(|flow| flow.update([1, 1500, mine, 1 << (mine % 8)]));
@@ -124,7 +124,7 @@ fn storm<S: Scope>(name: &str, pool: &LazyPool<S>, settings: &Settings) -> Resul
             });
         }
         scope.spawn(|| {
-            thread::yield_to_others();
+            thread::lower_priority();
             let mut last = vec![[0u64; 4]; SHARED];
             while !stop.load(Ordering::Relaxed) {
                 for (flow, last) in flows.iter().zip(&mut last) {

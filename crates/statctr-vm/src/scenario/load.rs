@@ -88,7 +88,7 @@ impl Load<'_> {
                 scope.spawn(move || {
                     // all the time that there is, but not that of the kernel's threads that
                     // switch CPUs
-                    thread::yield_to_others();
+                    thread::lower_priority();
                     // nobody listens any more: then nobody moves this thread either
                     let _ = send.send(thread::id());
                     let mut mine = 0;
@@ -104,7 +104,7 @@ impl Load<'_> {
             }
             for _ in 0..self.readers {
                 scope.spawn(|| {
-                    thread::yield_to_others();
+                    thread::lower_priority();
                     let mut last = growing(&kit, &flows);
                     let mut mine = 0;
                     while !stop.load(Ordering::Relaxed) {

@@ -15,14 +15,14 @@ mod storm;
 use crate::report::ScenarioResult;
 use std::time::Duration;
 
-/// A test of the counters that the emulated machine runs in a process of its own.
+/// A test of the counters that is run in the emulated machine, in a process of its own: name, description and function.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) run: fn(&Settings) -> ScenarioResult,
 }
 
-/// Every scenario of the emulated machine, in the order in which they are run.
+/// All scenarios (tests of the counters) of the emulated machine, in the order in which they are run.
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "aborts", what: "a kernel that does not abort sections is found out", run: aborts::run },
     Scenario { name: "arrive", what: "CPUs that were not there at boot come under load", run: arrive::run },
@@ -34,7 +34,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "storm", what: "CPUs go offline and online under load", run: storm::run },
 ];
 
-/// The durations and sizes of the scenarios.
+/// The settings of a run of the scenarios: number of hotplug cycles, seconds for each scenario, and which scenario to
+/// run.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// Number of times that a CPU is taken away and given back.
@@ -46,7 +47,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Parses the scenarios' durations and sizes from words of the form `name=value`.
+    /// Parses scenario settings from words such as `cycles=20`, `seconds=2` and `only=storm`; settings not given keep
+    /// their defaults.
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Settings, String> {
         let mut settings = Settings { cycles: 20, time: Duration::from_secs(2), only: String::new() };
         for word in words {
@@ -61,7 +63,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns the scenarios' durations and sizes as words of the form `name=value`, for a child process.
+    /// Formats the cycles and seconds as `cycles=N` and `seconds=N`, the arguments of a child process that runs one
+    /// scenario.
     pub(crate) fn arguments(&self) -> [String; 2] {
         [format!("cycles={}", self.cycles), format!("seconds={}", self.time.as_secs())]
     }
