@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-/// A further file that a debug file refers to for types or names: split units, a package of them, or an
-/// alternate file.
+/// A reference from a debug file to another file with parts of its debug information: a `.dwo` file of split DWARF, a
+/// `.dwp` package, or the alternate file that dwz made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Companion<'a> {
     /// The part that the compiler split off from one unit (`.dwo`).
@@ -25,7 +25,7 @@ pub enum Companion<'a> {
     },
 }
 
-/// The contents of a companion file: bytes in memory, or an open file.
+/// The contents of a companion file (`.dwo`, `.dwp`, dwz's alternate file): bytes in memory, or an open file.
 #[derive(Debug)]
 pub enum Contents {
     /// An open file, of which only the needed parts are read.
@@ -34,16 +34,17 @@ pub enum Contents {
     Bytes(Vec<u8>),
 }
 
-/// Finder of the further files that a debug file refers to, which the caller implements.
+/// Finder of a debug file's companions (`.dwo`, `.dwp`, dwz's alternate file), implemented by the caller, as the reader
+/// itself opens no files.
 ///
-/// The reader checks that a file belongs to the one that names it, where the format has
-/// something to check it by.
+/// The reader checks that a companion belongs to the file that refers to it, where the format has an identifier to
+/// check.
 pub trait Companions: Sync {
     /// Opens a companion. If there is none: the places where it was looked for, for the message.
     fn open(&self, wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>>;
 }
 
-/// A finder that finds none of the further files of a debug file: their types are reported as missing.
+/// A [`Companions`] that finds nothing: types in companion files are left out, with a warning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCompanions;
 
@@ -53,7 +54,8 @@ impl Companions for NoCompanions {
     }
 }
 
-/// Formats the places where a further file was searched as `(looked for in a, b)`; empty if nobody looked.
+/// Formats the paths at which a companion file was searched for a message, as ` (looked for in a, b)`; empty if there
+/// are none.
 pub(crate) fn looked_in(places: &[PathBuf]) -> String {
     if places.is_empty() {
         return String::new();

@@ -20,12 +20,13 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Returns `true` if bytes start with ELF's magic number.
+/// Returns `true` if the bytes start with ELF's magic number.
 pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// The names that a file's DWARF sections have: plain, `.dwo` of split units, or those of LTO objects.
+/// The naming scheme of a file's DWARF sections: plain (`.debug_info`), with `.dwo` suffix in split DWARF, or with the
+/// `.gnu.debuglto_` prefix of LTO objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// `.debug_info`
@@ -46,13 +47,14 @@ impl Naming {
     }
 }
 
-/// A parsed ELF file: its headers, and the source of its sections' bytes.
+/// A parsed ELF file: its headers, and the source from which section contents are read on demand.
 pub(crate) struct File<'a, R: ReadRef<'a>> {
     object: object::File<'a, R>,
     input: Input<'a>,
 }
 
-/// The bytes of one section of an ELF file, with the relocations that a linker would apply.
+/// One section of an ELF file, not read yet: the source of its bytes, how they are compressed, and the relocations to
+/// apply.
 pub(crate) struct Part<'a> {
     input: Input<'a>,
     range: CompressedFileRange,
@@ -70,7 +72,8 @@ struct PendingRelocation {
 }
 
 impl<'a, R: ReadRef<'a>> File<'a, R> {
-    /// Checks the headers of an ELF file. `headers` and `input` are the same file.
+    /// Parses the headers of an ELF file. `headers` and `input` must be the same file, read by `object` and by this
+    /// crate.
     pub(crate) fn parse(headers: R, input: Input<'a>) -> Result<File<'a, R>> {
         Ok(File { object: object::File::parse(headers)?, input })
     }
@@ -80,7 +83,7 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         self.object.is_little_endian()
     }
 
-    /// Returns the machine that the ELF file's code is for.
+    /// Returns the ELF file's machine (`e_machine`) and byte order.
     pub(crate) fn target(&self) -> Target {
         use object::read::elf::FileHeader;
         let machine = match &self.object {
@@ -91,24 +94,23 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         Target { machine, big_endian: !self.is_little_endian() }
     }
 
-    /// Returns the names that the ELF file's DWARF sections have (plain, `.dwo` or those of LTO); none if
-    /// there is no DWARF.
+    /// Returns the naming scheme of the ELF file's DWARF sections; `None` if it has no DWARF.
     pub(crate) fn naming(&self) -> Option<Naming> {
         [Naming::Plain, Naming::Split, Naming::Lto].into_iter().find(|naming| self.has_units(*naming))
     }
 
-    /// Returns `true` if the ELF file has compilation or type units in DWARF sections of such names.
+    /// Returns `true` if the ELF file has a `.debug_info` or `.debug_types` section under this naming scheme.
     pub(crate) fn has_units(&self, naming: Naming) -> bool {
         let has = |section| naming.name(section).is_some_and(|name| self.sections(&name).next().is_some());
         has(gimli::SectionId::DebugInfo) || has(gimli::SectionId::DebugTypes)
     }
 
-    /// Returns `true` if the ELF file has a section with BTF.
+    /// Returns `true` if the ELF file has a `.BTF` section.
     pub(crate) fn has_btf(&self) -> bool {
         self.object.section_by_name(".BTF").is_some()
     }
 
-    /// Returns the contents of the ELF file's BTF section, if it has one.
+    /// Returns the contents of the ELF file's `.BTF` section; `None` if it has none.
     pub(crate) fn btf(&self) -> Result<Option<Cow<'a, [u8]>>> {
         match self.object.section_by_name(".BTF") {
             Some(section) => Ok(Some(self.part(&section)?.bytes(&AtomicU64::new(INFLATED_LIMIT))?)),
@@ -116,14 +118,15 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         }
     }
 
-    /// Returns the ELF file's sections of one DWARF kind: an object file has one `.debug_types` for each type
+    /// Returns the ELF file's sections of one DWARF kind; object files have several `.debug_types`, one for each type
     /// unit.
     pub(crate) fn parts(&self, section: gimli::SectionId, naming: Naming) -> Result<Vec<Part<'a>>> {
         let Some(name) = naming.name(section) else { return Ok(Vec::new()) };
         self.sections(&name).map(|section| self.part(&section)).collect()
     }
 
-    /// Returns `true` if a linker merged equal strings of an ELF section (`SHF_MERGE` and `SHF_STRINGS`).
+    /// Returns `true` if the section is one of strings that linkers merge (`SHF_MERGE` and `SHF_STRINGS`), so that
+    /// equal strings have equal offsets.
     pub(crate) fn merges(&self, section: gimli::SectionId, naming: Naming) -> bool {
         const MERGED_STRINGS: u64 = object::elf::SHF_MERGE.0 | object::elf::SHF_STRINGS.0;
         let is_linked = self.object.kind() != object::ObjectKind::Relocatable;
@@ -179,8 +182,8 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
     }
 }
 
-/// Returns the contents of some ELF sections one after the other, inflated and relocated. `budget` is the
-/// number of bytes that may still be inflated.
+/// Reads these ELF sections, inflated and relocated, and concatenates them. `budget` is the number of bytes that may
+/// still be inflated, and is reduced; an error if it is exceeded.
 pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a, [u8]>> {
     let Some((first, rest)) = parts.split_first() else { return Ok(Cow::Borrowed(&[])) };
     let mut data = first.bytes(budget)?;
@@ -191,7 +194,7 @@ pub(crate) fn join<'a>(parts: &[Part<'a>], budget: &AtomicU64) -> Result<Cow<'a,
 }
 
 impl<'a> Part<'a> {
-    /// Creates an uncompressed section without relocations from the first `size` bytes of an input.
+    /// Creates an uncompressed section without relocations whose contents are the first `size` bytes of an input.
     #[cfg(test)]
     pub(crate) fn plain(input: Input<'a>, size: u64) -> Part<'a> {
         let format = object::CompressionFormat::None;
@@ -204,13 +207,13 @@ impl<'a> Part<'a> {
         self.range.format != object::CompressionFormat::None
     }
 
-    /// Returns the size of the section in bytes, once it is inflated.
+    /// Returns the section's uncompressed size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.range.uncompressed_size
     }
 
-    /// Opens the section as a stream, inflated as it is read, within a budget of bytes; `None` if the section
-    /// cannot be streamed, or has to be relocated.
+    /// Opens the section as a stream that inflates while it is read. Takes its size from `budget`, an error if that is
+    /// exceeded. `None` if the section cannot be streamed, as it has relocations or an unknown compression.
     pub(crate) fn stream(&self, budget: &AtomicU64) -> Result<Option<Box<dyn Read + Send + 'a>>> {
         let CompressedFileRange { format, offset, compressed_size, uncompressed_size } = self.range;
         if !self.relocations.is_empty() {
@@ -228,8 +231,8 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Opens the section from an offset on as a stream that leaves checkpoints on the way; `None` where
-    /// [`stream`](Self::stream) returns `None`.
+    /// Opens the section as a stream from an uncompressed offset on, which resumes at the nearest of `checkpoints` and
+    /// adds new ones; `None` where [`stream`](Self::stream) returns `None`.
     pub(crate) fn stream_from<'c>(
         &self,
         offset: u64,
@@ -258,14 +261,14 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Returns `true` if the section's bytes can be read from an open file, at any offset, as they are:
-    /// neither compressed nor to be relocated.
+    /// Returns `true` if the section can be read directly from an open file at any offset: it is neither compressed nor
+    /// relocated.
     pub(crate) fn is_in_place(&self) -> bool {
         !self.is_compressed() && self.relocations.is_empty() && matches!(self.input, Input::File(_))
     }
 
-    /// Reads an uncompressed section from an offset on into a buffer, up to the section's end; returns the
-    /// number of bytes read.
+    /// Reads bytes of an uncompressed section at an offset into a buffer; returns their number, which is less than the
+    /// buffer's length at the section's end.
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
         let left = self.size().saturating_sub(offset);
         let size = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-/// The reason for which debug information could not be read: no such file, no ELF, damage at an offset, a
-/// limit.
+/// The reason why debug information could not be read: not an ELF file, no such format, damage at an offset, a limit
+/// exceeded, an I/O error.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -71,7 +71,7 @@ pub enum Error {
     },
 }
 
-/// Result of reading debug information, with the crate's [`enum@Error`].
+/// A `Result` with this crate's [`enum@Error`].
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 impl From<object::Error> for Error {

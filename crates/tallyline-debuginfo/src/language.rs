@@ -46,14 +46,15 @@ const LANGUAGES: [(&str, DwLang); 40] = [
     ("zig", constants::DW_LANG_Zig),
 ];
 
-/// Returns the number (`DW_LANG_…`) of a programming language, by its name in any case.
+/// Returns the DWARF number (`DW_LANG_…`) of a programming language given by its name, such as `c++14`, in any case;
+/// `None` if it is unknown.
 pub fn language(name: &str) -> Option<u64> {
     let known = LANGUAGES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     known.map(|(_, number)| u64::from(number.0))
 }
 
-/// Filter of compilation units by language and name; all pass by default. BTF has no units: its types all
-/// pass.
+/// A filter of compilation units by programming language and name. The default accepts all, and the types of BTF, which
+/// has no units, are always accepted.
 #[derive(Clone, Debug, Default)]
 pub struct UnitFilter {
     /// Only those in these languages, by DWARF's numbers; all where there are none.
@@ -65,12 +66,12 @@ pub struct UnitFilter {
 }
 
 impl UnitFilter {
-    /// Returns `true` if the filter lets every compilation unit pass.
+    /// Returns `true` if the filter accepts every compilation unit.
     pub(crate) fn is_everything(&self) -> bool {
         self.languages.is_empty() && self.not_languages.is_empty() && self.exclude.is_none()
     }
 
-    /// Returns `true` if the filter lets a compilation unit of this language and name pass.
+    /// Returns `true` if the filter accepts a compilation unit of this name and language (a `DW_LANG` number).
     pub(crate) fn accepts(&self, name: &[u8], language: u64) -> bool {
         (self.languages.is_empty() || self.languages.contains(&language))
             && !self.not_languages.contains(&language)

@@ -52,8 +52,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 pub use type_text::{element_text, keyword, type_text};
 
-/// The number of bytes that the compressed sections of one file may inflate to; a file that exceeds it is
-/// refused.
+/// The most bytes that all compressed sections of one file may inflate to; a file that exceeds it is an error.
 pub const INFLATED_LIMIT: u64 = 4 << 30;
 
 /// A format that describes types: DWARF or BTF.
@@ -65,7 +64,8 @@ pub enum Format {
     Btf,
 }
 
-/// The choice of the types to read from a file, by name or all. Types that these need are read too.
+/// The types to read from a file: all records, those of some names or patterns, or the enumerations with a constant.
+/// Types that these need are read too.
 #[derive(Clone, Debug, Default)]
 pub enum Wanted {
     /// Every named struct, class and union at the top of a unit, equal ones once.
@@ -86,13 +86,13 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Returns the choice of all types that have one of these names.
+    /// Creates the choice of all types with one of these names.
     pub fn named<N: Into<Vec<u8>>>(names: impl IntoIterator<Item = N>) -> Wanted {
         Wanted::Named(names.into_iter().map(Into::into).collect())
     }
 }
 
-/// The extent to which the reader loads types that others only point to: whole, or their names alone.
+/// The amount to read of types that others only point to: their names, what C declarations need, or everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PointerTargets {
     /// Their names.
@@ -104,7 +104,7 @@ pub enum PointerTargets {
     Contents,
 }
 
-/// The choice of types and details (members, positions, pointer targets) that a reader loads from a file.
+/// The parameters of reading types from a file: which types, from which units and format, and which details of them.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The types to read.
@@ -152,19 +152,19 @@ impl Default for Request {
     }
 }
 
-/// Returns `true` if bytes start with the magic number of ELF or BTF, which this crate can read.
+/// Returns `true` if the bytes start with the magic number of ELF or BTF, the formats that this crate reads.
 pub fn is_readable(bytes: &[u8]) -> bool {
     elf::is_elf(bytes) || btf::is_btf(bytes)
 }
 
-/// Reads the types of an ELF file's DWARF or BTF, or of raw BTF, into a model. Those in further files are
-/// left out, with a warning: see [`read_with`].
+/// Reads the requested types from the DWARF or BTF of an ELF file in memory, or from raw BTF. Types in companion files
+/// are left out, with a warning; [`read_with`] reads those too.
 pub fn read(bytes: &[u8], request: &Request) -> Result<Types> {
     read_with(bytes, request, &NoCompanions)
 }
 
-/// Reads the types of an ELF file's DWARF or BTF, or of raw BTF, into a model, and those in the further files
-/// that `companions` finds.
+/// Reads the requested types from the DWARF or BTF of an ELF file in memory, or from raw BTF, and from the companion
+/// files that `companions` finds.
 pub fn read_with(bytes: &[u8], request: &Request, companions: &dyn Companions) -> Result<Types> {
     if btf::is_btf(bytes) {
         return match request.format {
@@ -178,9 +178,8 @@ pub fn read_with(bytes: &[u8], request: &Request, companions: &dyn Companions) -
     read_elf(elf::File::parse(bytes, elf::Input::Bytes(bytes))?, request, companions)
 }
 
-/// Reads the types of an open ELF file or raw BTF, and of the files that belong to it. Of ELF only
-/// the sections that are needed are read, so a kernel with its debug information takes a third of
-/// the memory.
+/// Reads the requested types from an open ELF file or raw BTF, and from its companions. Only the ELF sections that are
+/// needed are read, which takes a third of the memory of [`read_with`] for a kernel.
 pub fn read_file(file: &std::fs::File, request: &Request, companions: &dyn Companions) -> Result<Types> {
     let mut start = Vec::new();
     file.take(4).read_to_end(&mut start)?;
@@ -196,8 +195,8 @@ pub fn read_file(file: &std::fs::File, request: &Request, companions: &dyn Compa
     read_with(&start, request, companions)
 }
 
-/// Opens the DWARF of a file for readers of functions, variables and scopes, passes it to a closure, and
-/// returns the closure's result, and with a line for each thing that is missing.
+/// Opens the DWARF of a file, with its line tables, and calls `each` with it, to read functions, variables and scopes.
+/// Returns the closure's result and a warning for each missing part.
 pub(crate) fn with_debug_info<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
@@ -207,7 +206,8 @@ pub(crate) fn with_debug_info<T>(
     with_debug_info_of_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, true, each)
 }
 
-/// Opens the debug information of a file like `with_debug_info`, but without line tables.
+/// Opens the DWARF of a file without its line tables and calls `each` with it, to read functions, variables and types.
+/// Returns the closure's result and a warning for each missing part.
 pub fn with_debug_info_without_lines<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
@@ -217,7 +217,8 @@ pub fn with_debug_info_without_lines<T>(
     with_debug_info_of_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, false, each)
 }
 
-/// Opens debug information in memory like `with_debug_info`.
+/// Opens the DWARF of an ELF file in memory and calls `each` with it, to read functions, variables and types. Returns
+/// the closure's result and a warning for each missing part.
 pub fn with_debug_info_of_bytes<T>(
     bytes: &[u8],
     companions: &dyn Companions,
@@ -235,10 +236,9 @@ fn with_debug_info_of_elf<'a, R: object::ReadRef<'a>, T>(
     dwarf::with_debug_info(file, file.naming().ok_or(Error::NoSuchFormat("DWARF"))?, companions, lines, each)
 }
 
-/// Reads the types of an open ELF file or raw BTF, and of the files that belong to it, and hands them
-/// on a part at a time, in the order of the file: each part is a model of its own, and is forgotten
-/// by the reader. So the memory of a file with a million types is that of a few thousand. Parts end
-/// when there are no more, or when `each` breaks.
+/// Reads the requested types from an open ELF file or raw BTF, and from its companions, and calls `each` with one part
+/// after the other in the order of the file, until it breaks. Each part is a [`Types`] of its own that the reader does
+/// not keep, so a file with a million types takes the memory of a few thousand.
 ///
 /// A type is listed in one part only, unless two compilers have described it in two ways:
 /// [`lookup::RecordDeduplicator`] finds those.
@@ -262,7 +262,7 @@ pub fn read_parts(
     Ok(())
 }
 
-/// Returns the formats of types that a file has, DWARF first. Only its headers are read.
+/// Returns the formats of debug information that a file has, DWARF first. Reads only its headers.
 pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
     let mut start = Vec::new();
     file.take(4).read_to_end(&mut start)?;
@@ -275,7 +275,7 @@ pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
     Ok(dwarf.into_iter().chain(elf.has_btf().then_some(Format::Btf)).collect())
 }
 
-/// The name, checksum and build-id by which a stripped file refers to its separate debug file.
+/// A stripped file's reference to its separate debug file: build-id, name, and CRC-32 checksum, each if it has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DebugFileRef {
     /// The build-id; the debug file has the same.
@@ -286,8 +286,8 @@ pub struct DebugFileRef {
     pub(crate) checksum: Option<u32>,
 }
 
-/// Returns the name and build-id by which a stripped ELF file refers to its separate debug file; none for
-/// other files.
+/// Reads a stripped ELF file's reference to its separate debug file; its fields are `None` if the file has no such
+/// reference. An error if the file is not ELF.
 pub fn debug_file_ref(file: &std::fs::File) -> Result<DebugFileRef> {
     elf::File::parse(&object::ReadCache::new(file), elf::Input::File(file))?.debug_file_ref()
 }
@@ -314,13 +314,14 @@ fn read_elf<'a, R: object::ReadRef<'a>>(
     }
 }
 
-/// Reads the types of a BTF that continue those of another BTF, as a kernel module's continue the kernel's.
+/// Reads the types of a BTF that extends a base BTF, as a kernel module's extends the kernel's. Both are raw or in ELF
+/// files.
 pub fn read_with_base(bytes: &[u8], base: &[u8], request: &Request) -> Result<Types> {
     btf::read(&raw_btf(bytes)?, Some(&raw_btf(base)?), request)
 }
 
-/// Reads the functions and variables of BTF, raw or in an ELF file. Their types have the ids that they have
-/// when the same BTF is [`read`] whole.
+/// Reads the functions and global variables that a BTF describes, raw or in an ELF file. The ids of their types are
+/// those that [`read`] gives for the whole of that BTF.
 pub fn symbols(bytes: &[u8]) -> Result<Symbols> {
     btf::read_symbols(&raw_btf(bytes)?)
 }

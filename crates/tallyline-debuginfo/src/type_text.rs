@@ -8,15 +8,15 @@ const DEPTH_LIMIT: usize = 64;
 /// The longest text in bytes: functions that take functions can unfold without end.
 const LENGTH_LIMIT: usize = 16 << 10;
 
-/// Formats a type as C writes it, such as `const char *`. Cut parts show as `…`, bytes that are not UTF-8 as
-/// the replacement character.
+/// Formats a type in C's syntax, such as `const char *`. Too deep or long types are cut with `…`; bytes that are not
+/// UTF-8 become the replacement character.
 pub fn type_text(types: &Types, id: TypeId) -> String {
     let mut budget = LENGTH_LIMIT;
     declare(types, id, String::new(), 0, &mut budget)
 }
 
-/// Formats the element type of an array and returns its dimensions, outermost first; no dimensions for other
-/// types. Vectors of the machine and arrays behind typedefs count as one thing.
+/// Formats an array's element type in C's syntax and returns it with the dimensions, outermost first; for other types,
+/// the type itself and no dimensions. SIMD vectors and typedefs of arrays count as elements.
 pub fn element_text(types: &Types, id: TypeId) -> (String, Vec<u64>) {
     let mut element = id;
     let mut dimensions = Vec::new();
@@ -34,7 +34,7 @@ pub fn element_text(types: &Types, id: TypeId) -> (String, Vec<u64>) {
     (type_text(types, element), dimensions)
 }
 
-/// Returns the keyword that declares a record: `struct`, `class` or `union`.
+/// Returns the keyword that declares the record: `struct`, `class`, `interface` or `union`.
 pub fn keyword(record: &Record) -> &'static str {
     match record.kind {
         RecordKind::Struct => "struct",

@@ -6,7 +6,7 @@ use crate::model::{MemberKind, RecordId, TypeId, Types};
 /// The depth of nested records at which the answer is cut short; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
 
-/// Cache of the natural alignments of a model's types, each computed once.
+/// Cache of the natural alignments of the types of a [`Types`], each computed once.
 #[derive(Debug)]
 pub struct Alignments {
     // 0: not known yet
@@ -14,27 +14,25 @@ pub struct Alignments {
 }
 
 impl Alignments {
-    /// Creates a cache for the alignments of a model's types; it starts with those that the reader of the
-    /// types computed.
+    /// Creates a cache of the alignments of these types, filled with those that their reader has already computed.
     pub fn new(types: &Types) -> Alignments {
         let mut records = types.natural.clone();
         records.resize(types.record_count(), 0);
         Alignments { records }
     }
 
-    /// Returns the computed alignments in bytes of all records, by record id; 0 for those that were never
-    /// asked for.
+    /// Returns the alignments in bytes of all records, indexed by record id; 0 for those not computed yet.
     pub(crate) fn into_records(self) -> Vec<u64> {
         self.records
     }
 
-    /// Returns the natural alignment of a type in bytes, at least 1: as its declarations or the machine's ABI
-    /// have it; of records as their members demand it.
+    /// Returns the natural alignment of a type in bytes, at least 1: its declared alignment if it has one, else by the
+    /// machine's ABI; a record's is the largest of its members.
     pub fn of(&mut self, types: &Types, id: TypeId) -> u64 {
         self.of_type(types, id, 0)
     }
 
-    /// Returns the natural alignment of a record in bytes, at least 1, as its members demand it.
+    /// Returns the natural alignment of a struct, class or union in bytes, at least 1: the largest of its members'.
     pub fn of_record(&mut self, types: &Types, id: RecordId) -> u64 {
         self.of_members(types, id, 0)
     }

@@ -32,8 +32,8 @@ mod machine {
     pub(super) const ARC_V2: u16 = 195;
 }
 
-/// Returns the alignment in bytes that a scalar type of a size has inside a struct on a machine. A machine
-/// that is not known has the rules of most.
+/// Returns the alignment in bytes that the target's ABI gives a scalar of `size` bytes inside a struct (i386: 4 for 8
+/// bytes). On unknown machines it is the size, up to 16.
 pub(crate) fn scalar_align(target: Target, size: u64) -> u64 {
     let most = match target.machine {
         // x87's 12 bytes and everything of 8 align to 4; vectors and quadruple precision do not
@@ -48,8 +48,7 @@ pub(crate) fn scalar_align(target: Target, size: u64) -> u64 {
     size.clamp(1, 16).next_power_of_two().min(most)
 }
 
-/// A set of alignment rules of a machine (for long doubles, 64-bit integers and so on), which compilers and
-/// their options choose.
+/// The ABI's alignment rules for vectors and atomics, in which compilers and their options differ on one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The largest alignment of a vector.
@@ -62,8 +61,8 @@ pub struct Rules {
 
 const COMMON: Rules = Rules { vector: MOST, short_vector: 8, atomic: 16 };
 
-/// Returns the alignment rules that compilers for a machine can have, the likeliest first. Measured with gcc
-/// 12 and clang 14.
+/// Returns the sets of vector and atomic alignment rules that compilers for this machine use, the likeliest first.
+/// Measured with gcc 12 and clang 14.
 pub fn rules(target: Target) -> &'static [Rules] {
     match target.machine {
         // gcc without SSE, gcc with it, clang
@@ -80,13 +79,13 @@ pub fn rules(target: Target) -> &'static [Rules] {
     }
 }
 
-/// Returns whether a number can be an alignment: a power of two of at most 2^28. A damaged file has others.
+/// Returns `true` if a number is a valid alignment: a power of two up to 2^28. Damaged files contain others.
 pub fn is_alignment(align: u64) -> bool {
     align.is_power_of_two() && align <= 1 << 28
 }
 
-/// Returns the alignment of a type in bytes, at least 1, by a machine's rules; the caller's `record` returns
-/// that of a record.
+/// Computes the alignment of a type in bytes, at least 1, under a set of alignment rules; calls `record` for the
+/// alignment of a struct, class or union.
 pub fn type_align(
     types: &Types,
     mut id: TypeId,
@@ -140,8 +139,8 @@ pub fn type_align(
     1
 }
 
-/// Returns the alignment in bytes of a member's type, where the member may take more bytes than its type
-/// (clang's atomics).
+/// Computes the alignment in bytes of a member under a set of alignment rules, considering that clang pads `_Atomic`
+/// members beyond their type's size; calls `record` for the alignment of a struct, class or union.
 pub fn member_align(
     types: &Types,
     member: &Member,
@@ -152,7 +151,8 @@ pub fn member_align(
     if is_padded_atomic(types, member) { align.max(atomic(member.size, rules)) } else { align }
 }
 
-/// Returns `true` if a member is an `_Atomic` that clang has padded to a power of two.
+/// Returns `true` if the member is an `_Atomic` that takes more bytes than its type because clang has padded it to a
+/// power of two.
 pub(crate) fn is_padded_atomic(types: &Types, member: &Member) -> bool {
     member.kind == MemberKind::Data
         && member.bitfield.is_none()
@@ -160,7 +160,7 @@ pub(crate) fn is_padded_atomic(types: &Types, member: &Member) -> bool {
         && (is_atomic(types, member.ty) || types.as_record(types.strip(member.ty)).is_some())
 }
 
-/// Returns `true` if a type is `_Atomic`, looked at through typedefs and qualifiers.
+/// Returns `true` if the type is `_Atomic`, also behind typedefs and qualifiers.
 pub fn is_atomic(types: &Types, mut id: TypeId) -> bool {
     for _ in 0..CHAIN_LIMIT {
         id = match types.get(id) {

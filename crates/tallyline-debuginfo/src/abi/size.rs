@@ -5,7 +5,7 @@ use crate::model::{Pointer, Type, TypeId, Types};
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
-/// Returns the size of a type in bytes, looked at through typedefs; 0 where it has none or is not known.
+/// Returns the size of a type in bytes, following typedefs and qualifiers; 0 if it has none or it is unknown.
 pub fn size_of(types: &Types, id: TypeId) -> u64 {
     let mut id = id;
     let mut times = 1_u64;

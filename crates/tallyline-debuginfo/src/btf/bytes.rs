@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// A cursor that reads numbers from a part of BTF: position and byte order.
+/// A cursor over one section of a BTF blob that reads 32-bit numbers in the file's byte order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {
     slice: &'a [u8],
@@ -13,42 +13,43 @@ pub(crate) struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// Creates a cursor at the start of bytes that lie at offset `origin` of the BTF.
+    /// Creates a cursor at the start of `slice`, which lies at offset `origin` of the BTF blob; the offset serves error
+    /// messages.
     pub(crate) fn new(slice: &'a [u8], origin: u64, big_endian: bool) -> Bytes<'a> {
         Bytes { slice, position: 0, origin, big_endian }
     }
 
-    /// Returns `true` if all bytes of the BTF's part were read.
+    /// Returns `true` if the cursor is at the end of its section.
     pub(crate) fn is_empty(&self) -> bool {
         self.position >= self.slice.len()
     }
 
-    /// Returns the offset in the whole BTF of the byte that is read next.
+    /// Returns the offset of the next byte to be read, from the start of the whole BTF blob.
     pub(crate) fn offset(&self) -> u64 {
         self.origin + self.position as u64
     }
 
-    /// Returns the offset of the next byte to be read in the cursor's own part.
+    /// Returns the offset of the next byte to be read, from the start of the cursor's section.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    /// Moves the cursor to a position in its part of the BTF; a position beyond the end means the end.
+    /// Moves the cursor to an offset in its section, at most to the section's end.
     pub(crate) fn seek(&mut self, position: usize) {
         self.position = position.min(self.slice.len());
     }
 
-    /// Returns the number of bytes of the part that were not read yet.
+    /// Returns the number of bytes of the section that are still to be read.
     pub(crate) fn left(&self) -> usize {
         self.slice.len() - self.position
     }
 
-    /// Returns an error that names the cursor's offset in the BTF.
+    /// Creates the error "invalid BTF" with this reason and the cursor's offset.
     pub(crate) fn error(&self, reason: &'static str) -> Error {
         Error::Btf { offset: self.offset(), reason }
     }
 
-    /// Reads the next 4-byte number of the BTF.
+    /// Reads a 32-bit number of the BTF and advances the cursor past it; an error at the section's end.
     pub(crate) fn u32(&mut self) -> Result<u32> {
         let Some(&word) = self.slice[self.position..].first_chunk::<4>() else {
             return Err(self.error("the data ends within an entry"));
@@ -57,7 +58,7 @@ impl<'a> Bytes<'a> {
         Ok(if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
     }
 
-    /// Moves the cursor over some bytes of the BTF.
+    /// Advances the cursor by a number of bytes; an error if the section ends before.
     pub(crate) fn skip(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.left() {
             return Err(self.error("the data ends within an entry"));

@@ -6,7 +6,8 @@
 use crate::abi::{Alignments, size_of};
 use crate::model::{Bitfield, Member, Type, TypeId, Types};
 
-/// Computes the sizes of members and infers alignments, neither of which BTF states, for every record.
+/// Fills in what BTF does not record, for every struct and union: the sizes of members, and alignments inferred from
+/// gaps, up to `cacheline` bytes.
 pub(crate) fn complete(types: &mut Types, cacheline: u64) {
     let mut alignments = Alignments::new(types);
     for index in 0..types.types.len() {

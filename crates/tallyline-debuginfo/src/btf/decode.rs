@@ -52,7 +52,7 @@ enum Naming {
     Text(FxHashMap<u32, NameId>),
 }
 
-/// Decoder of the type entries of one BTF into a model of types.
+/// Decoder of the type section of a BTF blob into [`Types`].
 pub(crate) struct Decoder<'a> {
     pub(super) bytes: Bytes<'a>,
     base_strings: &'a [u8],
@@ -61,7 +61,8 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Creates a decoder for the types of `header`, whose strings go on from those of a base.
+    /// Creates a decoder of the type section that `header` describes. `base_strings` is the string table of the base
+    /// BTF (empty without one), which string offsets count first.
     pub(crate) fn new(header: &Header<'a>, base_strings: &'a [u8]) -> Decoder<'a> {
         Decoder {
             bytes: Bytes::new(header.types, header.types_offset, header.big_endian),
@@ -71,7 +72,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Adds every type of the BTF to a model; ids go on from those that are there.
+    /// Decodes all types of the BTF and appends them to `types`, which holds those of the base BTF if there is one.
     pub(crate) fn decode(mut self, types: &mut Types) -> Result<()> {
         // names are of some 15 bytes, and nearly every string is one
         let names = self.strings.len() / 15;
@@ -80,8 +81,9 @@ impl<'a> Decoder<'a> {
         self.entries(types)
     }
 
-    /// Adds every type of the BTF to a model, with offsets in the string table as name ids. A check that no
-    /// two strings are equal runs in parallel; `None` if it finds some.
+    /// Decodes all types of a BTF without a base, taking over its string table: name ids are offsets in it. Returns
+    /// `None` if the table has equal strings or names that start within a string; then [`decode`](Self::decode) is
+    /// needed.
     pub(crate) fn decode_by_offsets(mut self) -> Option<Result<Types>> {
         self.names = Naming::Offset { all_start: true };
         let strings = self.strings;

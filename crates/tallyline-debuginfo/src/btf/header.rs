@@ -3,7 +3,7 @@
 use super::Bytes;
 use crate::error::{Error, Result};
 
-/// The header of a BTF: byte order, and the ranges of its type and string sections.
+/// The parsed header of a BTF blob: its byte order, and its type and string sections.
 #[derive(Debug)]
 pub(crate) struct Header<'a> {
     /// The entries of the types.
@@ -20,7 +20,8 @@ const VERSION: u8 = 1;
 const SMALLEST: u32 = 24;
 
 impl<'a> Header<'a> {
-    /// Checks the header of a BTF, and returns it with the ranges of its sections.
+    /// Parses and checks the header of a BTF blob; an error if its version is unknown or a section lies beyond the
+    /// data.
     pub(crate) fn parse(btf: &'a [u8]) -> Result<Header<'a>> {
         let [magic0, magic1, version, _flags, ..] = *btf else {
             return Err(Error::Btf { offset: 0, reason: "shorter than a header" });

@@ -24,12 +24,12 @@ use header::Header;
 /// Up to so many names are compared with that of every entry.
 const FEW: usize = 64;
 
-/// Returns `true` if bytes start with BTF's magic number, in either byte order.
+/// Returns `true` if the bytes start with BTF's magic number, in either byte order.
 pub(crate) fn is_btf(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x9f, 0xeb]) || bytes.starts_with(&[0xeb, 0x9f])
 }
 
-/// Reads the types of a BTF, and of the base BTF (such as the kernel's) that it extends if there is one.
+/// Reads the types of a BTF blob; `base` is the BTF that it extends, such as the kernel's for a module's.
 pub(crate) fn read(bytes: &[u8], base: Option<&[u8]>, request: &Request) -> Result<Types> {
     let mut types = Types::new(Origin::Btf, 8);
     let mut base_strings: &[u8] = &[];

@@ -5,8 +5,7 @@ use super::header::Header;
 use crate::error::Result;
 use crate::model::{Origin, TypeId, Types};
 
-/// The functions and variables that a BTF describes, with the ids that their types have when the BTF is read
-/// whole.
+/// The functions and global variables that a BTF blob describes, by name, each with its type's id in the BTF.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     /// The names of functions, and their prototypes.
@@ -15,7 +14,7 @@ pub struct Symbols {
     pub variables: Vec<(Vec<u8>, TypeId)>,
 }
 
-/// Reads the functions and variables that a BTF without a base describes.
+/// Reads the functions and global variables that a BTF blob describes; it must not extend a base BTF.
 pub(crate) fn read(bytes: &[u8]) -> Result<Symbols> {
     let header = Header::parse(bytes)?;
     let mut decoder = Decoder::new(&header, &[]);

@@ -20,7 +20,8 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Opens the debug information of an ELF file and passes it to a closure, with warnings about missing parts.
+/// Opens the DWARF of an ELF file, with line tables if `lines`, and calls `each` with it. Returns the closure's result
+/// and a warning for each missing part.
 pub(crate) fn with_debug_info<'a, R: ReadRef<'a>, T>(
     file: &File<'a, R>,
     naming: Naming,
@@ -35,34 +36,34 @@ pub(crate) fn with_debug_info<'a, R: ReadRef<'a>, T>(
     Ok((opened.result, warnings))
 }
 
-/// The DWARF of an open file and of its companions, read unit by unit and DIE by DIE.
+/// The opened DWARF of a file and its companions, from which units and DIEs are read on demand.
 ///
-/// Units are numbered; a *place* is where an entry is: an offset that counts through the units'
-/// sections of the file and then through those of its companions.
+/// A unit is named by its index. A DIE is named by its *global offset*: its offset counted through the unit sections of
+/// the file and then those of its companions.
 pub struct DebugInfo<'u, 'a> {
     units: &'u Units<'a>,
 }
 
 impl<'u, 'a> DebugInfo<'u, 'a> {
-    /// Returns the compilation units that describe the program, in the order of the file: split units in the
-    /// place of their skeletons.
+    /// Returns the indices of the compilation units in the order of the file; a split unit stands in place of its
+    /// skeleton.
     pub fn units(&self) -> &'u [usize] {
         self.units.order()
     }
 
-    /// Returns the header of a compilation unit, and the sections that it is in.
+    /// Returns a compilation unit's header and the DWARF sections that it is in, with all of its DIEs in memory.
     pub(crate) fn unit(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.get(unit).header, self.units.dwarf(unit))
     }
 
-    /// Returns the header of a compilation unit and gimli's sections. Guarantees that at least the unit's
-    /// first DIE is in memory.
+    /// Returns a compilation unit's header and the DWARF sections that it is in; only its first DIE is certain to be in
+    /// memory.
     pub(crate) fn head(&self, unit: usize) -> (&'u UnitHeader<Slice<'a>>, &'u gimli::Dwarf<Slice<'a>>) {
         (&self.units.head(unit).header, self.units.dwarf(unit))
     }
 
-    /// Returns gimli's form of a compilation unit by its header and sections, without its line table, names
-    /// and folders.
+    /// Creates a [`gimli::Unit`] from a unit's header, with the section bases of its first DIE but without line table,
+    /// name and folder, which cost most.
     pub(crate) fn open(
         header: &UnitHeader<Slice<'a>>,
         dwarf: &gimli::Dwarf<Slice<'a>>,
@@ -105,8 +106,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(unit)
     }
 
-    /// Returns the location list that an attribute in an open compilation unit refers to; `None` if it refers
-    /// to none.
+    /// Returns the location list that an attribute's value refers to; `None` if the value is none.
     pub(crate) fn locations(
         &self,
         index: usize,
@@ -120,7 +120,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         }
     }
 
-    /// Returns the code ranges of a compilation unit by its own attributes; none if they are damaged.
+    /// Returns the address ranges of a compilation unit's code, from its `DW_AT_low_pc`/`DW_AT_ranges`; empty if these
+    /// are damaged.
     pub fn unit_ranges(&self, index: usize) -> Vec<Range<u64>> {
         let source = self.skeleton(index).unwrap_or(index);
         let mut found = Vec::new();
@@ -138,20 +139,18 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         found
     }
 
-    /// Returns the skeleton, in the program's file, of a compilation unit that was split off; `None` for a
-    /// unit that was not.
+    /// Returns the index of a split unit's skeleton unit in the program's file; `None` if the unit is not split.
     pub(crate) fn skeleton(&self, unit: usize) -> Option<usize> {
         Some(self.units.skeleton_of(unit)).filter(|skeleton| *skeleton != unit)
     }
 
-    /// Returns the sections of a compilation unit that was split off, from where its part of them starts: in
-    /// a package those of all units lie one after the other.
+    /// Returns the DWARF sections of a split unit, cut to its own contributions if it comes from a `.dwp` package.
     pub(crate) fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
         self.units.own_sections(unit)
     }
 
-    /// Returns the code ranges of compilation units by the file's table of them (`.debug_aranges`), of which
-    /// compilers need not make one, or not for each unit. A damaged table ends where it is damaged.
+    /// Returns the code address ranges in `.debug_aranges`, each with the index of its compilation unit. Compilers may
+    /// omit the table or some units; a damaged table is read up to the damage.
     pub fn code_ranges(&self) -> Vec<(Range<u64>, usize)> {
         let split: FxHashMap<usize, usize> =
             self.units().iter().map(|unit| (self.skeleton(*unit).unwrap_or(*unit), *unit)).collect();
@@ -173,34 +172,34 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         found
     }
 
-    /// Returns the offset of a unit's DIE counted through the sections of the file and its companions.
+    /// Returns the global offset of a DIE given by its unit and its offset in the unit.
     pub(crate) fn place(&self, unit: usize, offset: UnitOffset<usize>) -> u64 {
         self.units.place(unit, offset).0 as u64
     }
 
-    /// Returns the compilation unit that contains a DIE, given by its offset through all sections, and the
-    /// DIE's offset in the unit.
+    /// Splits a DIE's global offset into the index of its compilation unit and its offset in the unit; `None` if no
+    /// unit contains it.
     pub(crate) fn locate(&self, place: u64) -> Option<(usize, UnitOffset<usize>)> {
         let place = GlobalDieOffset(usize::try_from(place).ok()?);
         let unit = self.units.index_of(place)?;
         Some((unit, self.units.offset(unit, place)))
     }
 
-    /// Returns the offset, through all sections, of the DIE that a reference attribute names.
+    /// Returns the global offset of the DIE that a reference attribute (such as `DW_AT_type`) of a DIE in this unit
+    /// points to.
     pub(crate) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<u64> {
         let place = self.units.target(unit, value)?;
         self.units.index_of(place).map(|_| place.0 as u64)
     }
 
-    /// Returns the abbreviations and encoding by which the DIEs of a compilation unit are read.
+    /// Returns the abbreviations, encoding and language of a compilation unit, which reading its DIEs needs.
     pub(crate) fn entries(&self, unit: usize) -> Result<UnitEntries> {
         let (context, abbreviations) = (self.units.context(unit)?, self.units.abbreviations(unit)?);
         Ok(UnitEntries { context, abbreviations: Arc::new(abbreviations) })
     }
 
-    /// Calls a visitor with each variable of a compilation unit that has a location expression: the offset of
-    /// its DIE, the expression, and the language as DWARF numbers it. Nothing else of the unit is looked at;
-    /// damage ends the walk.
+    /// Calls `each` with the global DIE offset and the location expression of each variable of a compilation unit that
+    /// has one. Returns the unit's language, a `DW_LANG` number; damage ends the walk early.
     pub(crate) fn variables(
         &self,
         unit: usize,
@@ -237,7 +236,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(context.language)
     }
 
-    /// Returns the bytes of a string that an attribute of a DIE refers to.
+    /// Returns the bytes of the string that a string attribute of a DIE in this unit has or refers to.
     pub(crate) fn string(
         &self,
         unit: usize,
@@ -247,7 +246,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         self.units.string(unit, &entries.context, value)
     }
 
-    /// Creates a reader that loads single types; one for each thread, which shares nothing with others.
+    /// Creates a reader that loads single types by their DIEs. Readers share nothing, so each thread uses its own.
     pub fn types(&self) -> TypeReader<'u, 'a> {
         let request = Request::default();
         TypeReader { loader: Loader::new(self.units, &request), paths: Some(Paths::default()) }
@@ -257,8 +256,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
 /// The most ranges of one unit.
 const RANGES_LIMIT: usize = 1 << 20;
 
-/// The variables of a compilation unit that are visited: those of the unit itself, or the static ones of its
-/// functions.
+/// The variables of a compilation unit to visit: those outside of functions, or the static ones inside functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariablesOf {
     /// Those of the unit, and of its namespaces and types.
@@ -292,7 +290,7 @@ impl VariablesOf {
     }
 }
 
-/// The abbreviations, encoding and language of a compilation unit, by which its DIEs are read.
+/// The abbreviations, encoding and language of a compilation unit, which reading its DIEs needs.
 #[derive(Clone)]
 pub(crate) struct UnitEntries {
     context: Context,
@@ -305,16 +303,16 @@ impl UnitEntries {
         &self.abbreviations
     }
 
-    /// Returns the compilation unit's language, as DWARF numbers languages.
+    /// Returns the compilation unit's programming language, a `DW_LANG` number.
     pub(crate) fn language(&self) -> u64 {
         self.context.language
     }
 }
 
-/// Reader that loads types from DWARF one at a time, by the offsets of their DIEs, into one model.
+/// Reader that loads single types from DWARF, by their DIEs' global offsets, into one growing [`Types`].
 ///
-/// The types that a layout needs are read with it; a type that it only points to is a name until
-/// [`complete`](TypeReader::complete) is asked for it. Ids stay what they are.
+/// A type is loaded with the types of its members; a type that is only pointed to gets its name alone until
+/// [`complete`](TypeReader::complete) loads the rest. Type ids stay valid.
 pub struct TypeReader<'u, 'a> {
     loader: Loader<'u, 'a>,
     // kept from the loader, which would note the positions of all members
@@ -322,7 +320,8 @@ pub struct TypeReader<'u, 'a> {
 }
 
 impl TypeReader<'_, '_> {
-    /// Reads the type whose DIE is at an offset, and returns its id in the model.
+    /// Loads the type whose DIE is at a global offset, unless it is loaded, and returns its id. A declaration is
+    /// resolved to its definition.
     pub fn at(&mut self, place: u64) -> Result<TypeId> {
         let place = GlobalDieOffset(usize::try_from(place).unwrap_or(usize::MAX));
         let place = self.loader.definition(place)?;
@@ -331,7 +330,7 @@ impl TypeReader<'_, '_> {
         Ok(id)
     }
 
-    /// Loads the members of a record of which perhaps only the name was loaded.
+    /// Loads the members of a struct, class or union of which so far only the name was loaded; otherwise does nothing.
     pub fn complete(&mut self, id: TypeId) -> Result<()> {
         if let Some(place) = self.loader.place_of(id) {
             self.loader.refer(Some(place), Need::Layout)?;
@@ -340,20 +339,20 @@ impl TypeReader<'_, '_> {
         Ok(())
     }
 
-    /// Returns the offset of the DIE that a type was loaded from.
+    /// Returns the global offset of the DIE that a type was loaded from; `None` if it came from none.
     pub fn place(&self, id: TypeId) -> Option<u64> {
         self.loader.place_of(id).map(|place| place.0 as u64)
     }
 
-    /// Sets the namespaces and classes that a loaded type is declared in, outermost first.
+    /// Sets the namespaces and classes that a loaded type is declared in, as text such as `ns::Outer`.
     pub fn set_path(&mut self, id: TypeId, path: &[u8]) -> Result<()> {
         let path = self.loader.types.intern(path)?;
         self.loader.types.set_path(id, path);
         Ok(())
     }
 
-    /// Adds a loaded type to the model's list of requested types, with its compilation unit; with its file
-    /// and line, too, if line tables are read.
+    /// Adds a loaded type to [`Types::listed`], and its compilation unit to [`Types::sources`], with file and line if
+    /// line tables are read.
     pub fn list(&mut self, id: TypeId) -> Result<()> {
         let Some(place) = self.loader.place_of(id) else { return Ok(()) };
         let Some(unit) = self.loader.units.index_of(place) else { return Ok(()) };
@@ -365,12 +364,12 @@ impl TypeReader<'_, '_> {
         Ok(())
     }
 
-    /// Returns the model of the types loaded so far.
+    /// Returns the types loaded so far.
     pub fn types(&self) -> &Types {
         &self.loader.types
     }
 
-    /// Ends the reading of types and returns their model.
+    /// Consumes the reader and returns the types that it loaded.
     pub fn into_types(self) -> Types {
         self.loader.types
     }

@@ -1,4 +1,4 @@
 //! The bytes that gimli reads.
 
-/// The bytes of a DWARF section with the byte order of the file, as gimli reads them.
+/// Bytes of a DWARF section with the file's byte order: the reader type that gimli is used with.
 pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;

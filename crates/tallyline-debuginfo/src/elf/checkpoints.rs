@@ -23,7 +23,8 @@ const PIECE: usize = 256 << 10;
 /// The number of bytes by which a checkpoint's bit is recognized.
 const PROBE: usize = 64;
 
-/// Saved states of the decompression of one ELF section, by offset, from which it can resume.
+/// Decompressor states saved at offsets of a compressed ELF section, so that reading can resume there (as zlib's `zran`
+/// does).
 #[derive(Default)]
 pub(crate) struct Checkpoints(Mutex<BTreeMap<u64, Arc<Checkpoint>>>);
 
@@ -39,7 +40,7 @@ struct Checkpoint {
 }
 
 impl Checkpoints {
-    /// Returns the offset of the last saved state of the decompression before an offset.
+    /// Returns the offset of the last checkpoint at or before an offset of the inflated section; 0 if there is none.
     pub(crate) fn nearest(&self, offset: u64) -> u64 {
         self.before(offset).map_or(0, |(start, _)| start)
     }

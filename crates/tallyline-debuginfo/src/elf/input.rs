@@ -9,7 +9,7 @@ use std::io::{self, BufReader};
 /// The number of bytes that one thread reads at a time.
 const PIECE: usize = 4 << 20;
 
-/// The source of a file's bytes: memory, or an open file.
+/// The source from which an ELF file's bytes are read: a byte slice, or an open file.
 #[derive(Clone, Copy)]
 pub(crate) enum Input<'a> {
     /// All of them are in memory.
@@ -19,7 +19,8 @@ pub(crate) enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Reads a range of a file's bytes into memory, in parallel. An error if the file ends before.
+    /// Reads `size` bytes of the file at `offset` into memory, in parallel; borrows them if they are in memory. An
+    /// error if the file ends before.
     pub(crate) fn take(self, offset: u64, size: u64) -> Result<Cow<'a, [u8]>> {
         let end = offset.checked_add(size).ok_or_else(beyond)?;
         match self {
@@ -45,7 +46,7 @@ impl<'a> Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Fills a buffer with a file's bytes from an offset on. An error if the file ends before.
+    /// Reads bytes of the file at `offset` until the buffer `into` is full. An error if the file ends before.
     pub(crate) fn fill(self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         match self {
             Input::Bytes(bytes) => {
@@ -58,7 +59,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns a reader of a range of a file's bytes, a piece at a time. An error if the file ends before.
+    /// Returns a buffered reader of `size` bytes of the file from `offset` on. An error if the file ends before.
     pub(crate) fn pieces(self, offset: u64, size: u64) -> Result<BufReader<Pieces<'a>>> {
         let end = offset.checked_add(size).ok_or_else(beyond)?;
         let length = match self {
@@ -72,7 +73,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Reader of a range of a file's bytes, in order, a piece at a time.
+/// Sequential reader of a byte range of a file.
 pub(crate) struct Pieces<'a> {
     input: Input<'a>,
     offset: u64,

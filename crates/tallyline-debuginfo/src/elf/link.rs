@@ -6,7 +6,8 @@ use crate::{DebugFileRef, INFLATED_LIMIT};
 use object::{Object, ReadRef};
 use std::sync::atomic::AtomicU64;
 
-/// The reference of a debug file to its alternate file, into which dwz moved what several files share.
+/// A debug file's reference to its alternate file, into which dwz moved debug information shared by several files: path
+/// and build-id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Alternate {
     /// Its name.
@@ -16,15 +17,15 @@ pub(crate) struct Alternate {
 }
 
 impl Alternate {
-    /// Returns the name of the alternate file, for messages.
+    /// Returns the path of dwz's alternate file as text for messages.
     pub(crate) fn name(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
     }
 }
 
 impl<'a, R: ReadRef<'a>> File<'a, R> {
-    /// Returns the identifier by which other files refer to this debug file: a checksum if dwz made the file,
-    /// else its build-id.
+    /// Returns the identifier by which other files refer to this debug file: the checksum in it if dwz made the file,
+    /// else its build-id; `None` if it has neither.
     pub(crate) fn id(&self) -> Result<Option<Vec<u8>>> {
         match self.supplementary()? {
             Some(Supplementary { itself: true, checksum, .. }) => Ok(Some(checksum)),
@@ -32,8 +33,8 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         }
     }
 
-    /// Returns the name and build-id by which a stripped file refers to the debug file that has its debug
-    /// information.
+    /// Returns the reference of a stripped ELF file to its separate debug file: name and checksum from
+    /// `.gnu_debuglink`, and the build-id.
     pub(crate) fn debug_file_ref(&self) -> Result<DebugFileRef> {
         let link = self.object.gnu_debuglink()?;
         Ok(DebugFileRef {
@@ -43,7 +44,8 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         })
     }
 
-    /// Returns the debug file's reference to dwz's alternate file, as GNU tools write it or as DWARF 5 does.
+    /// Returns the debug file's reference to dwz's alternate file (`.gnu_debugaltlink` or DWARF 5's `.debug_sup`);
+    /// `None` if it has none.
     pub(crate) fn alternate(&self) -> Result<Option<Alternate>> {
         if let Some((name, build_id)) = self.object.gnu_debugaltlink()? {
             return Ok(Some(Alternate { name: name.to_vec(), build_id: build_id.to_vec() }));

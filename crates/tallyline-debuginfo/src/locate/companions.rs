@@ -5,20 +5,21 @@ use crate::{Companion, Companions, Contents, debug_file_ref};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Finder of the further files of a debug file (split units, packages, alternate file), beside it and where
-/// its build put them.
+/// Finder of a debug file's companions (`.dwo`, `.dwp`, dwz's alternate file) on disk: beside the file, and at the
+/// paths that its build recorded.
 pub struct CompanionFinder {
     // the file, and the program that it is the debug file of, if it is one
     files: Vec<PathBuf>,
 }
 
 impl CompanionFinder {
-    /// Creates a finder of the further files of the debug file at a path.
+    /// Creates a finder of the companions of the debug file at this path.
     pub fn new(file: &Path) -> CompanionFinder {
         CompanionFinder { files: vec![file.to_path_buf()] }
     }
 
-    /// Creates a finder of the further files of a program's separate debug file, beside either of them.
+    /// Creates a finder of the companions of a program's separate debug file; it looks beside the debug file and beside
+    /// the program.
     pub fn of_debug_file(debug: &Path, program: &Path) -> CompanionFinder {
         CompanionFinder { files: vec![debug.to_path_buf(), program.to_path_buf()] }
     }

@@ -8,8 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// Finds and reads the separate debug file of a stripped program; none if the program does not say that it
-/// has one.
+/// Finds the separate debug file of a stripped program and calls `read` with it; `None` if the program refers to none.
 pub fn read<T>(
     program: &Path,
     open: &File,
@@ -24,12 +23,12 @@ pub fn read<T>(
     }
 }
 
-/// Finds and opens the separate debug file of a stripped program; none if the program does not say that it
-/// has one, and an error with the places where it is not.
+/// Finds and opens the separate debug file of a stripped program. `None` if the program refers to none; an error text
+/// that names the searched places if it is not found.
 ///
-/// A debug file has to be of the same build: it has the same build id, or where one of them has
-/// none the checksum that the program says. Looked for is where the system has them, then under the other
-/// root that the program is of, if there is one, then at debuginfod's servers.
+/// Searched are the system's debug folders, then those below `root` (the file system root that the program is from),
+/// then debuginfod. A debug file must have the program's build-id or, if one of them has none, the checksum that the
+/// program records.
 pub fn find(
     program: &Path,
     open: &File,

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The kind of file that a debuginfod server has of a build: executable or debug file.
+/// The kind of file to request from debuginfod for a build-id: the executable or its debug information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Artifact {
     /// The program or library.
@@ -16,11 +16,10 @@ pub enum Artifact {
     DebugInfo,
 }
 
-/// Returns the path of a build's file in the debuginfod cache, after fetching it from a server if it is not
-/// there.
+/// Fetches a file from debuginfod by build-id, unless it is cached, and returns its path in the client's cache. `None`
+/// if no server has it, or without `DEBUGINFOD_URLS`.
 ///
-/// Nothing without `DEBUGINFOD_URLS`, as for the client itself. How long it may take is the client's
-/// `DEBUGINFOD_TIMEOUT`; files that no server has are remembered by it, too.
+/// Runs `debuginfod-find`, which also caches negative answers and takes its time limit from `DEBUGINFOD_TIMEOUT`.
 pub fn find(artifact: Artifact, build_id: &[u8]) -> Option<PathBuf> {
     if build_id.is_empty() || std::env::var_os("DEBUGINFOD_URLS").is_none_or(|urls| urls.is_empty()) {
         return None;

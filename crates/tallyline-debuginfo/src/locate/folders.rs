@@ -11,8 +11,8 @@ const DEBUG: &str = "/usr/lib/debug";
 /// The folders that were set for the whole program.
 static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Sets the folders in which separate debug files are looked for, such as `/usr/lib/debug`, in the order of
-/// the search; the first call holds.
+/// Sets the folders in which separate debug files are searched (default `/usr/lib/debug`), in this order, for the whole
+/// process. Only the first call has an effect.
 pub fn set_debug_folders(folders: Vec<PathBuf>) {
     let _ = FOLDERS.set(folders);
 }

@@ -7,8 +7,8 @@ use crate::model::{NameId, Origin, Position, RecordId, Type, TypeId, TypeSource,
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
-/// The distinct definitions among a model's types, by name. An answer does not depend on the order of units:
-/// definitions of one name are sorted by their declarations.
+/// An index of the distinct type definitions among the listed types of a [`Types`], by name. Results do not depend on
+/// the order of units: definitions of one name are sorted by where they are declared.
 #[derive(Debug)]
 pub struct Definitions<'t> {
     types: &'t Types,
@@ -21,14 +21,14 @@ pub struct Definitions<'t> {
 }
 
 impl<'t> Definitions<'t> {
-    /// Collects the distinct definitions among a model's listed types.
+    /// Creates an index of these types' definitions; the tables are built by the first query that needs them.
     pub fn new(types: &'t Types) -> Definitions<'t> {
         let sources = types.sources().collect();
         Definitions { types, contents: Contents::default(), sources, by_name: None, records: None }
     }
 
-    /// Returns all definitions of this name, which may have scopes: records, enumerations and typedefs. Of a
-    /// typedef with the name of its own target, only the target is returned.
+    /// Returns all records, enumerations and typedefs of this name, which may have scopes (`ns::T`). A typedef of the
+    /// same name as its target is left out.
     pub fn called(&mut self, name: &[u8]) -> Vec<TypeId> {
         let types = self.types;
         let by_name = self.by_name.get_or_insert_with(|| {
@@ -67,8 +67,8 @@ impl<'t> Definitions<'t> {
         found
     }
 
-    /// Returns all records of this name or, if there is none, those whose names match the pattern; a
-    /// typedef's name means the record that it stands for. Names of templates may look like patterns.
+    /// Returns all records of this name, also by a typedef's name; if there is none, those that match it as a pattern
+    /// with `*` and `?`. Exact names come first, as names of templates may look like patterns.
     pub fn records_called(&mut self, name: &str) -> Vec<TypeId> {
         let types = self.types;
         let mut seen = FxHashSet::default();
@@ -88,7 +88,7 @@ impl<'t> Definitions<'t> {
         named
     }
 
-    /// Returns the defined records that have a name, sorted by it.
+    /// Returns all distinct records that have a name and members, sorted by name.
     pub fn records(&mut self) -> &[(TypeId, RecordId)] {
         if self.records.is_none() {
             let types = self.types;
@@ -104,7 +104,8 @@ impl<'t> Definitions<'t> {
         self.records.as_deref().unwrap_or_default()
     }
 
-    /// Returns where a type is defined, as `file:line (unit)`, as far as it is known.
+    /// Returns the source position of a type's definition as text, `file:line (unit)`, as far as it is known; `None` if
+    /// nothing is.
     pub fn place(&self, id: TypeId) -> Option<String> {
         let types = self.types;
         let at = self.position(id);
@@ -118,13 +119,13 @@ impl<'t> Definitions<'t> {
         }
     }
 
-    /// Returns a key by which two types of one name have the same definition or not, among these types and as
-    /// long as this exists.
+    /// Returns a hash of a type's contents by which definitions of one name are compared: equal if they are the same.
+    /// Valid for this index only.
     pub fn content(&mut self, id: TypeId) -> (u64, u64) {
         self.contents.of(self.types, id)
     }
 
-    /// Returns the name of the compilation unit that a type was found in; `None` where that is not known.
+    /// Returns the name of the compilation unit that a type was read from; `None` if it is unknown.
     pub fn unit(&self, id: TypeId) -> Option<NameId> {
         self.sources.get(&id).map(|source| source.unit).filter(|unit| unit.is_some())
     }

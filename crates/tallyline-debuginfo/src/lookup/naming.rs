@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-/// Returns `true` if a type, by its name and the scopes that it is declared in, is one that a requested name
-/// means.
+/// Returns `true` if the type with this name, declared in the scopes `path`, is one that the user's text `asked` names
+/// (`T`, `ns::T`, `::T`, `struct T`).
 ///
-/// The request's scopes are the innermost ones; with `::` at the start they are all. Scopes that libraries version
-/// their types by may be left out, as inline namespaces may in C++, and so may the package before a name of Go. A
-/// keyword before the name does not count, nor do the different spellings that compilers have for the arguments of
-/// a template, such as `long` and `long int`.
+/// The scopes in `asked` are matched with the innermost ones of the type; with a leading `::` they must be all. Version
+/// scopes of libraries (inline namespaces) and Go's package may be left out. Ignored are a keyword before the name and
+/// differences in spelling within template arguments, such as `long` and `long int`.
 pub fn is_called(asked: &[u8], path: &[u8], name: &[u8]) -> bool {
     if asked == name {
         return true;
@@ -82,8 +81,7 @@ fn is_version(scope: &[u8]) -> bool {
     scope.starts_with(b"__") || number(b"_V") || number(b"v") || number(b"lts_")
 }
 
-/// Returns the endings of a name, as it is stored, that Go qualifies by its package, `net/http.Server`: without
-/// a folder, and without the package.
+/// Returns the shorter forms of a Go name with its package, such as `http.Server` and `Server` for `net/http.Server`.
 pub(crate) fn packaged(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     let has_package = memchr::memchr(b'.', name).is_some();
     let is_path =
@@ -93,8 +91,8 @@ pub(crate) fn packaged(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     (2..=path).filter(ends).map(|at| &name[at..])
 }
 
-/// Returns the names that a type may have, without its scopes, if it is the requested one: the whole request,
-/// and the rest behind each `::` or, as Zig has it, each dot.
+/// Returns the names that a requested type may have without its scopes: the whole text, and what follows each `::` or,
+/// for Zig, each dot.
 pub(crate) fn endings(asked: &[u8]) -> impl Iterator<Item = &[u8]> {
     let starts = (1..asked.len()).filter(|at| without_separator(&asked[..*at]).is_some());
     std::iter::once(0).chain(starts).map(|start| &asked[start..])
@@ -103,9 +101,8 @@ pub(crate) fn endings(asked: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The keywords that may stand before a name.
 const KEYWORDS: [&[u8]; 4] = [b"struct ", b"union ", b"class ", b"enum "];
 
-/// Returns the canonical spelling of a name: without the keyword before it, without blanks, numbers in C
-/// called in one way (`long` for `long int`, `unsigned` for `unsigned int`), constants without suffixes (`3`
-/// for `3ul`): gcc, clang and people differ in these where the arguments of a template are named.
+/// Returns the canonical spelling of a type name: without keyword and blanks, C's integer types in one form (`long` for
+/// `long int`), constants without suffix (`3` for `3ul`). gcc, clang and people spell template arguments differently.
 pub(crate) fn canonical(name: &[u8]) -> Cow<'_, [u8]> {
     if !name.iter().any(|letter| matches!(letter, b' ' | b'<')) {
         return name.into();
@@ -191,7 +188,7 @@ fn without_suffix(word: &[u8]) -> &[u8] {
     if digits != 0 && word[digits..].iter().all(is_suffix) { &word[..digits] } else { word }
 }
 
-/// Returns the part of a type's name before its template arguments, in which spellings do not differ.
+/// Returns a type name without its template arguments.
 pub(crate) fn stem(name: &[u8]) -> &[u8] {
     let end = name.iter().position(|letter| *letter == b'<').unwrap_or(name.len());
     name[..end].trim_ascii_end()

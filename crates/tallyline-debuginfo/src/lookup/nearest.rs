@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 /// The most names that are suggested.
 const NEAREST: usize = 3;
 
-/// Returns those of some names that differ from a misspelt `name` in at most a third of its letters, the
-/// nearest first, at most three. Upper and lower case count as the same letter.
+/// Returns the up to three of `names` that are most similar to a misspelt name, the most similar first: those at an
+/// edit distance of at most a third of its length, ignoring ASCII case.
 pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let limit = limit(name.len());
     let mut near = BTreeSet::new();
@@ -32,7 +32,7 @@ fn limit(length: usize) -> usize {
     (length + 1) / 3
 }
 
-/// The names of a file that are nearest to one that it may not have, collected while it is read.
+/// Collector of the names in a file that are most similar to a requested name, in case the file does not have that.
 #[derive(Clone, Debug)]
 pub(crate) struct NearestNames {
     asked: String,
@@ -40,19 +40,19 @@ pub(crate) struct NearestNames {
 }
 
 impl NearestNames {
-    /// Returns a collection for a name, whose scopes do not count, as types are called without.
+    /// Creates an empty collector of names similar to `name`, whose scopes are ignored.
     pub(crate) fn of(name: &[u8]) -> NearestNames {
         let name = canonical(name);
         let own = endings(&name).min_by_key(|ending| ending.len()).unwrap_or_default();
         NearestNames { asked: String::from_utf8_lossy(own).into_owned(), near: BTreeSet::new() }
     }
 
-    /// Returns an empty collection for the same name.
+    /// Creates an empty collector for the same requested name, for another thread.
     pub(crate) fn fork(&self) -> NearestNames {
         NearestNames { asked: self.asked.clone(), near: BTreeSet::new() }
     }
 
-    /// Adds a name if it is among the nearest.
+    /// Adds a name of the file if it is similar to the requested one and among the three most similar so far.
     pub(crate) fn add(&mut self, name: &[u8]) {
         let limit = limit(self.asked.len());
         if name.is_empty() || name.len().abs_diff(self.asked.len()) > limit {
@@ -65,7 +65,7 @@ impl NearestNames {
         }
     }
 
-    /// Adds the names of another collection for the same name.
+    /// Merges in the names that another collector for the same requested name has kept.
     pub(crate) fn append(&mut self, other: NearestNames) {
         other.near.into_iter().for_each(|name| self.insert(name));
     }
@@ -77,21 +77,20 @@ impl NearestNames {
         }
     }
 
-    /// Returns the names, the nearest first.
+    /// Returns the collected names, the most similar first.
     pub(crate) fn into_names(self) -> Vec<String> {
         self.near.into_iter().map(|(_, name)| name).collect()
     }
 }
 
-/// Returns `; did you mean a or b?` with the names nearest to a misspelt one, for messages; empty where none
-/// is near.
+/// Returns a suffix for an error message, `; did you mean a or b?`, with those of `names` most similar to a misspelt
+/// one; empty if none is similar.
 pub fn did_you_mean<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> String {
     let near = nearest(name, names);
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
-/// Returns Levenshtein's distance of two texts in bytes: those to be added, left out or changed to turn one
-/// into the other, with ASCII letters alike in both cases.
+/// Returns the Levenshtein distance of two texts in bytes, ignoring ASCII case.
 pub fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,11 +1,11 @@
 //! Patterns of names: `*` for anything, `?` for one byte.
 
-/// Returns `true` if a requested name is a pattern, with the wildcards `*` or `?`.
+/// Returns `true` if a requested name contains a wildcard, `*` or `?`.
 pub fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?'])
 }
 
-/// Returns `true` if a pattern with `*` and `?` matches the whole of a text.
+/// Returns `true` if a pattern with the wildcards `*` and `?` matches the whole of `text`.
 pub fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut position) = (0, 0);
     // where the last star was, and how much it takes

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Returns the model's first defined record, enumeration or typedef of this name.
+/// Returns the first listed record, enumeration or typedef of this name that is defined, not only declared.
 pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
     types.listed().iter().copied().find(|id| is_defined(types, *id) && is_type_called(types, *id, name))
 }
@@ -19,24 +19,25 @@ fn is_type_called(types: &Types, id: TypeId, name: &[u8]) -> bool {
     own.is_some() && is_called(name, types.name(types.path(id)), types.name(own))
 }
 
-/// Returns the model's first type of this name, even one that is not defined and that others only refer to.
+/// Returns the first type of this name, even if it is only declared or referred to by others.
 pub fn find_mentioned(types: &Types, name: &[u8]) -> Option<TypeId> {
     let named = |id: &TypeId| is_type_called(types, *id, name);
     find(types, name).or_else(|| (1..types.len() as u32).map(TypeId).find(named))
 }
 
-/// Returns the model's defined records that have a name, in the order of the file, equal ones once.
+/// Returns the listed records that have a name and a definition, in the order of the file; of equal ones
+/// ([`is_same_record`]) the first.
 pub fn distinct_records(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, false)
 }
 
-/// Returns the model's defined records, in the order of the file: equal named ones once, and all without a
-/// name.
+/// Returns the listed records that have a definition, in the order of the file: of equal named ones
+/// ([`is_same_record`]) the first, and all anonymous ones.
 pub fn records_and_anonymous(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, true)
 }
 
-/// Returns, for each record of a model that has no name, its first typedef, if it has one.
+/// Returns a map from each anonymous record to the name of its first typedef; records without a typedef are not in it.
 pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
     let mut aliases = FxHashMap::default();
     for id in (1..types.len() as u32).map(TypeId) {
@@ -49,7 +50,7 @@ pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
     aliases
 }
 
-/// Returns the names of the typedefs that stand for a record itself, each once.
+/// Returns the names of all typedefs of a record, each once; typedefs of pointers to it do not count.
 pub fn typedefs(types: &Types, record: RecordId) -> Vec<NameId> {
     let mut names: Vec<NameId> = Vec::new();
     for id in (1..types.len() as u32).map(TypeId) {
@@ -99,8 +100,8 @@ fn distinct(types: &Types, anonymous: bool) -> Vec<(TypeId, RecordId)> {
     distinct
 }
 
-/// Returns whether two records are one type, seen from two units: of one name and size, with members of the same
-/// names at the same bits. The members' types are not compared.
+/// Returns `true` if two records are one type as seen from two units: equal in name, scopes and size, with members of
+/// equal names at equal bits. The members' types are not compared.
 pub fn is_same_record(types: &Types, a: &Record, b: &Record) -> bool {
     a.name == b.name && a.path == b.path && a.size == b.size && keys(types, a).eq(keys(types, b))
 }
@@ -112,8 +113,8 @@ fn hash(types: &Types, record: &Record, state: &RandomState) -> u64 {
     hasher.finish()
 }
 
-/// Set of the records seen so far, in any model, equal ones counted once as [`is_same_record`] has it. Keeps
-/// a keyed hash of 16 bytes for each.
+/// A set of the records seen so far, across several [`Types`], which tells new records from repeated ones
+/// ([`is_same_record`]). Keeps a 16-byte keyed hash of each.
 #[derive(Debug, Default)]
 pub struct RecordDeduplicator {
     states: [RandomState; 2],
@@ -121,7 +122,7 @@ pub struct RecordDeduplicator {
 }
 
 impl RecordDeduplicator {
-    /// Returns `true` the first time that a record, or one equal to it, is passed, and remembers it.
+    /// Adds a record to the set; returns `true` if no equal one was in it.
     pub fn is_new(&mut self, types: &Types, record: &Record) -> bool {
         let [one, other] = self.states.each_ref().map(|state| {
             let mut hasher = state.build_hasher();

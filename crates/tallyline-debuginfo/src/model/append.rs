@@ -23,7 +23,8 @@ struct Shift {
 }
 
 impl Types {
-    /// Merges the models of types of several files of one kind, in their order, into one.
+    /// Merges the types of several files into one [`Types`], in this order. An error if some are from DWARF and others
+    /// from BTF, or pointer sizes differ.
     pub fn merged(parts: Vec<Types>) -> Result<Types> {
         let mut parts = parts.into_iter();
         let Some(mut all) = parts.next() else { return Ok(Types::default()) };
@@ -36,14 +37,15 @@ impl Types {
         Ok(all)
     }
 
-    /// Adds all types of another model of the same file to this one; returns the new id of one of them.
+    /// Appends all types of another [`Types`] of the same file to this one. Returns a function from an old type id to
+    /// the new one.
     pub fn absorb(&mut self, other: Types) -> Result<impl Fn(TypeId) -> TypeId + use<>> {
         let before = self.types.len().saturating_sub(1) as u32;
         self.append(other)?;
         Ok(move |id: TypeId| if id == TypeId::VOID { id } else { TypeId(id.0.saturating_add(before)) })
     }
 
-    /// Adds all types of another model of the same file to this one.
+    /// Appends all types of another [`Types`] of the same file to this one, under new ids.
     pub(crate) fn append(&mut self, mut other: Types) -> Result<()> {
         let shift = Shift::new(self, &other)?;
         if !self.natural.is_empty() {

@@ -23,51 +23,53 @@ fn append<T>(table: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Result<R
 }
 
 impl Range {
-    /// Creates the range of a model's table from one position up to another.
+    /// Creates the range of table positions from `start` up to but not including `end`; an error from 2^31 on.
     pub(crate) fn of(start: usize, end: usize) -> Result<Range> {
         Ok(Range { start: index(start)?, end: index(end)? })
     }
 }
 
 impl Types {
-    /// Creates a model of types that has nothing but `void`.
+    /// Creates a set of types that contains only `void`, for types from this format and pointers of this size in bytes.
     pub fn new(origin: Origin, pointer_size: u8) -> Types {
         Types { origin, pointer_size, types: vec![Type::Void], ..Types::default() }
     }
 
-    /// Adds a type to the model and returns its id.
+    /// Adds a type and returns its id; an error if there are too many.
     pub fn push(&mut self, ty: Type) -> Result<TypeId> {
         let id = TypeId(index(self.types.len())?);
         self.types.push(ty);
         Ok(id)
     }
 
-    /// Adds a name to the model's names, unless it is there, and returns its id.
+    /// Returns the id of a name, which is stored if it is new.
     pub(crate) fn intern(&mut self, name: &[u8]) -> Result<NameId> {
         self.names.intern(name).ok_or(Error::Limit { what: "bytes of names", limit: u64::from(u32::MAX) })
     }
 
-    /// Adds a struct, class or union without members to the model.
+    /// Adds a struct, class or union as it is, members included by its ranges, and returns its record id.
     pub fn push_record(&mut self, record: Record) -> Result<RecordId> {
         let id = RecordId(index(self.records.len())?);
         self.records.push(record);
         Ok(id)
     }
 
-    /// Adds a struct, class or union with these members to the model.
+    /// Adds a struct, class or union together with these members and returns its record id.
     pub fn push_record_of(&mut self, record: Record, members: &[Member]) -> Result<RecordId> {
         let members = self.push_members(members)?;
         self.push_record(record.with_members(members))
     }
 
-    /// Adds an enumeration to the model.
+    /// Adds an enumeration, whose constants were added by [`push_enumerators`](Self::push_enumerators), and returns its
+    /// id.
     pub(crate) fn push_enum(&mut self, item: Enum) -> Result<EnumId> {
         let id = EnumId(index(self.enums.len())?);
         self.enums.push(item);
         Ok(id)
     }
 
-    /// Adds an array type to the model, with its dimensions outermost first.
+    /// Adds an array type with this element type and these dimensions, outermost first, and returns its id; `vector`
+    /// marks a SIMD vector.
     pub(crate) fn push_array(&mut self, of: TypeId, dimensions: &[u64], vector: bool) -> Result<ArrayId> {
         let dimensions = append(&mut self.dimensions, dimensions.iter().copied())?;
         let id = ArrayId(index(self.arrays.len())?);
@@ -75,7 +77,7 @@ impl Types {
         Ok(id)
     }
 
-    /// Adds a function type to the model, with its result and its parameters.
+    /// Adds a function type with this result and these parameters and returns its id; `variadic` marks a final `...`.
     pub fn push_function(
         &mut self,
         returns: TypeId,
@@ -86,7 +88,7 @@ impl Types {
         self.push_function_of(returns, parameters, variadic)
     }
 
-    /// Adds a function type to the model whose parameters were added before.
+    /// Adds a function type whose parameters are already in the table, at this range, and returns its id.
     pub(crate) fn push_function_of(
         &mut self,
         returns: TypeId,
@@ -98,24 +100,23 @@ impl Types {
         Ok(id)
     }
 
-    /// Adds members to the model's table; returns their range, which goes into a record or a variant.
+    /// Adds members to the table of members; returns their range there, for the record or variant that they belong to.
     pub(crate) fn push_members(&mut self, members: &[Member]) -> Result<Range> {
         append(&mut self.members, members.iter().copied())
     }
 
-    /// Adds the variants of a Rust enum to the model's table; returns their range, which goes into the
+    /// Adds the variants of a tagged union (a Rust enum) to the table of variants; returns their range there, for the
     /// record.
     pub(crate) fn push_variants(&mut self, variants: &[Variant]) -> Result<Range> {
         append(&mut self.variants, variants.iter().copied())
     }
 
-    /// Adds the constants of an enumeration to the model's table.
+    /// Adds the constants of an enumeration to the table of constants; returns their range there.
     pub(crate) fn push_enumerators(&mut self, items: &[Enumerator]) -> Result<Range> {
         append(&mut self.enumerators, items.iter().copied())
     }
 
-    /// Turns bitfield members that are as wide as their types, and lie where a member of the type would, into
-    /// plain members.
+    /// Turns each bitfield that is as wide as its type, and aligned as a plain member would be, into a plain member.
     pub fn widen_bitfields(&mut self) {
         for member in &mut self.members {
             let is_whole =
@@ -126,7 +127,7 @@ impl Types {
         }
     }
 
-    /// Frees the unused capacity of the model's tables.
+    /// Frees the unused capacity of all tables.
     pub(crate) fn shrink(&mut self) {
         self.types.shrink_to_fit();
         self.members.shrink_to_fit();

@@ -46,16 +46,16 @@ impl TypeId {
 }
 
 impl NameId {
-    /// The id for "no name", that of an anonymous type or member. A name of length 0 has another.
+    /// The id that stands for no name, as of an anonymous type or member; an empty name has another id.
     pub const NONE: NameId = NameId(0);
 
-    /// Returns `true` if the id is that of a name, not [`NameId::NONE`].
+    /// Returns `true` unless the id is [`NameId::NONE`].
     pub fn is_some(self) -> bool {
         self != NameId::NONE
     }
 }
 
-/// A range of consecutive entries in one of a model's tables, such as a record's members.
+/// A range of consecutive positions in one of the tables of [`Types`], such as those of a record's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Range {
     pub(crate) start: u32,
@@ -63,12 +63,12 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Returns the number of the table's entries in the range.
+    /// Returns the number of positions in the range.
     pub(crate) fn len(self) -> usize {
         self.end.saturating_sub(self.start) as usize
     }
 
-    /// Returns `true` if the range has no entries.
+    /// Returns `true` if the range contains no position.
     pub(crate) fn is_empty(self) -> bool {
         self.end <= self.start
     }

@@ -42,7 +42,7 @@ const NAMES: [(u64, DwLang); 22] = [
     (0x2e, ALGOL_68),
 ];
 
-/// The programming language of a compilation unit, by DWARF's number; 0 where it is not known, as in BTF.
+/// The programming language of a compilation unit, as a `DW_LANG` number; 0 if it is unknown, as in BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Language(pub u16);
 
@@ -91,13 +91,14 @@ impl Language {
         DwLang(self.0) == c::DW_LANG_Zig
     }
 
-    /// Returns `true` if the language's compiler writes the alignment of every type and member into debug
-    /// information, and not just what the source asked for.
+    /// Returns `true` if the language's compiler records the alignment of every type and member (`DW_AT_alignment`),
+    /// not only those that the source asks for.
     pub fn notes_alignment(self) -> bool {
         self.is_rust() || self.is_zig()
     }
 
-    /// Returns the programming language with a DWARF 6 number, the value of `DW_AT_language_name`.
+    /// Converts a language number of DWARF 6 (`DW_LNAME`, the value of `DW_AT_language_name`) to a language; `None` if
+    /// it is unknown.
     pub(crate) fn by_name(number: u64) -> Option<Language> {
         NAMES.iter().find(|(known, _)| *known == number).map(|(_, language)| Language(language.0))
     }
@@ -116,8 +117,8 @@ impl Language {
         )
     }
 
-    /// Returns the index of an array's first element in the language, which holds where the file does not say
-    /// it: table 7.17 of DWARF 5, and what was registered since.
+    /// Returns the default index of an array's first element in this language (0 in C, 1 in Fortran), used if the file
+    /// has no `DW_AT_lower_bound`.
     pub(crate) fn lower_bound(self) -> i64 {
         let is_one = self.is_fortran()
             || matches!(
@@ -138,19 +139,19 @@ impl Language {
         i64::from(is_one)
     }
 
-    /// Returns `true` if the first index of the language's arrays varies fastest in memory, where the file
-    /// does not tell.
+    /// Returns `true` if the language stores arrays in column-major order (Fortran), the default if the file does not
+    /// say.
     pub(crate) fn is_column_major(self) -> bool {
         self.is_fortran() || DwLang(self.0) == c::DW_LANG_Julia
     }
 
-    /// Returns the text that the language writes between a scope and a name, such as `::`.
+    /// Returns the text that the language writes between a scope and a name: `::` or `.`.
     pub fn separator(self) -> &'static [u8] {
         if self.is_zig() { b"." } else { b"::" }
     }
 
-    /// Returns `true` if the language declares types in other types and in namespaces, so that a name alone
-    /// does not identify a type.
+    /// Returns `true` if the language can declare types of one name in several namespaces or types, so that a name
+    /// alone does not identify a type.
     pub fn has_scopes(self) -> bool {
         self.is_cpp() || self.is_rust() || self.is_zig()
     }

@@ -37,7 +37,7 @@ use std::borrow::Cow;
 /// twenty; a longer chain is a loop or an attack.
 const CHAIN_LIMIT: usize = 256;
 
-/// The format that a model's types were read from: DWARF or BTF. Some facts exist only in one of them.
+/// The debug format that a [`Types`] was read from, DWARF or BTF; some facts are recorded in one of them only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Origin {
     /// DWARF: alignment and positions are as the compiler wrote them.
@@ -47,7 +47,7 @@ pub enum Origin {
     Btf,
 }
 
-/// The machine that a model's types are laid out for: ELF's machine number and the byte order.
+/// The machine (ELF's `e_machine`) and byte order that types are laid out for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Target {
     /// ELF's number of the machine (`e_machine`); 0 where it is not known, as in BTF alone.
@@ -56,7 +56,8 @@ pub struct Target {
     pub big_endian: bool,
 }
 
-/// A model of a file's types: structs, arrays, typedefs and so on, which refer to each other by ids.
+/// All types read from a file (structs, arrays, typedefs and so on), which refer to each other by ids, with their names
+/// and tables of members.
 #[derive(Debug, Default)]
 pub struct Types {
     pub(crate) origin: Origin,
@@ -88,90 +89,90 @@ pub struct Types {
 }
 
 impl Types {
-    /// Returns the format (DWARF or BTF) that the model's types were read from.
+    /// Returns the debug format, DWARF or BTF, that the types were read from.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Returns the machine that the model's types are laid out for.
+    /// Returns the machine and byte order that the types are laid out for.
     pub fn target(&self) -> Target {
         self.target
     }
 
-    /// Returns the alignment in bytes that a type other than a record was declared with, such as a typedef's
-    /// `aligned`; it may be less than the type's own.
+    /// Returns the alignment in bytes that the source declares for a type other than a record, such as a typedef with
+    /// `aligned`; `None` if it declares none. It may be smaller than the natural one.
     pub fn declared_alignment(&self, id: TypeId) -> Option<u64> {
         self.alignments.get(&id).copied()
     }
 
-    /// Returns the size of a pointer of the target, in bytes.
+    /// Returns the size of a pointer on the target in bytes.
     pub fn pointer_size(&self) -> u64 {
         u64::from(self.pointer_size)
     }
 
-    /// Returns the model's type with an id; [`Type::Missing`] where there is none.
+    /// Returns the type with this id, [`Type::Missing`] if there is none.
     pub fn get(&self, id: TypeId) -> Type {
         self.types.get(id.index()).copied().unwrap_or(Type::Missing)
     }
 
-    /// Returns the ids of the types that were asked for, in the order of the file.
+    /// Returns the ids of the types that were requested, in the order of the file; others were read because these need
+    /// them.
     pub fn listed(&self) -> &[TypeId] {
         &self.listed
     }
 
-    /// Returns where each listed type is defined (unit, file and line); nothing where positions were not
-    /// asked for, or are not known.
+    /// Returns each listed type with its source: unit, DIE, file and line. Empty if positions were not requested.
     pub fn sources(&self) -> impl Iterator<Item = (TypeId, TypeSource)> + '_ {
         self.listed.iter().copied().zip(self.sources.iter().copied())
     }
 
-    /// Returns what the reader left out of the model, and why, one line each.
+    /// Returns messages about what the reader left out, and why, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns the names of records that are nearest to the one name that was asked for and that no type has;
-    /// `None` where they were not collected.
+    /// Returns the names of records most similar to the one requested name that no type has; `None` if they were not
+    /// collected.
     pub fn nearest(&self) -> Option<&[String]> {
         self.nearest.as_deref()
     }
 
-    /// Returns all types of the model with their ids, `void` included.
+    /// Returns an iterator over all types with their ids, `void` included.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (TypeId, Type)> + '_ {
         (0..self.types.len() as u32).map(TypeId).zip(self.types.iter().copied())
     }
 
-    /// Returns the ids of all structs, classes and unions of the model.
+    /// Returns an iterator over the ids of all records: structs, classes and unions.
     pub fn record_ids(&self) -> impl ExactSizeIterator<Item = RecordId> + use<> {
         (0..self.records.len() as u32).map(RecordId)
     }
 
-    /// Returns the number of types in the model, `void` included.
+    /// Returns the number of types, `void` included.
     pub fn len(&self) -> usize {
         self.types.len()
     }
 
-    /// Returns `true` if the model has no type but `void`.
+    /// Returns `true` if there is no type but `void`.
     pub fn is_empty(&self) -> bool {
         self.types.len() <= 1
     }
 
-    /// Returns the bytes of the model's name with an id; empty for no name.
+    /// Returns the name with this id as bytes; empty for [`NameId::NONE`].
     pub fn name(&self, name: NameId) -> &[u8] {
         self.names.get(name)
     }
 
-    /// Returns the struct, class or union with a record id.
+    /// Returns the struct, class or union with this record id.
     pub fn record(&self, id: RecordId) -> &Record {
         &self.records[id.index()]
     }
 
-    /// Returns the number of structs, classes and unions in the model: their ids are 0 to one less.
+    /// Returns the number of records (structs, classes and unions); record ids are below it.
     pub fn record_count(&self) -> usize {
         self.records.len()
     }
 
-    /// Returns the record id of a type that is itself a struct, class or union (no typedef is followed).
+    /// Returns the record that a type is, with its record id; `None` for other types, also for typedefs of records.
     pub fn as_record(&self, id: TypeId) -> Option<(RecordId, &Record)> {
         match self.get(id) {
             Type::Record(record) => Some((record, self.record(record))),
@@ -179,60 +180,61 @@ impl Types {
         }
     }
 
-    /// Returns the enumeration with an id: its size and its constants.
+    /// Returns the enumeration with this id.
     pub fn enumeration(&self, id: EnumId) -> &Enum {
         &self.enums[id.index()]
     }
 
-    /// Returns the array type with an id: its element type and dimensions.
+    /// Returns the array type with this id.
     pub fn array(&self, id: ArrayId) -> Array {
         self.arrays[id.index()]
     }
 
-    /// Returns the function type with an id: its result and parameters.
+    /// Returns the function type with this id.
     pub fn function(&self, id: FunctionId) -> Function {
         self.functions[id.index()]
     }
 
-    /// Returns the members and bases of a struct, class or union, in the order of the file.
+    /// Returns the members and base classes of a record, sorted by where they lie.
     pub fn members(&self, record: &Record) -> &[Member] {
         slice(&self.members, record.members)
     }
 
-    /// Returns the member of a Rust enum (its discriminant) that says which variant a value is; `None` where
-    /// there is one variant only.
+    /// Returns the discriminant of a tagged union (a Rust enum), the member that says which variant is active; `None`
+    /// if there is only one variant. It may overlap bytes of a variant's member (a niche).
     ///
     /// It may lie in the bytes of a variant's member: a niche.
     pub fn tag(&self, record: &Record) -> Option<&Member> {
         slice(&self.members, record.tag).first()
     }
 
-    /// Returns the variants of a Rust enum, each with its members.
+    /// Returns the variants of a tagged union (a Rust enum); empty for other records.
     pub fn variants(&self, record: &Record) -> &[Variant] {
         slice(&self.variants, record.variants)
     }
 
-    /// Returns the members of one variant of a Rust enum.
+    /// Returns the members of one variant of a tagged union (a Rust enum).
     pub fn variant_members(&self, variant: &Variant) -> &[Member] {
         slice(&self.members, variant.members)
     }
 
-    /// Returns the constants of an enumeration, with their names and values.
+    /// Returns the constants of an enumeration, with names and values.
     pub fn enumerators(&self, of: &Enum) -> &[Enumerator] {
         slice(&self.enumerators, of.enumerators)
     }
 
-    /// Returns the types of a function type's parameters.
+    /// Returns the parameters of a function type, with names and types.
     pub fn parameters(&self, of: Function) -> &[Parameter] {
         slice(&self.parameters, of.parameters)
     }
 
-    /// Returns the lengths of an array's dimensions, outermost first; 0 where a length is not given.
+    /// Returns the lengths of an array's dimensions, outermost first; 0 for a length that is not given.
     pub fn dimensions(&self, of: Array) -> &[u64] {
         slice(&self.dimensions, of.dimensions)
     }
 
-    /// Returns the name that a type was declared with, if it is of a kind that has one.
+    /// Returns the id of the name that a type is declared with; [`NameId::NONE`] for anonymous types and kinds without
+    /// names, such as pointers.
     pub fn type_name(&self, id: TypeId) -> NameId {
         match self.get(id) {
             Type::Base { name, .. } | Type::Typedef { name, .. } | Type::Opaque { name } => name,
@@ -242,8 +244,8 @@ impl Types {
         }
     }
 
-    /// Returns the namespaces and classes that a type is declared in, outermost first; none where they are
-    /// not known.
+    /// Returns the id of the scopes that a type is declared in, a text such as `ns::Outer`; [`NameId::NONE`] at the top
+    /// level or if they are unknown.
     pub fn path(&self, id: TypeId) -> NameId {
         match self.get(id) {
             Type::Record(record) => self.record(record).path,
@@ -258,8 +260,7 @@ impl Types {
         }
     }
 
-    /// Returns the name of a type behind those of the namespaces and classes that it is declared in, as far
-    /// as they are known.
+    /// Returns the name of a type with its scopes, such as `ns::Outer::T`, as far as they are known.
     pub fn qualified_name(&self, id: TypeId) -> Cow<'_, [u8]> {
         let name = self.name(self.type_name(id));
         let path = self.path(id);
@@ -270,7 +271,7 @@ impl Types {
         [self.name(path), language.separator(), name].concat().into()
     }
 
-    /// Returns the type that remains without typedefs, qualifiers and annotations; arrays are left alone.
+    /// Returns the type behind all typedefs, qualifiers and annotations; arrays and pointers are not entered.
     pub fn strip(&self, mut id: TypeId) -> TypeId {
         for _ in 0..CHAIN_LIMIT {
             match self.get(id) {

@@ -4,10 +4,10 @@ use super::NameId;
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 
-/// The names of a model's types and members, each stored once and referred to by an id. Id 0 is "no name".
+/// An interner of the names of types and members: each distinct name is stored once and referred to by an id.
 ///
-/// The table holds ids only, so a name costs its bytes and about 20 more. A file's own table of
-/// strings can be taken over as it is: then the offsets in it are the ids, and a name costs its bytes.
+/// A name costs its bytes and about 20 more. A string table of a file can be adopted whole instead: then offsets in it
+/// are the ids, and a name costs only its bytes.
 #[derive(Debug, Default)]
 pub struct Names {
     // strings that each end in a zero, no two of them equal: the offset of one is its id
@@ -24,7 +24,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Returns the bytes of a name; empty for [`NameId::NONE`] and for ids from elsewhere.
+    /// Returns the name with this id; empty for [`NameId::NONE`] and ids of other interners.
     pub fn get(&self, id: NameId) -> &[u8] {
         let Some(index) = id.index().checked_sub(self.interned_from()) else {
             return match id {
@@ -37,7 +37,7 @@ impl Names {
         &self.bytes[start as usize..*end as usize]
     }
 
-    /// Returns the id of a name, which is stored if it is new; `None` once 4 GiB of names are stored.
+    /// Returns the id of a name, which is stored if it is new; `None` if the interner is full (4 GiB of names).
     pub(crate) fn intern(&mut self, name: &[u8]) -> Option<NameId> {
         if !self.section.is_empty() && self.table.is_empty() {
             self.resize(64);
@@ -62,21 +62,20 @@ impl Names {
         Some(NameId(id))
     }
 
-    /// Adopts a string table whose last byte is zero, and of which no two strings are equal: see
-    /// [`are_distinct`]. Only for an empty interner.
+    /// Adopts a string table (strings ended by zeros, no two equal: see [`are_distinct`]) into an empty interner; ids
+    /// are offsets in the table.
     pub(crate) fn take_section(&mut self, section: Vec<u8>) {
         debug_assert!(self.ends.is_empty() && section.last() == Some(&0));
         self.section = section;
     }
 
-    /// Returns the ids of the names in the adopted string table, and those of the others, which are
-    /// consecutive.
+    /// Returns the ids of all names: those in the adopted string table, and the consecutive range of those interned.
     pub(crate) fn ids(&self) -> (impl Iterator<Item = NameId> + '_, std::ops::Range<u32>) {
         let from = self.interned_from() as u32;
         (starts(&self.section).map(NameId), from..from + self.ends.len() as u32)
     }
 
-    /// Reserves memory for so many names in all.
+    /// Reserves memory for this many names with this many bytes in all.
     pub(crate) fn reserve(&mut self, names: usize, bytes: usize) {
         self.bytes.reserve(bytes);
         self.ends.reserve(names);
@@ -114,8 +113,8 @@ impl Names {
     }
 }
 
-/// Returns whether no two strings of a table are equal, by their hashes: once in thousands of tables the
-/// result is false although all differ.
+/// Returns `true` if all strings of a zero-separated string table differ. Compares hashes, so it may also return
+/// `false` for distinct strings, in one of thousands of tables.
 pub(crate) fn are_distinct(section: &[u8]) -> bool {
     let state = RandomState::default();
     // names are of some 18 bytes

@@ -9,14 +9,14 @@ use super::{
 };
 use rustc_hash::FxHashMap;
 
-/// Writer of a model of types into compact bytes, for caches.
+/// An encoder that appends numbers, byte strings and whole [`Types`] to a compact byte buffer, for caches.
 #[derive(Debug, Default)]
 pub struct Packer {
     bytes: Vec<u8>,
 }
 
 impl Packer {
-    /// Writes an unsigned number, one byte for every 7 bits.
+    /// Appends an unsigned number in LEB128, 7 bits a byte.
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
@@ -25,57 +25,57 @@ impl Packer {
         self.bytes.push(number as u8);
     }
 
-    /// Writes a byte.
+    /// Appends one byte.
     pub fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
 
-    /// Writes a signed number; numbers near zero take few bytes.
+    /// Appends a signed number, zigzag-encoded, so that numbers near zero take few bytes.
     pub fn signed(&mut self, number: i64) {
         self.number(((number << 1) ^ (number >> 63)).cast_unsigned());
     }
 
-    /// Writes a `bool` as a byte.
+    /// Appends a `bool` as one byte.
     pub fn flag(&mut self, flag: bool) {
         self.bytes.push(u8::from(flag));
     }
 
-    /// Writes a byte string behind its length.
+    /// Appends a byte string, preceded by its length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Writes the id of a type of the model that is written, too.
+    /// Appends the id of a type whose [`Types`] is packed too.
     pub fn type_id(&mut self, id: TypeId) {
         self.number(id.0.into());
     }
 
-    /// Returns the bytes written so far.
+    /// Returns all bytes appended so far.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Reader of a model of types from the bytes that a [`Packer`] wrote. After the first damage every result is
-/// `None`, and no table is longer than there are bytes for it.
+/// A decoder of bytes that a [`Packer`] encoded. Every read after the first damaged one returns `None`; no table is
+/// allocated larger than the remaining bytes can fill.
 #[derive(Clone, Copy, Debug)]
 pub struct Unpacker<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> Unpacker<'b> {
-    /// Creates a reader of bytes that a [`Packer`] wrote.
+    /// Creates a decoder of bytes that a [`Packer`] encoded.
     pub fn new(bytes: &'b [u8]) -> Self {
         Unpacker { rest: bytes }
     }
 
-    /// Returns `true` if all packed bytes were read.
+    /// Returns `true` if all bytes were decoded.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Reads a byte.
+    /// Decodes one byte; `None` at the end.
     #[inline]
     pub fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
@@ -83,7 +83,7 @@ impl<'b> Unpacker<'b> {
         Some(*first)
     }
 
-    /// Reads an unsigned number of up to 64 bits from the packed bytes; `None` where they are damaged.
+    /// Decodes an unsigned number of up to 64 bits; `None` if the bytes are damaged.
     #[inline]
     pub fn number(&mut self) -> Option<u64> {
         match self.rest {
@@ -109,18 +109,18 @@ impl<'b> Unpacker<'b> {
         None
     }
 
-    /// Reads an unsigned number that has to fit a type narrower than 64 bits; `None` where it does not.
+    /// Decodes an unsigned number that must fit the type `T`; `None` if it does not.
     pub fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
         self.number()?.try_into().ok()
     }
 
-    /// Reads a signed number from the packed bytes; `None` where they are damaged.
+    /// Decodes a signed number; `None` if the bytes are damaged.
     pub fn signed(&mut self) -> Option<i64> {
         let number = self.number()?;
         Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// Reads a `bool` from the packed bytes; `None` where they are damaged.
+    /// Decodes a `bool`; `None` if the byte is neither 0 nor 1.
     pub fn flag(&mut self) -> Option<bool> {
         match self.byte()? {
             0 => Some(false),
@@ -129,7 +129,7 @@ impl<'b> Unpacker<'b> {
         }
     }
 
-    /// Reads a byte string behind its length from the packed bytes; `None` where they are damaged.
+    /// Decodes a byte string with its length; `None` if the bytes are damaged.
     pub fn bytes(&mut self) -> Option<&'b [u8]> {
         let size = self.small()?;
         let (bytes, rest) = self.rest.split_at_checked(size)?;
@@ -137,13 +137,13 @@ impl<'b> Unpacker<'b> {
         Some(bytes)
     }
 
-    /// Reads the id of a type from the packed bytes; an id beyond the model becomes [`Type::Missing`] there.
+    /// Decodes the id of a type; an id that the unpacked [`Types`] does not have leads to [`Type::Missing`] there.
     pub fn type_id(&mut self) -> Option<TypeId> {
         // as many as can be counted on from
         self.small().filter(|id| *id < 1 << 31).map(TypeId)
     }
 
-    /// Reads a table of the model entry by entry; each takes at least a byte.
+    /// Decodes a table: its length, then that many entries by calls of `each`; `None` if one fails.
     pub fn table<T>(&mut self, mut each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count: usize = self.small()?;
         if count > self.rest.len() {
@@ -182,7 +182,7 @@ fn take<T: Copy>(from: &mut Unpacker<'_>, kinds: &[T]) -> Option<T> {
 }
 
 impl Types {
-    /// Writes the whole model of types as compact bytes.
+    /// Encodes all types, with their names and tables, into a [`Packer`].
     pub fn pack(&self, out: &mut Packer) {
         put(out, &ORIGINS, &self.origin);
         out.number(self.target.machine.into());
@@ -254,8 +254,7 @@ impl Types {
         });
     }
 
-    /// Reads a model that [`pack`](Types::pack) wrote; `None` for other bytes. Each id is checked against its
-    /// table.
+    /// Decodes types that [`pack`](Types::pack) encoded; `None` if the bytes are damaged. All ids are checked.
     pub fn unpack(from: &mut Unpacker<'_>) -> Option<Types> {
         let mut types = Types { origin: take(from, &ORIGINS)?, ..Types::default() };
         types.target = Target { machine: from.small()?, big_endian: from.flag()? };

@@ -3,7 +3,7 @@
 use super::{Member, Record, RecordId, Types};
 use crate::error::Result;
 
-/// The original members and size of a record whose layout was replaced in the model.
+/// The members and size that a record had before [`Types::replace`].
 #[derive(Debug)]
 pub struct Original {
     id: RecordId,
@@ -12,8 +12,7 @@ pub struct Original {
 }
 
 impl Original {
-    /// Puts the original members and size of the record back into the model; of several replacements, the
-    /// last one first.
+    /// Gives the record its original members and size back. Several replacements are to be undone in reverse order.
     pub fn restore(self, types: &mut Types) {
         types.records[self.id.index()] = self.record;
         types.members.truncate(self.members);
@@ -21,7 +20,7 @@ impl Original {
 }
 
 impl Types {
-    /// Replaces the members and size of a record in the model; the result can restore them.
+    /// Replaces the members and size in bytes of a record; returns the original ones, which can be restored.
     ///
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) with more members than ids can name.

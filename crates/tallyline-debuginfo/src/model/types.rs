@@ -2,8 +2,8 @@
 
 use super::{ArrayId, EnumId, FunctionId, Language, NameId, Range, RecordId, TypeId};
 
-/// A type of a model, such as a pointer or a record; small and `Copy`. Variable-length parts are in the
-/// tables of [`Types`](super::Types).
+/// A type: a base type, pointer, array, typedef, record and so on. Small and `Copy`; lists of members and the like are
+/// in the tables of [`Types`](super::Types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// No type.
@@ -79,7 +79,7 @@ pub enum Type {
     },
 }
 
-/// The kinds of pointers and references: `*`, `&` and `&&`.
+/// The kinds of pointers and references: pointer (`*`), reference (`&`), rvalue reference (`&&`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {
     /// `*`
@@ -90,7 +90,7 @@ pub enum Pointer {
     RvalueReference,
 }
 
-/// The kinds of type qualifiers: `const`, `volatile` and so on.
+/// The kinds of type qualifiers: `const`, `volatile`, `restrict`, `_Atomic`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Qualifier {
     /// `const`
@@ -103,7 +103,7 @@ pub enum Qualifier {
     Atomic,
 }
 
-/// An array type: its element type and its dimensions.
+/// An array or SIMD vector type: element type and dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
     /// The type of an element.
@@ -113,7 +113,7 @@ pub struct Array {
     pub vector: bool,
 }
 
-/// A function type: its result and parameters.
+/// A function type: return type, parameters, and whether it is variadic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
     /// The return type.
@@ -123,7 +123,7 @@ pub struct Function {
     pub variadic: bool,
 }
 
-/// A parameter of a function type.
+/// A parameter of a function type: name and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// Its name, if it has one.
@@ -145,7 +145,7 @@ pub enum RecordKind {
     Union,
 }
 
-/// The scope that a type is declared in.
+/// The kind of scope that a record is declared in: the top level of a unit, or a namespace, function or type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeclarationScope {
     /// At the top of a unit.
@@ -154,7 +154,7 @@ pub(crate) enum DeclarationScope {
     Inner,
 }
 
-/// A position in a source: file and line.
+/// A source position: file name and line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Position {
     /// The file's name as the compiler wrote it.
@@ -163,7 +163,8 @@ pub struct Position {
     pub line: u32,
 }
 
-/// The place where a type that was asked for is defined: compilation unit, DIE, file and line.
+/// The origin of a requested type: compilation unit, DIE offset, source position, and the number of units that define
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TypeSource {
     /// The name of the unit.
@@ -176,7 +177,7 @@ pub struct TypeSource {
     pub definitions: u32,
 }
 
-/// A struct, class or union of a model: name, size, members.
+/// A struct, class or union: name, scopes, size, alignment, members.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     /// Its name, if it has one, without the scopes that it is declared in.
@@ -208,12 +209,13 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns the record with these members, as [`Types::push_members`](super::Types::push_members) returned them.
+    /// Returns the record with its members set to a range of the table of members, from
+    /// [`Types::push_members`](super::Types::push_members).
     pub(crate) fn with_members(self, members: Range) -> Record {
         Record { members, ..self }
     }
 
-    /// Creates a struct, class or union without members.
+    /// Creates a struct, class or union of this name and size in bytes, without members.
     pub fn new(kind: RecordKind, name: NameId, size: u64) -> Record {
         Record {
             name,
@@ -233,18 +235,18 @@ impl Record {
         }
     }
 
-    /// Returns `true` if the record's members lie one after the other: for everything but a union.
+    /// Returns `true` if the record is a struct, class or interface, whose members lie one after the other.
     pub fn is_struct(&self) -> bool {
         self.kind != RecordKind::Union
     }
 
-    /// Returns `true` if the record's members lie on top of each other.
+    /// Returns `true` if the record is a union, whose members overlap.
     pub fn is_union(&self) -> bool {
         self.kind == RecordKind::Union
     }
 }
 
-/// The kinds of members: data, static, base class, virtual base.
+/// The kinds of members: data member, static member, base class, virtual base class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberKind {
     /// Data.
@@ -257,7 +259,7 @@ pub enum MemberKind {
     Static,
 }
 
-/// The first bit and the width in bits of a bitfield member.
+/// The bits of a bitfield member: the first, counted from the member's byte offset, and their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bitfield {
     /// The first bit, counted from [`Member::offset`].
@@ -278,7 +280,7 @@ pub enum Access {
     Private,
 }
 
-/// A member of a record, or one of its bases.
+/// A member or base class of a record: name, type, offset, size, alignment, bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
     /// Its name, if it has one.
@@ -311,7 +313,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Creates a data member of unknown size.
+    /// Creates a data member of this name and type at this byte offset, with its size still 0.
     pub fn new(name: NameId, ty: TypeId, offset: u64) -> Member {
         Member {
             name,
@@ -330,28 +332,27 @@ impl Member {
         }
     }
 
-    /// Returns `true` if the member stands for a base class, virtual or not.
+    /// Returns `true` if the member is a base class, virtual or not.
     pub fn is_base(&self) -> bool {
         matches!(self.kind, MemberKind::Base | MemberKind::VirtualBase)
     }
 
-    /// Returns `true` if the member's [`offset`](Member::offset) is where it lies. A static member has no
-    /// place, and that of a virtual base, or of what follows an array of dynamic length, may be known at run
-    /// time only.
+    /// Returns `true` if the member has a fixed [`offset`](Member::offset) in the record. Static members have none;
+    /// virtual bases, and members after an array of dynamic length, may have theirs only at run time.
     pub fn is_placed(&self) -> bool {
         self.kind != MemberKind::Static && self.offset != UNPLACED
     }
 
-    /// Returns `true` if some bytes of the record belong to this member.
+    /// Returns `true` if the member occupies bytes of the record that are its own.
     pub fn takes_bytes(&self) -> bool {
         self.is_placed() && !self.overlaid && !(self.is_base() && self.size == 0)
     }
 }
 
-/// The value of a member's offset where its place in the record is not known.
+/// The value of [`Member::offset`] that means that the offset is unknown before run time.
 pub(crate) const UNPLACED: u64 = u64::MAX;
 
-/// One variant of a Rust enum: the discriminant's values that mean it, and its members.
+/// One variant of a tagged union (a Rust enum): the discriminant values that select it, and its members.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Its name, if it has one.
@@ -363,7 +364,7 @@ pub struct Variant {
     pub(crate) members: Range,
 }
 
-/// An enumeration of a model: name, size, constants.
+/// An enumeration: name, size in bytes, constants.
 #[derive(Clone, Copy, Debug)]
 pub struct Enum {
     /// Its name, if it has one.
@@ -379,7 +380,7 @@ pub struct Enum {
     pub declared_at: Position,
 }
 
-/// A constant of an enumeration.
+/// A constant of an enumeration: name and value.
 #[derive(Clone, Copy, Debug)]
 pub struct Enumerator {
     /// Its name.

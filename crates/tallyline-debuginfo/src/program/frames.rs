@@ -10,7 +10,7 @@ type Reader<'a> = EndianSlice<'a, LittleEndian>;
 /// The most frame descriptions of one file that are read.
 const FRAMES_LIMIT: usize = 1 << 22;
 
-/// The stack-unwinding table of a program (`.eh_frame`'s FDEs), sorted by address.
+/// The call frame information of a program (`.eh_frame`), indexed by code address.
 #[derive(Clone, Debug)]
 pub struct FrameTable {
     address: u64,
@@ -19,8 +19,8 @@ pub struct FrameTable {
     list: Vec<(u64, u64, usize)>,
 }
 
-/// The way from one instruction's registers to the caller's: where the return address and the caller's frame
-/// are.
+/// The unwind rule at one instruction: how to compute the canonical frame address (CFA) and where the return address
+/// is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnwindRule {
     /// The canonical frame address: a register, by DWARF's number, and the offset from it.
@@ -30,8 +30,7 @@ pub struct UnwindRule {
 }
 
 impl FrameTable {
-    /// Reads a program's stack-unwinding table (`.eh_frame`) that is loaded at an address. Damage ends the
-    /// table.
+    /// Parses the contents of a program's `.eh_frame` section that is loaded at `address`; stops at damaged entries.
     pub fn parse(bytes: Vec<u8>, address: u64) -> FrameTable {
         let (section, bases) = section(&bytes, address);
         let mut list = Vec::new();
@@ -51,7 +50,8 @@ impl FrameTable {
         FrameTable { address, bytes, list }
     }
 
-    /// Returns the rule by which the stack is unwound at an instruction.
+    /// Returns the unwind rule at a code address; `None` if no frame description covers it or the rule is not of a
+    /// supported form.
     pub fn rule(&self, address: u64) -> Option<UnwindRule> {
         let index = self.list.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
         let (_, end, place) = self.list[index];

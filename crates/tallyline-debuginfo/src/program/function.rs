@@ -13,7 +13,7 @@ use std::ops::Range;
 /// The most places of variables of one function.
 const LOCATIONS_LIMIT: usize = 1 << 18;
 
-/// A block of a function, or a function that was inlined into it.
+/// A lexical block of a function, or a function inlined into it: code ranges and parent scope.
 #[derive(Clone, Debug)]
 pub struct FunctionScope {
     /// Its code.
@@ -24,7 +24,7 @@ pub struct FunctionScope {
     pub function: Option<u64>,
 }
 
-/// A local variable or parameter of a function, with its type and locations.
+/// A local variable or parameter of a function: its name and its type's DIE.
 #[derive(Clone, Debug)]
 pub struct Variable {
     /// Its name.
@@ -35,8 +35,7 @@ pub struct Variable {
     pub parameter: bool,
 }
 
-/// A place (register or memory) of a local variable, or of a piece of it, with the range of code in which it
-/// is valid.
+/// A register or memory location of a local variable, or of a piece of it, with the code range in which it is valid.
 #[derive(Clone, Debug)]
 pub struct Location {
     /// The code in which it holds.
@@ -47,7 +46,7 @@ pub struct Location {
     pub variable: u32,
 }
 
-/// A program's function by its DWARF: name, code ranges, blocks and variables.
+/// A function of a program as DWARF describes it: name, scopes, local variables with their locations, and calls.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
     /// Its name.
@@ -65,7 +64,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// Reads the function at a DIE of an open compilation unit.
+    /// Reads the function `unit.functions[index]` from its DIEs: scopes, variables, locations and calls.
     pub fn read<'a>(cache: &mut UnitCache<'_, '_, 'a>, unit: &Unit<'_, 'a>, index: usize) -> Function {
         let subprogram = &unit.functions[index];
         let mut function = Function::default();
@@ -153,7 +152,8 @@ impl Function {
         });
     }
 
-    /// Returns the blocks and inlined functions that contain a code address, innermost first.
+    /// Returns the indices in [`scopes`](Function::scopes) of the blocks and inlined functions that contain a code
+    /// address, innermost first.
     pub fn scopes_at(&self, address: u64) -> Vec<usize> {
         // children come behind their parents
         let holds = |scope: &&usize| self.scopes[**scope].ranges.iter().any(|range| range.contains(&address));
@@ -161,7 +161,7 @@ impl Function {
         all.iter().filter(holds).rev().copied().collect()
     }
 
-    /// Returns the local variables with their locations that are valid at a code address.
+    /// Returns the locations of local variables that are valid at a code address.
     pub fn live(&self, address: u64) -> impl Iterator<Item = &Location> {
         let before = self.locations.partition_point(|location| location.range.start <= address);
         self.locations[..before].iter().filter(move |location| address < location.range.end)

@@ -9,8 +9,8 @@ use std::fs::File;
 /// A file's path as debug information has it, and a line.
 type Line = (String, u64);
 
-/// Returns the source file and line of each of some sorted code addresses of a program, by its line tables. A
-/// damaged table has none.
+/// Returns the source file and line of each of some code addresses (sorted), from a program's line tables; addresses
+/// without one are not in the map.
 pub fn source_lines(file: &File, companions: &dyn Companions, addresses: &[u64]) -> FxHashMap<u64, Line> {
     let found = with_debug_info(file, companions, |info| {
         let mut lines = FxHashMap::default();

@@ -4,8 +4,8 @@ use super::Register;
 use crate::dwarf::Slice;
 use gimli::{Encoding, Expression, Operation, constants};
 
-/// The storage of a local variable, or of a piece of it: a register, or memory at an address computed from
-/// registers.
+/// The storage of a local variable or of a piece of it: a register, a value computed from one, or memory at an address
+/// relative to a register or the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A register.
@@ -26,7 +26,7 @@ pub enum Holder {
     ThreadLocal(u64),
 }
 
-/// A piece of a local variable, by its first byte and size, with its storage.
+/// A piece of a local variable (byte offset and size in it) and its storage; usually the whole variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The register or memory.

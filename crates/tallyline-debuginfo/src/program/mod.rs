@@ -19,10 +19,10 @@ pub use sources::unit_sources;
 pub use unit::{Enclosing, Fixed, GO, Global, GoTypes, PartOf, RUST, Subprogram, Unit, is_room_name};
 pub use unit_cache::UnitCache;
 
-/// The number of registers whose locations are followed: general ones, and on x86-64 the first vector registers,
-/// where compilers park pointers. DWARF's numbering.
+/// The number of registers, by DWARF number, for which variable locations are read: the general ones, and on x86-64 the
+/// vector registers `xmm0` to `xmm15`, in which compilers keep pointers.
 pub const REGISTERS: usize = 33;
 
-/// A machine register, by its number in DWARF.
+/// A machine register, by its DWARF number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Register(pub u8);

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The most ranges around one address that are told.
 const FOUND_LIMIT: usize = 64;
 
-/// Address ranges, each with an owner such as a function, sorted by start for look-ups.
+/// A set of address ranges, which may overlap, each with an owner `T` such as a function, searchable by address.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges<T> {
     all: Vec<(Range<u64>, T)>,
@@ -14,7 +14,7 @@ pub struct Ranges<T> {
 }
 
 impl<T: Copy + Ord> Ranges<T> {
-    /// Creates the sorted set of address ranges from ranges with their owners.
+    /// Creates a searchable set from address ranges and their owners.
     pub fn new(mut all: Vec<(Range<u64>, T)>) -> Ranges<T> {
         all.sort_unstable_by_key(|(range, of)| (range.start, range.end, *of));
         let leaves = all.len().next_power_of_two();
@@ -28,8 +28,7 @@ impl<T: Copy + Ord> Ranges<T> {
         Ranges { all, ends }
     }
 
-    /// Returns the owners of the address ranges that contain an address, each once: the narrowest range
-    /// first, of equal ones the least owner.
+    /// Returns the owners of all ranges that contain an address, each once, the owner of the narrowest range first.
     pub fn at(&self, address: u64) -> Vec<T> {
         let before = self.all.partition_point(|(range, _)| range.start <= address);
         let mut found: Vec<(u64, T)> = Vec::new();

@@ -5,8 +5,8 @@ use crate::dwarf::DebugInfo;
 use crate::with_debug_info;
 use std::fs::File;
 
-/// Returns, for each compilation unit of a file, the folder that it was compiled in and its source file as
-/// the compiler was given it, each pair once. Units that say neither are left out; a damaged file has none.
+/// Returns the (compilation folder, source file) pairs of a file's compilation units (`DW_AT_comp_dir`, `DW_AT_name`),
+/// each pair once. Units with neither are left out; empty if the file is damaged.
 pub fn unit_sources(file: &File, companions: &dyn Companions) -> Vec<(String, String)> {
     let found = with_debug_info(file, companions, |info| {
         let mut all: Vec<(String, String)> =

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 /// `DW_AT_go_runtime_type`: where a Go program has the description of a type.
 const GO_RUNTIME_TYPE: gimli::DwAt = gimli::DwAt(0x2904);
 
-/// A function with code, as a compilation unit lists it: its DIE and its code ranges.
+/// A function with code in a compilation unit: its DIE and its code ranges.
 #[derive(Clone, Debug)]
 pub struct Subprogram {
     pub(super) offset: UnitOffset<usize>,
@@ -29,7 +29,7 @@ impl Subprogram {
     }
 }
 
-/// The fixed location of a global variable: an address, or an offset in thread-local storage.
+/// The location of a variable that is the same at any time: an address, or an offset in thread-local storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fixed {
     /// At an address.
@@ -38,7 +38,7 @@ pub enum Fixed {
     ThreadLocal(u64),
 }
 
-/// A variable at a fixed address with its type, or a piece of it: compilers split a variable of which only
+/// A variable at a fixed address (or thread-local offset), or a piece of one: compilers split a variable of which only
 /// parts are used.
 #[derive(Clone, Copy, Debug)]
 pub struct Global {
@@ -53,13 +53,13 @@ pub struct Global {
 }
 
 impl Global {
-    /// Creates a global variable that is not split, at its fixed address.
+    /// Creates an unsplit variable at a fixed location; `entry` is its DIE's global offset.
     pub fn whole(at: Fixed, entry: u64) -> Global {
         Global { at, entry, offset: 0, size: None }
     }
 }
 
-/// A compilation unit whose functions, variables and types can be looked up.
+/// An opened compilation unit with its functions and global variables, searchable by address.
 pub struct Unit<'u, 'a> {
     /// Its index in [`DebugInfo`].
     pub index: usize,
@@ -85,7 +85,7 @@ pub struct Unit<'u, 'a> {
 }
 
 impl<'u, 'a> Unit<'u, 'a> {
-    /// Opens a compilation unit for look-ups. None if it is damaged, or has no code.
+    /// Opens a compilation unit by its index and lists its functions and global variables; `None` if it is damaged.
     pub fn open(info: &DebugInfo<'u, 'a>, index: usize) -> Option<Unit<'u, 'a>> {
         let (header, dwarf) = info.unit(index);
         let (unit, joined) = match info.skeleton(index) {
@@ -126,12 +126,12 @@ impl<'u, 'a> Unit<'u, 'a> {
         self.entries.language()
     }
 
-    /// Returns the offset of a function's DIE counted through the sections of the file and its companions.
+    /// Returns the global offset of the DIE of one of the unit's functions.
     pub fn place_of(&self, info: &DebugInfo<'u, 'a>, function: &Subprogram) -> u64 {
         info.place(self.index, function.offset)
     }
 
-    /// Returns the name of the compilation unit's source file, without the folder.
+    /// Returns the name of the compilation unit's source file without its folder; `None` if it has no name.
     pub fn file(&self, info: &DebugInfo<'u, 'a>) -> Option<&'a str> {
         let mut name = None;
         walk(info, self.index, &self.entries, None, |entry| {
@@ -141,7 +141,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         std::str::from_utf8(name?).ok()?.rsplit('/').next()
     }
 
-    /// Returns the function of the compilation unit that contains a code address.
+    /// Returns the index in [`functions`](Unit::functions) of the function that contains a code address; `None` if none
+    /// does.
     pub fn function_at(&self, address: u64) -> Option<usize> {
         self.by_range.at(address).first().map(|function| *function as usize)
     }
@@ -240,8 +241,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         ranges
     }
 
-    /// Returns the variables at fixed addresses of a compilation unit that is not opened, with the unit's
-    /// language; `None` if only an open unit can tell one's address.
+    /// Returns the variables at fixed locations of a compilation unit without opening it, and the unit's language (a
+    /// `DW_LANG` number); `None` if the unit has to be opened, as its addresses are indices into a table (DWARF 5).
     pub fn variables(info: &DebugInfo<'u, 'a>, index: usize, of: VariablesOf) -> Option<(Vec<Global>, u64)> {
         let encoding = info.unit(index).0.encoding();
         let mut found = Vec::new();
@@ -275,7 +276,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         fixed(expression, self.unit.encoding(), entry, by_index)
     }
 
-    /// Returns the static variables inside functions of the compilation unit.
+    /// Returns the static variables that the unit's functions declare inside them, found on first use.
     pub fn statics(&self, info: &DebugInfo<'u, 'a>) -> &[Global] {
         self.statics.get_or_init(|| self.find_statics(info))
     }
@@ -298,8 +299,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         found
     }
 
-    /// Returns the records that contain a type as a base or a member, each with the offset of the type in it.
-    /// A record that is made as room for the type counts too.
+    /// Returns the records of this unit that contain a type (given by its DIE's global offset) as base class or member,
+    /// or as raw storage for it such as libstdc++'s `__aligned_membuf`, each with the type's offset in it.
     pub fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[Enclosing] {
         let enclosing = self.enclosing.get_or_init(|| self.find_enclosing(info));
         enclosing.get(&part).map_or(&[], Vec::as_slice)
@@ -352,7 +353,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         is_room
     }
 
-    /// Returns the type descriptors that a Go program has of its own types.
+    /// Returns the addresses of the run-time type descriptors in a Go program, each with the DIE of its type
+    /// (`DW_AT_go_runtime_type`).
     pub fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> GoTypes {
         let mut found = GoTypes::default();
         walk(info, self.index, &self.entries, None, |entry| {
@@ -380,7 +382,7 @@ impl<'u, 'a> Unit<'u, 'a> {
     }
 }
 
-/// A record that contains a type as a base or a member, with the type's offset in it.
+/// A record that contains a given type: the record's DIE, the type's offset in it, and how it contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Enclosing {
     /// The place of the record's entry.
@@ -391,8 +393,7 @@ pub struct Enclosing {
     pub how: PartOf,
 }
 
-/// The kinds of parts that one record can be of another: base, member, or the object that the other is made
-/// as room for.
+/// The ways in which a record contains a type: as base class, as member, or as raw storage made for an object of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PartOf {
     /// As a base.
@@ -422,7 +423,8 @@ fn fixed(
     fixed.collect()
 }
 
-/// A Go program's own descriptors of its types: (address of the descriptor, offset of the type's DIE).
+/// The run-time type descriptors of a Go program: pairs of a descriptor's address and the global offset of its type's
+/// DIE.
 #[derive(Clone, Debug, Default)]
 pub struct GoTypes {
     /// Types that the program describes at addresses.
@@ -436,10 +438,10 @@ pub struct GoTypes {
 /// The type of the word that a group starts with.
 const CONTROL: &[u8] = b"internal/runtime/maps.ctrlGroup";
 
-/// DWARF's number of the programming language Go (`DW_LANG_Go`).
+/// The number of the programming language Go in DWARF (`DW_LANG_Go`).
 pub const GO: u64 = 0x16;
 
-/// DWARF's number of the programming language Rust (`DW_LANG_Rust`).
+/// The number of the programming language Rust in DWARF (`DW_LANG_Rust`).
 pub const RUST: u64 = 0x1c;
 
 /// The number of scopes before a DIE that are searched for those that hold it.
@@ -484,8 +486,8 @@ fn join<'a>(
     }
 }
 
-/// Returns `true` if a C++ class, by its name, is raw storage for an object of its template argument, such as
-/// `__aligned_membuf`.
+/// Returns `true` if a C++ class name is that of libstdc++'s raw storage for an object of its template argument:
+/// `__aligned_membuf<T>` or `__aligned_buffer<T>`.
 pub fn is_room_name(name: &[u8]) -> bool {
     name.starts_with(b"__aligned_membuf<") || name.starts_with(b"__aligned_buffer<")
 }
