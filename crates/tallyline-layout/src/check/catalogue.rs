@@ -1,6 +1,7 @@
 //! The names of the rules, and what each is about.
 
-/// All rules of `tallyline check`: the name, and a sentence that describes the findings.
+/// All rules of `tallyline check`, as pairs of the rule's name (such as `max-size`) and a sentence that describes its
+/// findings.
 pub const RULES: &[(&str, &str)] = &[
     ("unknown-type", "A type that a rule names is not in the file"),
     ("unknown-group", "A group that a rule names is not in the type"),

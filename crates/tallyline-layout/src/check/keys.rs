@@ -112,7 +112,7 @@ const TABLES: &[(&str, &[KeyInfo])] = &[
     ("[[allow]]", ALLOW),
 ];
 
-/// Returns the reference of all keys and rules of layout policies, in Markdown.
+/// Returns the reference manual of layout policies, all keys and rules, as Markdown.
 pub fn reference() -> String {
     let mut text = String::from(
         "# Policies: keys and rules\n\n\

@@ -81,7 +81,7 @@ use subjects::{Subject, Subjects};
 use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::model::{Position, TypeId, Types};
 
-/// A violation of a layout policy's rule by a type.
+/// A violation of a layout policy's rule by a type: rule, severity, type, message, source position.
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub(crate) rule: &'static str,
@@ -115,49 +115,51 @@ impl Finding {
         &self.ty
     }
 
-    /// Returns the member or group that violates the rule, if the finding is about one.
+    /// Returns the name of the member or cache-line group that violates the rule; `None` if the finding is about the
+    /// whole type.
     pub fn member(&self) -> Option<&str> {
         self.member.as_deref()
     }
 
-    /// Returns the source position of the type, group or member that violates the rule; empty if it is
-    /// unknown.
+    /// Returns the source position of the type, member or group that violates the rule; its line is 0 if it is unknown.
     pub fn declared_at(&self) -> Position {
         self.declared_at
     }
 
-    /// Returns the compilation unit that defines the type, where others define another one of this name.
+    /// Returns the name of the compilation unit that defines the type, if other units define another type of this name;
+    /// else `None`.
     pub fn unit(&self) -> Option<&str> {
         self.unit.as_deref()
     }
 
-    /// Returns the line of the violated rule in the policy; 0 for none.
+    /// Returns the line of the violated rule in the policy file, counted from 1; 0 if there is no such line.
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// Returns the reason that the policy gives for the violated rule.
+    /// Returns the text that the policy gives as the reason for the violated rule, if any.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Returns the reason for which the policy allows the finding, if it does.
+    /// Returns the reason that an exception gives for allowing the finding; `None` if no exception allows it.
     pub fn allowed(&self) -> Option<&str> {
         self.allowed.as_deref()
     }
 
-    /// Marks the finding as allowed for a reason, unless it is allowed already.
+    /// Marks the finding as allowed for this reason, unless it already is.
     pub fn allow(&mut self, reason: &str) {
         self.allowed.get_or_insert_with(|| reason.to_string());
     }
 
-    /// Returns the number, such as the type's size, that the rule limits, where less is better.
+    /// Returns the observed value of the number that the rule limits, such as the type's size in bytes; `None` for
+    /// rules without a limit. Less is better.
     pub fn measured(&self) -> Option<u64> {
         self.measured
     }
 }
 
-/// The result of a check.
+/// The result of checking types against a layout policy: the findings, and the number of types checked.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// In the order of the rules.
@@ -166,25 +168,26 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the number of types that the check examined, counted once for each rule.
+    /// Returns the number of types that were checked; a type counts once for each rule about it.
     pub fn checked_types(&self) -> usize {
         self.types
     }
 
-    /// Returns `true` if a finding is denied and not allowed, so that the check fails.
+    /// Returns `true` if the check fails: a finding is of severity deny and no exception allows it.
     pub fn fails(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Deny && finding.allowed.is_none())
     }
 }
 
 impl Policy {
-    /// Returns the choice of types that the policy's rules are about, for the reader of debug information.
+    /// Returns the choice of types, for the reader of debug information, that checking this policy needs.
     pub fn wanted(&self) -> Wanted {
         policy::wanted_for(self.rules.iter().map(|rule| rule.pattern.as_str()))
     }
 
-    /// Divides the policy into parts that each need one kind of reading: rules about names need whatever has
-    /// one of them, typedefs and types inside functions too; rules about patterns need all records.
+    /// Splits the policy into its rules about names and its rules about patterns, as the types for them have to be read
+    /// differently: of a name all types, also typedefs and types in functions; of patterns all records. The parts have
+    /// no exceptions; [`allow_in_parts`] applies those.
     pub fn parts(&self) -> Vec<Policy> {
         let (patterns, names): (Vec<Rule>, Vec<Rule>) =
             self.rules.iter().cloned().partition(Rule::is_about_a_pattern);
@@ -196,8 +199,8 @@ impl Policy {
 }
 
 impl Policy {
-    /// Returns the cache-line groups whose members the policy's rules list, each with the type that it is a
-    /// group of.
+    /// Returns the policy's rules that define a cache-line group by a list of members, each with the struct that it
+    /// applies to.
     pub fn listed_groups(&self, types: &Types) -> Vec<(TypeId, &GroupRule)> {
         let mut subjects = Subjects::new(types);
         let mut listed = Vec::new();
@@ -212,7 +215,7 @@ impl Policy {
     }
 }
 
-/// Checks the types of a program against a layout policy, and returns the findings.
+/// Checks types against a layout policy and returns all violations.
 pub fn check(types: &Types, policy: &Policy) -> Report {
     let mut report = Report::default();
     let mut subjects = Subjects::new(types);
@@ -242,16 +245,17 @@ pub fn check(types: &Types, policy: &Policy) -> Report {
     report
 }
 
-/// The name of the rule about a policy's exceptions that match no finding.
+/// The name of the rule that warns of exceptions in a policy that match no finding.
 pub const UNUSED_ALLOW: &str = "unused-allow";
 
-/// Marks the findings that the policy's exceptions allow, and warns of exceptions that match none.
+/// Marks each finding that one of the policy's exceptions covers as allowed, and adds a warning for each exception that
+/// covers none.
 pub(crate) fn allow(policy: &Policy, findings: &mut Vec<Finding>) {
     allow_in_parts(policy, &mut [findings]);
 }
 
-/// Marks the findings, of several parts of a policy, that the policy's exceptions allow; warnings go to the
-/// last part.
+/// Marks each finding that one of the policy's exceptions covers as allowed; the findings come from the
+/// [`parts`](Policy::parts) of the policy. Warnings about unused exceptions are added to the last part.
 pub fn allow_in_parts(policy: &Policy, parts: &mut [&mut Vec<Finding>]) {
     for allow in &policy.allows {
         let mut used = false;

@@ -14,7 +14,8 @@ use crate::query::fields;
 use std::collections::BTreeSet;
 use tallyline_debuginfo::model::Types;
 
-/// The kind of access to a field in the kernel's `net_cachelines` tables: read-mostly, read and write.
+/// The kind of access to a field on a network path, from the kernel's `net_cachelines` tables: read mostly, or read and
+/// write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     /// It is mostly read.
@@ -23,8 +24,8 @@ pub(crate) enum Access {
     Write,
 }
 
-/// A row of the kernel's `net_cachelines` tables: a field of a struct, and how transmit and receive paths use
-/// it.
+/// A row of one of the kernel's `net_cachelines` tables: a field of a struct, and how the transmit and receive paths
+/// access it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableEntry {
     /// The field's name.
@@ -37,7 +38,8 @@ pub(crate) struct TableEntry {
     pub(crate) line: u32,
 }
 
-/// A table of the kernel's `Documentation/networking/net_cachelines` about one struct.
+/// One of the kernel's tables in `Documentation/networking/net_cachelines`: the fields of one struct with how the
+/// network paths access them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub(crate) name: String,
@@ -50,7 +52,7 @@ impl Table {
         &self.name
     }
 
-    /// Returns the number of the struct's members that the `net_cachelines` table has a row for.
+    /// Returns the number of rows, that is fields of the struct, in the `net_cachelines` table.
     pub fn member_count(&self) -> usize {
         self.entries.len()
     }
@@ -64,7 +66,7 @@ struct Columns {
 }
 
 impl Table {
-    /// Parses one of the kernel's `net_cachelines` tables from its text.
+    /// Parses the text of one of the kernel's `net_cachelines` tables (reStructuredText).
     pub fn parse(text: &str) -> Result<Table, PolicyError> {
         let mut name = None;
         let mut columns: Option<Columns> = None;
@@ -163,9 +165,9 @@ impl TableEntry {
     }
 }
 
-/// Checks a struct against its table: that each field exists (`table-member`) and lies in the group that its
-/// use asks for, where the struct has such a group (`table-group`). Fields of the struct that the table lacks
-/// are warned of.
+/// Checks a struct against the kernel's `net_cachelines` table about it: each field in the table exists in the struct
+/// (`table-member`) and lies in the cache-line group that its accesses call for, if the struct has that group
+/// (`table-group`). Fields of the struct that the table lacks get a warning.
 pub fn check_table(types: &Types, table: &Table, cacheline: u64) -> Report {
     let policy = Policy { cacheline: cacheline.max(1), ..Policy::default() };
     let mut report = Report::default();

@@ -8,7 +8,7 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The error of a layout policy that cannot be understood: line and message.
+/// An error in a layout policy's text: line and message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct PolicyError {
@@ -17,12 +17,12 @@ pub struct PolicyError {
 }
 
 impl PolicyError {
-    /// Returns the line of the policy that cannot be understood, counted from 1.
+    /// Returns the line of the error in the policy, counted from 1.
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// Returns what cannot be understood in the policy, as a text.
+    /// Returns the error's message, without the line.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -32,7 +32,7 @@ type Result<T> = std::result::Result<T, PolicyError>;
 type Value<'i> = Spanned<DeValue<'i>>;
 
 impl Policy {
-    /// Parses a layout policy from its TOML text.
+    /// Parses a layout policy from its TOML text; an error names the line.
     pub fn parse(text: &str) -> Result<Policy> {
         let source = PolicyText::new(text);
         Policy::read(&source)

@@ -4,7 +4,7 @@ use super::Finding;
 use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::lookup::{fits, is_pattern};
 
-/// The severity of a finding of `tallyline check`: deny or warn.
+/// The severity of a finding of `tallyline check`: `deny` fails the check, `warn` is only shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
     /// It is shown.
@@ -14,7 +14,7 @@ pub enum Level {
     Deny,
 }
 
-/// A layout policy for `tallyline check`: rules about types, and exceptions from them.
+/// A layout policy for `tallyline check`: rules about the layouts of types, and exceptions from them.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub(crate) cacheline: u64,
@@ -25,13 +25,12 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Returns the size of a cache line in bytes that the policy states.
+    /// Returns the size of a cache line in bytes that the policy sets; 64 by default.
     pub fn cacheline(&self) -> u64 {
         self.cacheline
     }
 
-    /// Returns the severity that the policy gives to a rule's type or member that does not exist; none if it
-    /// is ignored.
+    /// Returns the severity of a rule whose type or member does not exist; `None` if such rules are ignored.
     pub fn unknown(&self) -> Option<Level> {
         self.unknown
     }
@@ -41,7 +40,8 @@ impl Policy {
         self.rules.is_empty()
     }
 
-    /// Returns the policy's rules about a type: the line of each, and the TOML table that it is written as.
+    /// Returns the policy's rules that apply to a type of this name, as pairs of the rule's line in the policy and its
+    /// TOML table: `type`, `group`, `apart` or `together`.
     pub fn rules_about(&self, name: &str) -> Vec<(u32, &'static str)> {
         let about = self.rules.iter().filter(|rule| fits(rule.pattern.as_bytes(), name.as_bytes()));
         let table = |kind: &RuleKind| match kind {
@@ -60,7 +60,8 @@ impl Default for Policy {
     }
 }
 
-/// A rule of a layout policy about one type, or about all that match a pattern.
+/// A rule of a layout policy about one type, or about all types whose names match a pattern, with its severity and
+/// reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     /// The name of the type, or a pattern.
@@ -71,8 +72,8 @@ pub(crate) struct Rule {
     pub(crate) kind: RuleKind,
 }
 
-/// The demand of a layout policy's rule: limits of a type or a group, or members on one cache line or on
-/// different ones.
+/// The kinds of rules of a layout policy: limits for a type, limits for a cache-line group, members apart, members
+/// together.
 #[derive(Clone, Debug)]
 pub(crate) enum RuleKind {
     /// About a type as a whole.
@@ -85,7 +86,8 @@ pub(crate) enum RuleKind {
     Together(PairRule),
 }
 
-/// Limits, such as a largest size, that a layout policy sets for a type; absent ones do not apply.
+/// The limits that a layout policy sets for a type, such as a largest size or number of holes; absent limits do not
+/// apply.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeRule {
     pub(crate) max_size: Option<u64>,
@@ -106,7 +108,8 @@ pub(crate) struct TypeRule {
     pub(crate) per_cpu: bool,
 }
 
-/// Limits that a layout policy sets for a cache-line group of a struct; absent ones do not apply.
+/// The limits that a layout policy sets for a cache-line group of a struct, such as a largest size; absent limits do
+/// not apply.
 #[derive(Clone, Debug, Default)]
 pub struct GroupRule {
     pub(crate) name: String,
@@ -130,19 +133,20 @@ impl GroupRule {
         &self.name
     }
 
-    /// Returns the names of the members that the rule lists for the cache-line group.
+    /// Returns the names of the members that make up the cache-line group, if the rule lists them; else empty, and
+    /// markers in the struct bound the group.
     pub fn members(&self) -> &[String] {
         &self.members
     }
 
-    /// Returns the largest size in bytes that the rule allows the cache-line group.
+    /// Returns the largest size in bytes that the rule allows for the cache-line group; `None` for no limit.
     pub fn max_size(&self) -> Option<u64> {
         self.max_size
     }
 }
 
-/// Members of a struct that a layout policy wants on one cache line, or never on one, for the possible start
-/// offsets of the type.
+/// Members of a struct that a layout policy wants on one cache line (`together`) or on different ones (`apart`), and
+/// the offsets in a line at which objects may start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PairRule {
     /// One list: every two of them. Several: any of one with any of another.
@@ -151,7 +155,8 @@ pub(crate) struct PairRule {
     pub(crate) placement: Placement,
 }
 
-/// The offsets in a cache line at which objects of a type may start; see the module.
+/// The offsets in a cache line at which objects of a type may start: `line` (0 only), `array` (as elements of an
+/// array), or `any` (multiples of the type's alignment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Placement {
     /// On a line.
@@ -163,7 +168,7 @@ pub(crate) enum Placement {
     Any,
 }
 
-/// An exception from a layout policy's rules, with its reason.
+/// An exception in a layout policy: a type, rule and member whose findings are allowed, with the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Allow {
     /// The name of the type, or a pattern.
@@ -175,7 +180,7 @@ pub(crate) struct Allow {
 }
 
 impl Allow {
-    /// Returns `true` if the exception allows a finding.
+    /// Returns `true` if the exception's type, rule and member match the finding.
     pub(crate) fn covers(&self, finding: &Finding) -> bool {
         let member = |wanted: &String| {
             finding.member.as_ref().is_some_and(|member| fits(wanted.as_bytes(), member.as_bytes()))
@@ -192,7 +197,7 @@ pub(super) fn wanted_for<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Wa
 }
 
 impl Rule {
-    /// Returns `true` if the rule applies to all types whose names match a pattern.
+    /// Returns `true` if the rule names its types by a pattern with `*` or `?`.
     pub(crate) fn is_about_a_pattern(&self) -> bool {
         is_pattern(&self.pattern)
     }

@@ -10,13 +10,13 @@ use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::lookup::{Definitions, fits, is_pattern};
 use tallyline_debuginfo::model::Types;
 
-/// The names of the types for which a suggested layout policy has rules.
+/// The names of the types that a suggested layout policy gets rules about.
 #[derive(Clone, Debug, Default)]
 pub struct SuggestedNames(Vec<String>);
 
 impl SuggestedNames {
-    /// Collects the names of a program's types that are called so or fit these patterns; without any, those
-    /// of types that have cache-line groups.
+    /// Collects the names of those types that have one of these names or match one of these patterns; if there are
+    /// none, of all types with cache-line groups.
     pub fn new(types: &Types, patterns: &[String], cacheline: u64) -> SuggestedNames {
         let mut definitions = Definitions::new(types);
         let exact = patterns.iter().flat_map(|name| definitions.called(name.as_bytes())).collect::<Vec<_>>();
@@ -47,28 +47,27 @@ impl SuggestedNames {
         SuggestedNames(names.into_iter().map(String::from).chain(typedefs.into_iter().cloned()).collect())
     }
 
-    /// Returns `true` if there is no type to suggest rules about.
+    /// Returns `true` if there is no type to write rules about.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Divides the names into parts that each need one kind of reading, as [`Policy::parts`](super::Policy::parts) does
-    /// with rules: names such as `P<char *>` are patterns as well.
+    /// Splits the names into plain names and those that look like patterns (such as `P<char *>`), as the types for them
+    /// have to be read differently: see [`Policy::parts`](super::Policy::parts).
     pub fn parts(self) -> impl Iterator<Item = SuggestedNames> {
         let (patterns, names): (Vec<String>, Vec<String>) =
             self.0.into_iter().partition(|name| is_pattern(name));
         [names, patterns].into_iter().map(SuggestedNames).filter(|part| !part.is_empty())
     }
 
-    /// Returns the choice of types that a check of the suggested policy reads.
+    /// Returns the choice of types, for the reader of debug information, that a check of the suggested policy needs.
     pub fn wanted(&self) -> Wanted {
         wanted_for(self.0.iter().map(String::as_str))
     }
 }
 
-/// Writes a layout policy, or its next part, that the current layouts of these types satisfy, groups
-/// included. `types` are those that a check of that part reads: a rule is about every definition of its name,
-/// so the largest one says what it allows.
+/// Appends to `text` a layout policy in TOML (or its next part) that the present layouts of the named types satisfy,
+/// cache-line groups included. A rule covers every definition of its name, so the largest of them sets the limits.
 pub fn suggest(types: &Types, names: &SuggestedNames, cacheline: u64, text: &mut String) {
     if text.is_empty() {
         let _ = writeln!(text, "cacheline = {}", cacheline.max(1));

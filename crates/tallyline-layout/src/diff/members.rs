@@ -11,7 +11,7 @@ const DEPTH_LIMIT: usize = 32;
 /// The limit on compared fields of anonymous types: in a damaged file they unfold without end.
 const INNER_LIMIT: usize = 1 << 16;
 
-/// The place of a member in one of the two compared versions of a type: bits, type, cache line.
+/// The location and type of a member in one of the two compared versions of a type: bit offset, bits, type, cache line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberLocation {
     pub(crate) bit_offset: u64,
@@ -22,7 +22,7 @@ pub struct MemberLocation {
 }
 
 impl MemberLocation {
-    /// Returns the offset in the type of the member's first bit.
+    /// Returns the offset of the member's first bit from the start of the type, in bits.
     pub fn bit_offset(&self) -> u64 {
         self.bit_offset
     }
@@ -37,18 +37,18 @@ impl MemberLocation {
         self.bitfield
     }
 
-    /// Returns the member's type, as C writes it.
+    /// Returns the member's type in C's syntax.
     pub fn ty(&self) -> &str {
         &self.ty
     }
 
-    /// Returns the index of the type's cache line that the member starts on.
+    /// Returns the index of the cache line in the type on which the member starts, if the type starts on a line.
     pub fn line(&self) -> u64 {
         self.line
     }
 }
 
-/// The difference of a member between two versions of a type: added, removed, moved, or of another type.
+/// The difference of one member between two versions of a type: added, removed, moved, or given another type.
 #[derive(Clone, Debug)]
 pub struct MemberChange {
     pub(crate) name: String,
@@ -61,22 +61,22 @@ pub struct MemberChange {
 }
 
 impl MemberChange {
-    /// Returns the changed member's name, or the path to it through anonymous types.
+    /// Returns the changed member's name, with the path to it if it is in an anonymous struct or union.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns where the member is in the old version of the type; none if it is new.
+    /// Returns the member's location in the old version of the type; `None` if the member was added.
     pub fn before(&self) -> Option<&MemberLocation> {
         self.old.as_ref()
     }
 
-    /// Returns where the member is in the new version of the type; none if it was removed.
+    /// Returns the member's location in the new version of the type; `None` if the member was removed.
     pub fn after(&self) -> Option<&MemberLocation> {
         self.new.as_ref()
     }
 
-    /// Returns `true` if the member moved to another cache line of the type.
+    /// Returns `true` if the member is in both versions of the type and on different cache lines.
     pub fn changes_line(&self) -> bool {
         matches!((&self.old, &self.new), (Some(old), Some(new)) if old.line != new.line)
     }

@@ -17,7 +17,7 @@ use matching::Pairs;
 use tallyline_debuginfo::lookup::fits;
 use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 
-/// The options of a comparison of two files' types.
+/// The options of a comparison of two files' types, such as the size of a cache line.
 #[derive(Clone, Debug)]
 pub struct DiffOptions {
     /// The size of a cache line in bytes.
@@ -36,7 +36,7 @@ impl Default for DiffOptions {
     }
 }
 
-/// The size, holes and padding of a type in one of the two compared files.
+/// The layout of a type in one of two compared files in numbers: size, cache lines, holes, padding, members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub(crate) size: u64,
@@ -54,38 +54,38 @@ impl Shape {
         self.size
     }
 
-    /// Returns the number of cache lines that the type takes, if it starts on one.
+    /// Returns the number of cache lines that the type spans if it starts on one.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Returns the number of the type's holes of whole bytes.
+    /// Returns the number of holes between the type's members; unused bits of bitfields do not count.
     pub fn holes(&self) -> u64 {
         self.holes
     }
 
-    /// Returns the number of unused bytes between the type's members.
+    /// Returns the number of unused bytes in the holes between the type's members.
     pub fn hole_bytes(&self) -> u64 {
         self.hole_bytes
     }
 
-    /// Returns the number of unused bytes behind the type's last member.
+    /// Returns the number of unused bytes after the type's last member.
     pub fn padding(&self) -> u64 {
         self.padding
     }
 
-    /// Returns the number of the type's members, those of anonymous structs counted as one.
+    /// Returns the number of the type's members; an anonymous struct or union counts as one.
     pub fn members(&self) -> u64 {
         self.members
     }
 
-    /// Returns the file and line of the type's declaration; none if they are unknown.
+    /// Returns the file and line of the type's declaration; `None` if they are unknown.
     pub fn declared_at(&self) -> Option<&(String, u32)> {
         self.declared_at.as_ref()
     }
 }
 
-/// The difference of a type between two compared files: its layout before and after, and its members'.
+/// The difference of a type between two compared files: its layout in each, and the changes of its members.
 #[derive(Clone, Debug)]
 pub struct TypeChange {
     pub(crate) name: String,
@@ -101,17 +101,17 @@ impl TypeChange {
         &self.name
     }
 
-    /// Returns the keyword of the changed type: `struct`, `class` or `union`.
+    /// Returns the keyword that declares the changed type: `struct`, `class`, `interface` or `union`.
     pub fn keyword(&self) -> &'static str {
         self.keyword
     }
 
-    /// Returns the type's size and holes in the old file; none if the type is new.
+    /// Returns the type's layout in the old file; `None` if the type was added.
     pub fn before(&self) -> Option<&Shape> {
         self.old.as_ref()
     }
 
-    /// Returns the type's size and holes in the new file; none if the type was removed.
+    /// Returns the type's layout in the new file; `None` if the type was removed.
     pub fn after(&self) -> Option<&Shape> {
         self.new.as_ref()
     }
@@ -122,7 +122,7 @@ impl TypeChange {
     }
 }
 
-/// The number of types of two compared files that were added, removed, grew, shrank or changed otherwise.
+/// The numbers of types that differ between two files: added, removed, grown, shrunk, or changed at equal size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Only in the new file.
@@ -142,15 +142,14 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns `true` if any type differs between the compared files.
+    /// Returns `true` if at least one type differs between the files.
     pub fn differ(&self) -> bool {
         self.added + self.removed + self.grown + self.shrunk + self.rearranged != 0
     }
 }
 
 impl TypeChange {
-    /// Returns by how many bytes the type grew from the old file to the new one: negative if it shrank, or if
-    /// one of the two is missing.
+    /// Returns the type's new size minus its old size in bytes; a type missing in one file counts as size 0 there.
     pub fn growth(&self) -> i128 {
         let size = |shape: &Option<Shape>| shape.as_ref().map_or(0, |shape| i128::from(shape.size));
         size(&self.new) - size(&self.old)
@@ -169,8 +168,8 @@ impl TypeChange {
     }
 }
 
-/// Compares the types of two files and passes each difference to `each`: first those of the new file's types
-/// in the order of their declarations, then removed types.
+/// Compares the types of two files and calls `each` with every difference, in the order of the new file's declarations,
+/// then removed types. Returns the numbers of differences; stops at the closure's first error.
 pub fn diff<E>(
     old: &Types,
     new: &Types,

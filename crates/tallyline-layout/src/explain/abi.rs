@@ -12,7 +12,7 @@ const DEPTH_LIMIT: usize = 128;
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
-/// The alignment that a record has in effect, in bytes, and whether it is packed.
+/// The actual alignment of a record in bytes, as its layout shows it, and whether the record is packed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InEffect {
     pub(crate) align: u64,
@@ -20,7 +20,7 @@ pub(crate) struct InEffect {
     pub(crate) packed: bool,
 }
 
-/// The alignments of a model's records and members that explain their layouts by the machine's rules.
+/// The alignments and attributes by which the ABI's layout rules reproduce the layouts of all records of a [`Types`].
 pub(crate) struct Abi<'t> {
     pub(crate) types: &'t Types,
     pub(crate) rules: Rules,
@@ -30,7 +30,8 @@ pub(crate) struct Abi<'t> {
 }
 
 impl<'t> Abi<'t> {
-    /// Finds the alignments that explain the layout of every record, in time proportional to their members.
+    /// Finds, for every record, the alignment and attributes that reproduce its layout by the ABI's rules. Linear in
+    /// the number of members.
     pub(crate) fn new(types: &'t Types) -> Abi<'t> {
         let all = rules(types.target());
         let mut best = Abi::by(types, all[0]);
@@ -69,25 +70,24 @@ impl<'t> Abi<'t> {
         self.shapes.iter().flatten().filter(|shape| is_open(shape)).count()
     }
 
-    /// Returns the alignment that a record has in effect, and whether it is packed.
+    /// Returns the actual alignment of a record, as its layout shows it, and whether the record is packed.
     pub(crate) fn in_effect(&self, id: RecordId) -> InEffect {
         let shape = self.shape(id);
         let packed = shape.unexplained.is_none() && matches!(shape.manner, Manner::Packed | Manner::Most(_));
         InEffect { align: shape.align.max(1), packed }
     }
 
-    /// Returns the explanation of a record's layout: its alignment and declared attributes, or why there is
-    /// none.
+    /// Returns the alignment and packing that reproduce a record's layout, or the reason why none do.
     pub(crate) fn shape(&self, id: RecordId) -> Shape {
         self.shapes.get(id.index()).copied().flatten().unwrap_or_default()
     }
 
-    /// Returns the alignment of a type in bytes, by the explained layouts.
+    /// Returns the alignment of a type in bytes; of records, the one that their layouts show.
     pub(crate) fn align_of(&self, id: TypeId) -> u64 {
         type_align(self.types, id, self.rules, &mut |record| self.shape(record).align)
     }
 
-    /// Returns the alignment in bytes of the type of a member, by the explained layouts.
+    /// Returns the alignment in bytes that a member's type gives it; of records, the one that their layouts show.
     pub(crate) fn align_of_member(&self, member: &Member) -> u64 {
         member_align(self.types, member, self.rules, &mut |record| self.shape(record).align)
     }
@@ -134,7 +134,8 @@ impl<'t> Abi<'t> {
         }
     }
 
-    /// Returns the record that a member contains by value, also as an array's element.
+    /// Returns the record that a member of this type contains by value, directly or as an array's elements; `None` if
+    /// it contains none.
     pub(crate) fn held(&self, mut id: TypeId) -> Option<RecordId> {
         for _ in 0..CHAIN_LIMIT {
             id = self.types.strip(id);
@@ -238,8 +239,8 @@ impl Alignments for Abi<'_> {
     }
 }
 
-/// Returns the alignment and explanation of every record, and the rules of the machine that explain most of
-/// them.
+/// Returns the actual alignment and packing of every record, by record id, and the ABI's rule set that explains most of
+/// their layouts.
 pub(crate) fn explain(types: &Types) -> (Rules, Vec<InEffect>) {
     let abi = Abi::new(types);
     let records = types.record_ids().map(|id| abi.in_effect(id));

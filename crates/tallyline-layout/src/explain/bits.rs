@@ -1,6 +1,7 @@
 //! Placement of bitfields: the rule of the System V ABIs, which gcc and clang follow.
 
-/// One bitfield of a record, or the unnamed bits before one.
+/// A bitfield of a record, named or unnamed: its width, and what its type's size and alignment mean for where it can
+/// lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bits {
     /// The width in bits; 0 starts a new unit (`int : 0`).
@@ -18,7 +19,8 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Returns the offset of the bitfield's first bit if all bits before `position` are used.
+    /// Returns the bit offset in the record at which the ABI places the bitfield if the bits before `position` are
+    /// taken.
     pub(crate) fn start(&self, position: u64) -> u64 {
         if self.width == 0 {
             return position.next_multiple_of(self.unit_align());
@@ -27,7 +29,7 @@ impl Bits {
         if self.packed || self.fits(start) { start } else { start.next_multiple_of(self.unit_align()) }
     }
 
-    /// Returns the offset of the first bit behind the bitfield.
+    /// Returns the bit offset in the record after the bitfield if the bits before `position` are taken.
     pub(crate) fn end(&self, position: u64) -> u64 {
         self.start(position) + self.width
     }

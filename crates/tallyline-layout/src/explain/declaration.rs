@@ -11,7 +11,8 @@ use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type, Typ
 /// The longest chain of pointers, arrays and qualifiers that is followed.
 const CHAIN_LIMIT: usize = 64;
 
-/// The attributes (`packed`, `aligned`, …) with which a record must have been declared to have its layout.
+/// The attributes (`packed`, `aligned`, `#pragma pack`) that a record's source must have for the record to have its
+/// layout.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declaration {
     /// `packed`.
@@ -25,13 +26,14 @@ pub(crate) struct Declaration {
 }
 
 impl Declaration {
-    /// Returns `true` if the record must have attributes that pahole does not write.
+    /// Returns `true` if the record needs attributes that pahole's output does not contain, such as packed members.
     pub(crate) fn is_beyond_pahole(&self) -> bool {
         self.limit.is_some() || self.members.iter().any(|member| member.packed)
     }
 }
 
-/// The attributes (`packed`, `aligned`, …) with which a member must have been declared to lie where it does.
+/// The attributes (`packed`, `aligned`) and adjacent unnamed bitfields that a member's source must have for the member
+/// to lie where it does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemberDeclaration {
     /// `packed`.
@@ -44,26 +46,26 @@ pub(crate) struct MemberDeclaration {
     pub(crate) behind: Vec<u64>,
 }
 
-/// The attributes with which all records of a model must have been declared, each computed on first use.
+/// The attributes (`packed`, `aligned`, …) that the sources of records must have for the records to have their layouts,
+/// computed on request.
 pub(crate) struct Declarations<'t> {
     abi: Abi<'t>,
 }
 
 impl<'t> Declarations<'t> {
-    /// Finds the alignments that explain the layouts of all records of a model, from which declarations
-    /// follow.
+    /// Analyses the layouts of all records of `types` and keeps what [`of`](Self::of) derives declarations from.
     pub(crate) fn new(types: &'t Types) -> Declarations<'t> {
         Declarations { abi: Abi::new(types) }
     }
 
-    /// Returns the attributes that a record must have been declared with; none where no rule explains its
-    /// layout.
+    /// Returns the attributes that a record's source must have for the record to have its layout; `None` if no
+    /// attributes explain the layout.
     pub(crate) fn of(&self, id: RecordId) -> Option<Declaration> {
         declaration(&self.abi, id)
     }
 
-    /// Returns the attributes of a record's declaration, and those of the records without a name that are
-    /// declared inside of it.
+    /// Returns the attributes that a record's source must have, and those of the anonymous records declared inside it,
+    /// by record id.
     pub(crate) fn with_inner(&self, id: RecordId) -> FxHashMap<RecordId, Declaration> {
         let types = self.abi.types;
         let mut found = FxHashMap::default();

@@ -9,10 +9,10 @@ use super::bits::Bits;
 use tallyline_debuginfo::abi::{is_alignment, size_of};
 use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type, TypeId, Types};
 
-/// The largest size in bytes of a struct whose layout is explained: larger ones are in damaged files.
+/// The largest size in bytes of a record whose layout is analysed; larger sizes occur in damaged files.
 pub(crate) const SIZE_LIMIT: u64 = 1 << 40;
 
-/// The attributes under which a record's layout is replayed, such as packed.
+/// The packing under which a record's layout is recomputed: none, `packed`, `#pragma pack(n)`, or packed members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// None that change where its members go.
@@ -26,7 +26,7 @@ pub(crate) enum Manner {
     PackedMembers,
 }
 
-/// The reason why no alignment rule explains a record's layout.
+/// The reason why the ABI's layout rules do not reproduce a record's layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unexplained {
     /// The members are not known.
@@ -41,8 +41,8 @@ pub(crate) enum Unexplained {
     Odd,
 }
 
-/// The explanation of a record's layout by alignment rules: its alignment and declared attributes, or why
-/// there is none.
+/// The alignment and packing by which the ABI's layout rules reproduce a record's layout, or the reason why they do
+/// not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Its alignment in bytes.
@@ -61,7 +61,7 @@ impl Default for Shape {
     }
 }
 
-/// The way in which one member of a record came to its offset, by alignment rules.
+/// The kinds of members of a record in a recomputed layout: whole bytes, bitfield, or static.
 #[derive(Clone, Debug)]
 pub(crate) enum Placed {
     /// It takes no place: a static member.
@@ -82,7 +82,8 @@ pub(crate) enum Placed {
     },
 }
 
-/// The result of placing a record's members anew by the ABI's rules.
+/// A record's layout as recomputed by the ABI's rules: its members with their alignments, and the unnamed bitfields
+/// between them.
 #[derive(Debug)]
 pub(crate) struct Replay {
     /// Each member of the record.
@@ -95,7 +96,7 @@ pub(crate) struct Replay {
     pub(crate) guessed: bool,
 }
 
-/// The types of a model with the alignments found so far, as [`replay`] needs them.
+/// Source of the alignments of types and members that recomputing a record's layout needs.
 pub(crate) trait Alignments {
     /// Returns the types.
     fn types(&self) -> &Types;
@@ -105,8 +106,9 @@ pub(crate) trait Alignments {
     fn align_of_member(&self, member: &Member) -> u64;
 }
 
-/// Places a record's members anew by the ABI's alignment rules and compares the result with the record's
-/// layout. With `guess`, a gap that nothing else explains is taken for an alignment.
+/// Recomputes a record's layout by the ABI's rules under this packing and compares it with the recorded one; an error
+/// says where they differ. With `guess`, a gap that nothing else explains is taken for an alignment of the member after
+/// it.
 pub(crate) fn replay(
     abi: &dyn Alignments,
     id: RecordId,

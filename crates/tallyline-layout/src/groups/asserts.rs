@@ -4,7 +4,7 @@ use super::{Group, Named};
 use std::fmt::Write;
 use tallyline_debuginfo::model::{Record, RecordKind, Types};
 
-/// The language, and in C the macros, in which static assertions about layouts are written.
+/// The form in which static assertions about layouts are written: C11, C++, Rust, or the kernel's macros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The kernel's `CACHELINE_ASSERT_GROUP_MEMBER` and `_SIZE`, in an `__init` function.
@@ -27,9 +27,9 @@ struct Asserts<'a> {
     text: String,
 }
 
-/// Formats static assertions that hold groups of a struct as they are now: its members in it, no more bytes
-/// and, for groups without markers, no more lines of `line` bytes. Bitfields have no offset that can be asked
-/// for, so they get a comment instead, as do names that are no identifiers in the language.
+/// Returns source text with static assertions that cache-line groups of a struct keep their layout: the same members,
+/// no more bytes and, for groups without markers, no more cache lines of `line` bytes. Bitfields, and names that are no
+/// identifiers in the language, get a comment instead.
 pub fn asserts(types: &Types, record: &Record, groups: &[Group], dialect: Dialect, line: u64) -> String {
     let name = String::from_utf8_lossy(types.name(record.name)).into_owned();
     let tag = match (dialect, record.kind) {

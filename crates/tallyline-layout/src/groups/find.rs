@@ -10,7 +10,7 @@ const END: &[u8] = b"__cacheline_group_end__";
 /// The suffix of the padding behind an aligned group.
 const PAD: &[u8] = b"__cacheline_group_pad__";
 
-/// The cache-line groups of a struct, and problems with the markers that bound them.
+/// The cache-line groups found in a struct, and messages about faulty group markers.
 #[derive(Debug, Default)]
 pub struct FoundGroups {
     /// In the order of their places.
@@ -19,7 +19,8 @@ pub struct FoundGroups {
     pub problems: Vec<String>,
 }
 
-/// Returns `true` if a member only marks the start or end of a cache-line group.
+/// Returns `true` if a member's name is that of a cache-line group's begin or end marker, such as
+/// `__cacheline_group_begin__NAME`.
 pub(crate) fn is_marker(name: &[u8]) -> bool {
     [BEGIN, END, PAD].iter().any(|prefix| name.starts_with(prefix))
 }
@@ -31,8 +32,8 @@ pub(super) fn has_markers(types: &Types, record: &Record) -> bool {
     plain || fields(types, record).iter().any(|field| types.name(field.name).starts_with(BEGIN))
 }
 
-/// Finds the cache-line groups of a struct by the members that mark their begin and end. `line` is the size
-/// of a cache line in bytes.
+/// Finds the cache-line groups of a struct by their marker members (`__cacheline_group_begin__NAME` and `…_end__NAME`,
+/// as in the kernel). `line` is the size of a cache line in bytes.
 pub fn find(types: &Types, record: &Record, line: u64) -> FoundGroups {
     let all = fields(types, record);
     let mut found = FoundGroups::default();

@@ -14,7 +14,7 @@ pub use find::{FoundGroups, find};
 use crate::query::{Field, field_at, fields};
 use tallyline_debuginfo::model::{Position, Record, TypeId, Types};
 
-/// A cache-line group of a struct: members that are used together, with their layout.
+/// A cache-line group of a struct (members that are used together and are meant to share cache lines) with its layout.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub(crate) name: String,
@@ -35,32 +35,32 @@ impl Group {
         &self.name
     }
 
-    /// Returns the offset in the struct of the cache-line group's first byte.
+    /// Returns the byte offset in the struct at which the cache-line group starts.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns the offset in the struct of the byte behind the cache-line group.
+    /// Returns the byte offset in the struct at which the cache-line group ends (exclusive).
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns the alignment in bytes that the source asks for the cache-line group; 0 for none.
+    /// Returns the alignment in bytes that the source declares for the cache-line group; 0 if it declares none.
     pub fn align(&self) -> u64 {
         self.align
     }
 
-    /// Returns the members of the cache-line group, by their offsets.
+    /// Returns the members of the cache-line group, in the order of their offsets.
     pub fn members(&self) -> &[Named] {
         &self.members
     }
 
-    /// Returns the offset and size of each hole between the cache-line group's members.
+    /// Returns the holes between the cache-line group's members, as (byte offset in the struct, size in bytes).
     pub fn holes(&self) -> &[(u64, u64)] {
         &self.holes
     }
 
-    /// Returns the members that are on the cache-line group's lines and do not belong to it.
+    /// Returns the members of the struct that are on the cache-line group's lines but not in the group.
     pub fn foreign(&self) -> &[Foreign] {
         &self.foreign
     }
@@ -79,18 +79,18 @@ pub struct Named {
 }
 
 impl Named {
-    /// Returns the member's name, or the path to it, such as `stats.rx`.
+    /// Returns the member's name, or its path in the struct, such as `stats.rx`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the member's location and type in the struct.
+    /// Returns the member's type and its location in the whole struct.
     pub fn field(&self) -> Field {
         self.field
     }
 }
 
-/// A member that lies on the cache lines of a group without belonging to it.
+/// A member of a struct that is on the cache lines of a group but not in the group.
 #[derive(Clone, Debug)]
 pub struct Foreign {
     pub(crate) field: Field,
@@ -98,21 +98,21 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Returns the location in the struct, and the type, of the member that does not belong to the group.
+    /// Returns the type of the member outside the group and its location in the whole struct.
     pub fn field(&self) -> Field {
         self.field
     }
 
-    /// Returns `true` if the member that does not belong to the group lies between its start and end, not
-    /// just beside it.
+    /// Returns `true` if the member outside the group lies between the group's start and end, and not only on its first
+    /// or last line.
     pub fn inside(&self) -> bool {
         self.inside
     }
 }
 
 impl Group {
-    /// Creates a cache-line group of the named members, for structs without markers; an error lists the names
-    /// that match no member.
+    /// Creates a cache-line group of these members of a struct, for structs without markers; the error lists the names
+    /// that the struct has no member for. `line` is the size of a cache line in bytes.
     pub fn listed(
         types: &Types,
         record: &Record,
@@ -150,20 +150,22 @@ impl Group {
         self.end.saturating_sub(self.start)
     }
 
-    /// Returns the indices of the first and last cache line that the group is on, if the struct starts on a
-    /// line.
+    /// Returns the indices of the first and last cache line of the struct that the group is on, if the struct starts on
+    /// a line.
     pub fn lines(&self, line: u64) -> (u64, u64) {
         let line = line.max(1);
         (self.start / line, self.end.saturating_sub(1).max(self.start) / line)
     }
 
-    /// Returns the number of cache lines that the group touches; `None` if it is empty.
+    /// Returns the number of cache lines that the group is on, if the struct starts on a line; 0 for an empty group.
+    /// `line` is the size of a cache line in bytes.
     pub fn line_count(&self, line: u64) -> u64 {
         let (first, last) = self.lines(line);
         if self.bytes() == 0 { 0 } else { last - first + 1 }
     }
 
-    /// Returns `true` if the group is on more cache lines than its size requires.
+    /// Returns `true` if the group is on more cache lines than its size requires. `line` is the size of a cache line in
+    /// bytes.
     pub fn straddles(&self, line: u64) -> bool {
         self.line_count(line) > self.bytes().div_ceil(line.max(1))
     }
@@ -173,7 +175,8 @@ impl Group {
         self.holes.iter().fold(0, |sum: u64, hole| sum.saturating_add(hole.1))
     }
 
-    /// Returns `true` if a field of the struct lies between the cache-line group's start and end.
+    /// Returns `true` if a field of the struct lies wholly between the cache-line group's start and end, whether it
+    /// belongs to the group or not.
     pub fn spans(&self, field: &Field) -> bool {
         field.start() >= self.start && field.end() <= self.end
     }
@@ -226,7 +229,7 @@ impl Group {
     }
 }
 
-/// Returns the records of a model that have cache-line groups, sorted by name.
+/// Returns all records that have cache-line groups bounded by markers, sorted by name.
 pub fn grouped(types: &Types) -> Vec<TypeId> {
     let has_groups = |record: &Record| find::has_markers(types, record);
     let mut definitions = tallyline_debuginfo::lookup::Definitions::new(types);

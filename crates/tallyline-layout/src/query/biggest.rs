@@ -10,8 +10,8 @@ const DEPTH_LIMIT: usize = 64;
 /// one of the size of a word.
 const STEPS_LIMIT: usize = 1 << 13;
 
-/// Returns the first of a record's largest members; sizes are counted in powers of two up to a pointer's, and
-/// a member that is a struct counts as its own largest member.
+/// Returns the first of a record's members of the largest size, as pahole's reorganisation counts it: in powers of two
+/// up to a pointer's size; a struct counts as its own largest member. `None` if there are no members.
 pub fn first_biggest_member(types: &Types, record: &Record) -> Option<Member> {
     search(types, record, 0, &mut { STEPS_LIMIT })
 }

@@ -3,7 +3,7 @@
 use super::Summary;
 use tallyline_debuginfo::model::{Member, Record, Types, Variant};
 
-/// The bytes of a record that its members use, as ranges.
+/// The set of bytes of a record that its members occupy, as disjoint ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage {
     // in order, apart from each other
@@ -12,14 +12,14 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    /// Computes the bytes that the members, the discriminant and the variants of a record use together.
+    /// Computes the bytes occupied by a record's members, or in a tagged union by any variant or the discriminant.
     pub(crate) fn of(types: &Types, record: &Record) -> Coverage {
         let common = types.members(record).iter().chain(types.tag(record));
         let variants = types.variants(record).iter();
         Coverage::new(record.size, common.chain(variants.flat_map(|one| types.variant_members(one))))
     }
 
-    /// Computes the bytes in use while a Rust enum is in this variant.
+    /// Computes the bytes of a tagged union (a Rust enum) that are occupied while this variant is active.
     pub(crate) fn of_variant(types: &Types, record: &Record, variant: &Variant) -> Coverage {
         let common = types.members(record).iter().chain(types.tag(record));
         Coverage::new(record.size, common.chain(types.variant_members(variant)))
@@ -40,19 +40,20 @@ impl Coverage {
         Coverage { used, size }
     }
 
-    /// Returns the number of the record's bytes that are used.
+    /// Returns the number of occupied bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.used.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end - start))
     }
 
-    /// Returns the offset and length of each hole before and between the used bytes.
+    /// Returns the unoccupied ranges before and between occupied bytes, as (byte offset, length in bytes).
     pub(crate) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let ends = std::iter::once(0).chain(self.used.iter().map(|one| one.1));
         let starts = self.used.iter().map(|one| one.0);
         ends.zip(starts).filter(|(end, start)| end < start).map(|(end, start)| (end, start - end))
     }
 
-    /// Returns the numbers of unused bytes before and between used ones, and of the padding behind them.
+    /// Returns the number of unoccupied ranges before and between occupied bytes, and the number of unoccupied bytes at
+    /// the record's end.
     pub(crate) fn summary(&self) -> Summary {
         let end = self.used.last().map_or(0, |last| last.1);
         Summary {
@@ -63,8 +64,8 @@ impl Coverage {
     }
 }
 
-/// Returns the word for a Rust enum's discriminant: a `tag` of its own, or a `niche`, values that a member of
-/// a variant never has. None where nothing tells variants apart.
+/// Returns "tag" if a tagged union (a Rust enum) has a discriminant in bytes of its own, "niche" if its discriminant is
+/// encoded in unused values of a variant's member; `None` if it has no discriminant.
 pub fn tag_word(types: &Types, record: &Record) -> Option<&'static str> {
     let tag = types.tag(record)?;
     let overlaps = |member: &Member| {

@@ -5,7 +5,7 @@ use crate::explain::{InEffect, explain};
 use tallyline_debuginfo::abi::{Rules, type_align};
 use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 
-/// The alignments that all records of a model have in effect, as their layouts show.
+/// The actual alignments of all records, as their layouts show them: declared alignments and packing included.
 #[derive(Debug)]
 pub struct Effective {
     rules: Rules,
@@ -13,18 +13,19 @@ pub struct Effective {
 }
 
 impl Effective {
-    /// Finds the alignments in effect of all records of a model: time in proportion to their members.
+    /// Finds the actual alignments of all records by their layouts. Linear in the number of members.
     pub fn new(types: &Types) -> Effective {
         let (rules, records) = explain(types);
         Effective { rules, records }
     }
 
-    /// Returns the alignment in effect of a type in bytes, at least 1. In BTF what was asked for is inferred.
+    /// Returns the actual alignment of a type in bytes, at least 1. For BTF, which records no declared alignments, it
+    /// is inferred.
     pub fn of(&mut self, types: &Types, id: TypeId) -> u64 {
         type_align(types, id, self.rules, &mut |record| self.of_record(record)).max(1)
     }
 
-    /// Returns `true` if a record is packed, as far as its layout shows.
+    /// Returns `true` if a record's layout shows that it is packed.
     pub fn is_packed(&mut self, _: &Types, id: RecordId) -> bool {
         self.records.get(id.index()).is_some_and(|record| record.packed)
     }

@@ -10,7 +10,7 @@ const DEPTH_LIMIT: usize = 64;
 /// types have some hundreds.
 const INNER_LIMIT: usize = 1 << 14;
 
-/// A named member of a record, also inside anonymous structs, with its place in the whole record.
+/// A named member of a record, also one inside an anonymous struct or union, with its location in the whole record.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     pub(crate) name: NameId,
@@ -33,7 +33,7 @@ impl Field {
         self.ty
     }
 
-    /// Returns the offset of the field's first bit in the record.
+    /// Returns the offset of the field's first bit from the start of the whole record, in bits.
     pub fn bit_offset(&self) -> u64 {
         self.bit_offset
     }
@@ -48,7 +48,7 @@ impl Field {
         self.bitfield
     }
 
-    /// Returns the alignment in bytes that the source asks for the field; 0 for none.
+    /// Returns the alignment in bytes that the source declares for the field; 0 if it declares none.
     pub fn align(&self) -> u64 {
         self.align
     }
@@ -58,18 +58,17 @@ impl Field {
         self.declared_at
     }
 
-    /// Returns the offset in the record of the byte that the field starts in.
+    /// Returns the offset in the record of the byte that contains the field's first bit.
     pub fn start(&self) -> u64 {
         self.bit_offset / 8
     }
 
-    /// Returns the offset in the record of the byte behind the field; that of its start for one without a
-    /// size.
+    /// Returns the offset in the record of the byte after the field; equal to the start for a field of no size.
     pub fn end(&self) -> u64 {
         self.bit_offset.saturating_add(self.bits).div_ceil(8)
     }
 
-    /// Returns the number of bytes that the field touches.
+    /// Returns the number of bytes that the field lies in, partly occupied ones included.
     pub fn bytes(&self) -> u64 {
         self.end() - self.start()
     }
@@ -91,7 +90,7 @@ impl Field {
     }
 }
 
-/// Returns the named fields of a record, those in anonymous structs too, in the order of the file.
+/// Returns all named fields of a record, with those of anonymous structs and unions, in the order of the file.
 pub fn fields(types: &Types, record: &Record) -> Vec<Field> {
     let (mut found, mut budget) = (Vec::new(), INNER_LIMIT);
     collect(types, record, 0, 0, &mut budget, &mut found);
@@ -123,8 +122,7 @@ fn collect(
     }
 }
 
-/// Returns the field of a record that a path names, such as `stats.rx[2].bytes`; `None` if there is no such
-/// field.
+/// Returns the field of a record at a path such as `stats.rx[2].bytes`; `None` if there is no such field.
 pub fn field_at(types: &Types, record: &Record, path: &str) -> Option<Field> {
     let mut record = record;
     let mut base = 0_u64;

@@ -5,7 +5,7 @@ use tallyline_debuginfo::model::{MemberKind, Record, RecordId, Type, Types};
 /// The nesting depth at which the search ends; real programs stay below thirty.
 const DEPTH_LIMIT: usize = 128;
 
-/// Returns `true` if the last member of a record is a flexible array.
+/// Returns `true` if a record's last member is a flexible array member (`T x[]`).
 pub fn ends_flexibly(types: &Types, record: &Record) -> bool {
     let is_field = |kind| matches!(kind, MemberKind::Data | MemberKind::Static);
     let last = types.members(record).iter().rev().find(|member| is_field(member.kind));
@@ -13,19 +13,19 @@ pub fn ends_flexibly(types: &Types, record: &Record) -> bool {
     matches!(types.dimensions(types.array(array)), [] | [0])
 }
 
-/// The decisions so far on which structs contain, at any depth, one that ends with a flexible array member.
+/// A cache of the answers to whether a struct contains, at any depth, a struct that ends with a flexible array member.
 #[derive(Debug)]
 pub(crate) struct Flexible {
     known: Vec<Option<bool>>,
 }
 
 impl Flexible {
-    /// Creates the state for these types, without decisions.
+    /// Creates an empty cache for these types.
     pub(crate) fn new(types: &Types) -> Flexible {
         Flexible { known: vec![None; types.record_count()] }
     }
 
-    /// Returns `true` if a member of a struct, at any depth, is a struct that ends with a flexible array
+    /// Returns `true` if a struct contains, at any depth, a member that is a struct that ends with a flexible array
     /// member.
     pub(crate) fn is_held(&mut self, types: &Types, id: RecordId) -> bool {
         self.search(types, id, 0)

@@ -3,7 +3,7 @@
 use super::{Coverage, Layout, layout};
 use tallyline_debuginfo::model::{Record, Types};
 
-/// Unused bytes between two members of a struct.
+/// A run of unused bytes before a member of a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hole {
     /// The offset of the first unused byte.
@@ -14,7 +14,7 @@ pub(crate) struct Hole {
     pub(crate) after: Option<usize>,
 }
 
-/// Unused bits in the storage unit of a bitfield.
+/// A run of unused bits in the storage unit of a bitfield.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BitHole {
     /// The offset of the first unused bit in the record.
@@ -25,7 +25,7 @@ pub(crate) struct BitHole {
     pub(crate) after: Option<usize>,
 }
 
-/// The unused bytes and bits of a record, in order.
+/// The holes and bit holes of a record, in the order of their offsets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holes {
     /// The holes of whole bytes.
@@ -38,12 +38,12 @@ pub(crate) struct Holes {
     pub(crate) bit_padding: u8,
 }
 
-/// Returns the offset and the size in bytes of each hole of whole bytes.
+/// Returns the holes of a record as (offset in bytes, size in bytes); unused bits of bitfields do not count.
 pub fn hole_ranges(types: &Types, record: &Record) -> Vec<(u64, u64)> {
     holes(types, record).bytes.iter().map(|hole| (hole.offset, hole.bytes)).collect()
 }
 
-/// Returns the holes of a struct; a union has none.
+/// Returns the holes and bit holes of a struct; none for a union.
 pub(crate) fn holes(types: &Types, record: &Record) -> Holes {
     let members = types.members(record);
     let Layout { first, gaps, summary } = layout(types, record);

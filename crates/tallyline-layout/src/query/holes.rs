@@ -3,7 +3,7 @@
 use super::{Coverage, Summary};
 use tallyline_debuginfo::model::{Member, MemberKind, Record, Types};
 
-/// The unused bytes and bits behind one member of a struct.
+/// The unused bytes and bits after one member of a struct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gap {
     /// The number of unused bytes; negative where the next member starts before this one ends.
@@ -12,7 +12,7 @@ pub(crate) struct Gap {
     pub(crate) bits: u8,
 }
 
-/// The holes of a struct, member by member.
+/// The unused bytes and bits of a struct, listed by the member that they follow, and the padding at its end.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     pub(crate) first: Gap,
@@ -21,19 +21,19 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the number of unused bits before, between and behind the struct's members, without the padding at its
-    /// end; bytes that members share count as negative.
+    /// Returns the number of unused bits before and between the struct's members, without the padding at its end;
+    /// negative if more bits are shared by members.
     pub fn unused_bits(&self) -> i64 {
         self.gaps.iter().chain([&self.first]).map(|gap| 8 * gap.bytes + i64::from(gap.bits)).sum()
     }
 
-    /// Returns the numbers of the struct's holes and of the bytes of padding at its end.
+    /// Returns the struct's numbers of holes and bit holes, and its padding.
     pub fn summary(&self) -> Summary {
         self.summary
     }
 }
 
-/// Finds the holes of a struct or class; a union has none.
+/// Finds the unused bytes and bits of a struct or class, member by member; none for a union.
 pub fn layout(types: &Types, record: &Record) -> Layout {
     let mut layout = Layout { gaps: vec![Gap::default(); types.members(record).len()], ..Layout::default() };
     layout.summary = walk(types, record, |behind, gap| match behind {
@@ -43,7 +43,7 @@ pub fn layout(types: &Types, record: &Record) -> Layout {
     layout
 }
 
-/// Counts the holes of a struct or class; a union has none.
+/// Returns the numbers of holes and bit holes of a struct or class, and its padding; a union has no holes.
 pub fn summary(types: &Types, record: &Record) -> Summary {
     walk(types, record, |_, _| {})
 }

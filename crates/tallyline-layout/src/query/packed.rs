@@ -10,30 +10,32 @@ use tallyline_debuginfo::model::{MemberKind, RecordId, TypeId, Types};
 const DECIDED: u8 = 1;
 const PACKED: u8 = 2;
 
-/// The decisions so far on which structs are packed. Visiting one record can decide about others that it
-/// holds, so the answer for a record may depend on which records were looked at before.
+/// The inferences so far about which structs are declared packed, which no debug format records. Looking at one record
+/// may decide about those that it contains, so an answer can depend on which records were looked at before, as in
+/// pahole.
 #[derive(Debug)]
 pub struct Packed {
     alignments: Alignments,
     state: Vec<u8>,
 }
 
-/// A copy of the decisions of a [`Packed`] on which structs are packed, at one moment.
+/// A copy of a [`Packed`]'s inferences about which structs are packed, at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Decided(Vec<u8>);
 
 impl Packed {
-    /// Creates the state for these types, without decisions on which structs are packed.
+    /// Creates an inference of packed structs for these types, with nothing inferred yet.
     pub fn new(types: &Types) -> Packed {
         Packed { alignments: Alignments::new(types), state: vec![0; types.record_count()] }
     }
 
-    /// Returns `true` if a record is packed, by the decisions so far.
+    /// Returns `true` if a record was inferred to be packed so far; infers nothing.
     pub fn is_packed(&self, id: RecordId) -> bool {
         self.state[id.index()] & PACKED != 0
     }
 
-    /// Decides whether a record, and the records in it, are packed.
+    /// Infers from layouts whether a record, and the records that it contains, are packed; returns `true` if the record
+    /// is.
     pub fn infer(&mut self, types: &Types, id: RecordId) -> bool {
         if self.state[id.index()] & DECIDED == 0 {
             if types.record(id).is_union() {
@@ -46,17 +48,17 @@ impl Packed {
         types.record(id).is_struct() && self.is_packed(id)
     }
 
-    /// Returns a copy of the decisions on which structs are packed.
+    /// Returns a copy of the inferences so far.
     pub(crate) fn decided(&self) -> Decided {
         Decided(self.state.clone())
     }
 
-    /// Takes over the decisions that another inference over the same types made.
+    /// Replaces the inferences by those copied from another [`Packed`] of the same types.
     pub(crate) fn go_on_from(&mut self, decided: &Decided) {
         self.state.clone_from(&decided.0);
     }
 
-    /// Returns the natural alignments of types, on which the decisions are based.
+    /// Returns the cache of natural alignments that the inferences are based on.
     pub(crate) fn alignments(&mut self) -> &mut Alignments {
         &mut self.alignments
     }

@@ -2,12 +2,12 @@
 
 use tallyline_debuginfo::model::{Member, Pointer, Record, Type, TypeId, Types};
 
-/// Counts the members of a record whose type is one of these types itself.
+/// Counts the members of a record whose type is one of `wanted`; pointers to those types do not count.
 pub fn count_members_of(types: &Types, record: &Record, wanted: &[TypeId]) -> usize {
     types.members(record).iter().filter(|member| is_one_of(types, member.ty, wanted)).count()
 }
 
-/// Returns the members of a record that point to one of these types.
+/// Returns the members of a record that are pointers to one of the types `wanted`.
 pub fn pointer_members<'t>(
     types: &'t Types,
     record: &Record,

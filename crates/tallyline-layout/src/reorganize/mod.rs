@@ -45,10 +45,11 @@ use crate::explain::{Abi, Manner, Unexplained, replay};
 use std::fmt;
 use tallyline_debuginfo::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
 
-/// So many members between two fences are always reorganised exactly.
+/// The number of members up to which the search for the smallest order is exhaustive; it counts members between two
+/// that must not move.
 pub const EXACT_MEMBERS: u32 = 20;
 
-/// The limits on what may be moved.
+/// The restrictions on which structs are reorganised and which of their members may move, and the size of a cache line.
 #[derive(Clone, Debug)]
 pub struct ReorganizeOptions {
     /// The size of a cache line in bytes.
@@ -91,7 +92,7 @@ impl ReorganizeOptions {
     }
 }
 
-/// The result for a type.
+/// The result of looking for a smaller layout of a type: a proposal, none, or a refusal with its reason.
 #[derive(Clone, Debug)]
 pub enum Reorganization {
     /// It can be smaller.
@@ -105,7 +106,7 @@ pub enum Reorganization {
     Refused(Refusal),
 }
 
-/// Why a type is not reorganised.
+/// The reason why no smaller layout was looked for: not a struct, packed, ordered by the compiler, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -163,40 +164,41 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Reorganises types of one file.
+/// Finder of smaller layouts for the structs of a file, by reordering their members.
 pub struct Reorganizer<'t> {
     abi: Abi<'t>,
     options: ReorganizeOptions,
 }
 
 impl<'t> Reorganizer<'t> {
-    /// Returns the options.
+    /// Returns the options (restrictions on what may move) that the reorganizer was created with.
     pub fn options(&self) -> &ReorganizeOptions {
         &self.options
     }
 
-    /// Creates a reorganizer for these types. Looks at all of them: one type's layout may tell about
-    /// another's.
+    /// Creates a reorganizer of these types. Analyses the layouts of all of them first, as one type's may show
+    /// another's alignment.
     pub fn new(types: &'t Types, options: ReorganizeOptions) -> Reorganizer<'t> {
         Reorganizer { abi: Abi::new(types), options }
     }
 
-    /// Returns the types that it is for.
+    /// Returns the types that the reorganizer works on.
     pub fn types(&self) -> &'t Types {
         self.abi.types
     }
 
-    /// Returns whether alignments are inferred, as everywhere in BTF, rather than read from the file.
+    /// Returns `true` if the alignments of a record's members are inferred from its layout, as always in BTF, not read
+    /// from the file.
     pub(crate) fn is_inferred(&self, id: RecordId) -> bool {
         self.abi.types.origin() == Origin::Btf || self.abi.shape(id).guessed
     }
 
-    /// Returns the smallest layout of a struct, or of the one that a typedef stands for.
+    /// Looks for the smallest layout of a struct, also through a typedef of it, under the reorganizer's options.
     pub fn propose(&self, id: TypeId) -> Reorganization {
         self.propose_with(id, &self.options)
     }
 
-    /// Proposes an order under other options than [`Self::options`].
+    /// Looks for the smallest layout of a struct under other options than the reorganizer's.
     pub(crate) fn propose_with(&self, id: TypeId, options: &ReorganizeOptions) -> Reorganization {
         let types = self.types();
         match types.as_record(types.strip(id)) {
@@ -236,12 +238,13 @@ impl<'t> Reorganizer<'t> {
         }
     }
 
-    /// Proposes orders for many types, in parallel.
+    /// Looks for the smallest layouts of many types in parallel; the results are in the order of `ids`.
     pub fn propose_all(&self, ids: &[TypeId]) -> Vec<Reorganization> {
         self.propose_all_with(ids, &self.options)
     }
 
-    /// Proposes orders for many types, in parallel, under other options than [`Self::options`].
+    /// Looks for the smallest layouts of many types in parallel, under other options than the reorganizer's; the
+    /// results are in the order of `ids`.
     pub fn propose_all_with(&self, ids: &[TypeId], options: &ReorganizeOptions) -> Vec<Reorganization> {
         use rayon::prelude::*;
         ids.par_iter().map(|id| self.propose_with(*id, options)).collect()

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use tallyline_debuginfo::model::Original;
 use tallyline_debuginfo::model::{Bitfield, Language, Member, RecordId, Type, TypeId, Types};
 
-/// The size of a struct's layout in bytes and in cache lines.
+/// The size of a struct in bytes and in cache lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub(crate) size: u64,
@@ -21,7 +21,7 @@ impl Extent {
         self.size
     }
 
-    /// Returns the number of cache lines that the struct takes, if it starts on one.
+    /// Returns the number of cache lines that the struct spans if it starts on one.
     pub fn lines(&self) -> u64 {
         self.lines
     }
@@ -36,7 +36,8 @@ pub(super) struct Proven {
     pub(super) moves: bool,
 }
 
-/// One move of members of a struct on the way from its old order to the proposed one.
+/// One step from a struct's present order of members to the proposed one: a member, or a run of bitfields, moves to
+/// another position.
 #[derive(Clone, Debug)]
 pub struct Move {
     pub(crate) members: std::ops::Range<usize>,
@@ -48,28 +49,28 @@ pub struct Move {
 }
 
 impl Move {
-    /// Returns the indices of the moved members in the old order: one, or a run of bitfields.
+    /// Returns the indices in the present order of the moved members: a single one, or a run of bitfields.
     pub fn members(&self) -> &std::ops::Range<usize> {
         &self.members
     }
 
-    /// Returns the index of the member that was in front of the moved ones; none if they were first.
+    /// Returns the index of the member that preceded the moved ones before the move; `None` if they were first.
     pub fn from(&self) -> Option<usize> {
         self.from
     }
 
-    /// Returns the index of the member that is in front of the moved ones afterwards; none if they are first.
+    /// Returns the index of the member that precedes the moved ones after the move; `None` if they are first.
     pub fn to(&self) -> Option<usize> {
         self.to
     }
 
-    /// Returns the size of the struct after the move.
+    /// Returns the size of the struct after this move.
     pub fn extent(&self) -> Extent {
         self.extent
     }
 }
 
-/// A proposed smaller layout of a struct: its members in another order.
+/// A proposed smaller layout of a struct: the same members in another order, with the moves that lead there.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub(crate) record: RecordId,
@@ -89,7 +90,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// Returns the struct that would be reordered.
+    /// Returns the id of the struct that the proposal is about.
     pub fn record(&self) -> RecordId {
         self.record
     }
@@ -99,38 +100,38 @@ impl Proposal {
         &self.members
     }
 
-    /// Returns the members' indices in the current order, in the proposed one.
+    /// Returns the permutation: for each position in the proposed order, the member's index in the present order.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Returns the size of the struct's current layout.
+    /// Returns the size of the struct with its present order.
     pub fn current(&self) -> Extent {
         self.old
     }
 
-    /// Returns the size of the struct's proposed layout.
+    /// Returns the size of the struct with the proposed order.
     pub fn proposed(&self) -> Extent {
         self.new
     }
 
-    /// Returns the number of moves of members from the current order to the proposed one.
+    /// Returns the number of moves that lead from the present order to the proposed one.
     pub fn move_count(&self) -> usize {
         self.move_count
     }
 
-    /// Returns `true` if it is proven that no order of the struct's members, of those that may move, is
-    /// smaller.
+    /// Returns `true` if it is proven that no permitted order of the struct's members is smaller.
     pub fn is_smallest(&self) -> bool {
         self.proven.size
     }
 
-    /// Returns `true` if it is proven that no order of the proposed size takes fewer moves of members.
+    /// Returns `true` if it is proven that no order of the proposed size can be reached by fewer moves.
     pub fn has_fewest_moves(&self) -> bool {
         self.proven.moves
     }
 
-    /// Returns `true` if the members' alignments were inferred from the layout, as in BTF, not known.
+    /// Returns `true` if the members' alignments were inferred from the layout, as in BTF, rather than read from the
+    /// file.
     pub fn inferred(&self) -> bool {
         self.inferred
     }
@@ -265,24 +266,24 @@ impl Proposal {
         Extent { size, lines: size.div_ceil(self.cacheline) }
     }
 
-    /// Returns the moves of members from the current order to the proposed one, each with the struct's size
-    /// after it; takes time proportional to the members for each.
+    /// Returns the moves from the present order to the proposed one, each with the struct's size after it. Each step
+    /// takes time linear in the members.
     pub fn moves(&self) -> impl Iterator<Item = Move> + '_ {
         let kept = moves::kept(&self.arranged);
         Moves { proposal: self, kept, now: (0..self.items.len()).collect(), next: 0 }
     }
 
-    /// Returns the number of bytes by which the proposed struct is smaller.
+    /// Returns the number of bytes by which the proposed layout is smaller.
     pub fn saved(&self) -> u64 {
         self.old.size - self.new.size
     }
 
-    /// Returns the number of cache lines by which the proposed struct is smaller.
+    /// Returns the number of cache lines by which the proposed layout is smaller.
     pub fn saved_lines(&self) -> u64 {
         self.old.lines - self.new.lines
     }
 
-    /// Formats pahole's last line about a reordered struct: `/* saved 8 bytes and 1 cacheline! */`.
+    /// Returns the comment that pahole prints after a reorganised struct: `/* saved 8 bytes and 1 cacheline! */`.
     pub(crate) fn saved_note(&self) -> String {
         let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut text = format!("/* saved {}", plural(self.saved(), "byte"));
@@ -292,12 +293,13 @@ impl Proposal {
         text + "! */"
     }
 
-    /// Replaces the struct's layout in the model of types by the proposed one, for printers and queries.
+    /// Replaces the struct's members in `types` by the proposed layout, so that printers and queries show it; the
+    /// result restores the original.
     pub fn apply(&self, types: &mut Types) -> Result<Original, tallyline_debuginfo::Error> {
         types.replace(self.record, &self.members, self.new.size)
     }
 
-    /// Replaces the struct's layout in the model of types by the one after some of the moves.
+    /// Replaces the struct's members in `types` by the layout after one of the moves; the result restores the original.
     pub(crate) fn apply_step(
         &self,
         types: &mut Types,
@@ -310,9 +312,9 @@ impl Proposal {
     }
 }
 
-/// Prints a struct as proposed, in pahole's format with its last line; `type_id` is the struct, or a
-/// typedef of it. With `steps` the moves come first, with the layout after each, as far as the style's
-/// budget allows.
+/// Appends to `out` the struct as proposed, in pahole's format with its final comment on savings; `type_id` is the
+/// struct or a typedef of it. With `steps`, the moves are printed first, each with the layout after it, up to the
+/// style's limit.
 pub fn print(
     types: &mut Types,
     type_id: TypeId,
@@ -359,7 +361,7 @@ fn in_order(
     declared
 }
 
-/// A C source by which a compiler can verify the text of one printed proposal.
+/// The printed text of one proposal as C source that a compiler can verify: declarations, the struct, its name.
 #[derive(Clone, Debug)]
 pub struct CompilableProposal {
     pub(crate) needs: String,
@@ -368,25 +370,24 @@ pub struct CompilableProposal {
 }
 
 impl CompilableProposal {
-    /// Returns the C declarations that the printed struct needs in front of it.
+    /// Returns the C declarations that have to precede the struct's.
     pub fn needs(&self) -> &str {
         &self.needs
     }
 
-    /// Returns the C source of the proposed struct as it is printed, with a use of the type, so that a
-    /// compiler describes it.
+    /// Returns the C source of the struct as it is printed, with a variable of the type, so that the compiler emits
+    /// debug information about it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the name by which the struct is found in the compiler's debug information.
+    /// Returns the name that the struct has in the compiler's debug information.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Returns the printed text of a proposal as a C source that can be compiled; none where it is not C, or has
-/// no name.
+/// Returns a proposal's printed text as C source that can be compiled; `None` if the struct is not C or has no name.
 pub fn checkable(
     types: &mut Types,
     type_id: TypeId,

@@ -16,7 +16,8 @@ use tallyline_debuginfo::model::{Member, NameId, Record, RecordId, Type, TypeId,
 /// The longest chain of typedefs, qualifiers and arrays that is followed.
 const CHAIN_LIMIT: usize = 256;
 
-/// The new layouts of all records that change when the proposals for several structs are applied at once.
+/// The layouts of all records that change if several proposals are applied at once: the reordered structs, and those
+/// that contain them.
 #[derive(Debug, Default)]
 pub struct CombinedProposal {
     layouts: FxHashMap<RecordId, Layout>,
@@ -36,25 +37,25 @@ pub(super) struct Layout {
 }
 
 impl CombinedProposal {
-    /// Returns the records whose layouts change, by id.
+    /// Returns the ids of the records whose layouts change, ascending.
     pub fn records(&self) -> Vec<RecordId> {
         let mut records: Vec<RecordId> = self.layouts.keys().copied().collect();
         records.sort_unstable_by_key(|id| id.index());
         records
     }
 
-    /// Returns the new size of a record in bytes; `None` if it does not change.
+    /// Returns a record's size in bytes after all proposals; `None` if its layout does not change.
     pub fn size(&self, id: RecordId) -> Option<u64> {
         self.layouts.get(&id).map(|layout| layout.size)
     }
 
-    /// Returns the members of a record in their new order and at their new offsets; `None` if it does not
-    /// change.
+    /// Returns a record's members after all proposals, in their new order and at their new offsets; `None` if its
+    /// layout does not change.
     pub fn members(&self, id: RecordId) -> Option<&[Member]> {
         self.layouts.get(&id).map(|layout| layout.members.as_slice())
     }
 
-    /// Returns `true` if the new layout of a record is not known, although a struct in it has shrunk.
+    /// Returns `true` if a record contains a struct that shrinks, but its own new layout could not be determined.
     pub fn is_unknown(&self, id: RecordId) -> bool {
         self.kept.contains(&id)
     }
@@ -70,9 +71,8 @@ impl CombinedProposal {
 }
 
 impl Reorganizer<'_> {
-    /// Finds a smaller layout for every named struct and applies all at once. One more pass over all types,
-    /// about as long as [`propose_all`](Reorganizer::propose_all); `ids` with their `outcomes` are not asked
-    /// again.
+    /// Finds a smaller layout for every named struct and combines all of them. Takes as long as
+    /// [`propose_all`](Reorganizer::propose_all) over all types; `outcomes` are the results already known for `ids`.
     pub fn together(&self, ids: &[TypeId], outcomes: &[Reorganization]) -> CombinedProposal {
         let types = self.types();
         let known = ids.iter().zip(outcomes);
@@ -86,8 +86,8 @@ impl Reorganizer<'_> {
         applying.all
     }
 
-    /// Applies these proposals at once, and none but these: a record that holds a struct that gets smaller
-    /// shrinks with it.
+    /// Combines just these proposals: computes the layouts of the reordered structs and of the records that contain
+    /// them.
     pub fn applied(&self, proposals: &[&Proposal]) -> CombinedProposal {
         // units may each have a copy of a record, which others hold
         let types = self.types();

@@ -1,8 +1,7 @@
 //! Names as text of a page: they come from a file, and must not become markup.
 
-/// Escapes the characters with a meaning in HTML, in text and in quoted attributes. Control characters, and
-/// marks that turn the direction of writing, would make a page read other than it is: they show as the
-/// replacement character.
+/// Escapes a text for HTML, also within quoted attributes. Control characters and Unicode's bidirectional marks, which
+/// could make text read other than it is, become the replacement character.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -18,8 +18,8 @@ use std::fmt::Write;
 use tallyline_debuginfo::keyword;
 use tallyline_debuginfo::model::{Origin, Record, TypeId, Types};
 
-/// The style sheet (CSS) for layouts of structs, for the head of an HTML page. It uses the colours `--paper`,
-/// `--card`, `--ink`, `--muted` and `--line` of the page.
+/// The CSS for the HTML sections that show struct layouts, to be put into the page's head. It uses the page's custom
+/// properties `--paper`, `--card`, `--ink`, `--muted` and `--line` (colours).
 pub const STYLE: &str = include_str!("style.css");
 
 /// Lines longer than this are shown in pieces, as bytes would be too narrow.
@@ -28,7 +28,7 @@ const WIDEST: u64 = 128;
 /// The limit on members of a union, or variants, that are laid out individually.
 const ALTERNATIVES: usize = 64;
 
-/// Printer of structs' layouts as parts of an HTML page.
+/// Generator of HTML sections that show the layouts of structs, one section for each.
 pub struct Sections<'t> {
     types: &'t Types,
     alignments: Effective,
@@ -36,12 +36,12 @@ pub struct Sections<'t> {
 }
 
 impl<'t> Sections<'t> {
-    /// Creates a printer of the layouts of these types, with cache lines of `line` bytes.
+    /// Creates a generator of HTML sections for these types, with cache lines of `line` bytes.
     pub fn new(types: &'t Types, line: u64) -> Sections<'t> {
         Sections { types, alignments: Effective::new(types), line: line.max(1) }
     }
 
-    /// Returns a row of the HTML page's index, which links to the section of a type.
+    /// Returns the HTML table row about a type for the page's index; it links to the type's section.
     pub fn index_row(&self, id: TypeId) -> String {
         let Some((_, record)) = self.types.as_record(id) else { return String::new() };
         let found = holes(self.types, record);
@@ -58,7 +58,7 @@ impl<'t> Sections<'t> {
         )
     }
 
-    /// Returns the HTML section that shows the layout of a type; empty for a type that is not a record.
+    /// Returns the HTML section that shows a record's layout; empty if the type is no record.
     pub fn section(&mut self, id: TypeId) -> String {
         let types = self.types;
         let Some((_, record)) = types.as_record(id) else { return String::new() };

@@ -51,7 +51,7 @@ use std::io::{self, Write};
 use tallyline_debuginfo::model::{TypeId, Types};
 use view::Views;
 
-/// A JSON document of types' layouts under construction.
+/// Writer of a JSON document with the layouts of types.
 pub struct Document<'t, W: Write> {
     lines: Lines<'t>,
     out: W,
@@ -59,7 +59,8 @@ pub struct Document<'t, W: Write> {
 }
 
 impl<'t, W: Write> Document<'t, W> {
-    /// Writes the start of the JSON document of layouts. `cacheline` is the size of a cache line in bytes.
+    /// Creates a writer of a JSON document of layouts and writes the document's beginning to `out`. `cacheline` is the
+    /// size of a cache line in bytes.
     pub fn start(types: &'t Types, cacheline: u64, mut out: W) -> io::Result<Document<'t, W>> {
         let lines = Lines { views: Views::new(types, cacheline), line: Vec::new() };
         let head = serde_json::to_string(&lines.views.head())?;
@@ -68,14 +69,14 @@ impl<'t, W: Write> Document<'t, W> {
         Ok(Document { lines, out, any: false })
     }
 
-    /// Writes the layout of a type into the JSON document.
+    /// Writes the layout of one type to the JSON document.
     pub fn add(&mut self, id: TypeId) -> io::Result<()> {
         self.out.write_all(if self.any { b",\n" } else { b"\n" })?;
         self.any = true;
         self.out.write_all(self.lines.of(id)?)
     }
 
-    /// Writes the end of the JSON document of layouts.
+    /// Writes the end of the JSON document.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.write_all(b"\n]}\n")
     }

@@ -47,8 +47,8 @@ impl<'t> Printer<'t> {
         self.emitted.is_header
     }
 
-    /// Prints a type after the declarations that it needs and that were not printed before, for a header that
-    /// compiles. A record without a name goes by `name`, that of its typedef.
+    /// Prints a type's definition as C that compiles, after all declarations that it needs and that were not printed
+    /// yet. An anonymous record gets the name `name`, its typedef's.
     pub fn print_compilable(&mut self, id: TypeId, name: NameId) {
         self.stop = self.out.len().saturating_add(self.style.budget);
         self.depth = 0;
@@ -60,7 +60,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Prints the C declarations that a record needs to compile, without the record itself.
+    /// Prints the C declarations that a record's definition needs, without the definition itself.
     pub(crate) fn print_needs(&mut self, id: TypeId) {
         self.stop = self.out.len().saturating_add(self.style.budget);
         self.depth = 0;

@@ -36,7 +36,7 @@ use tallyline_debuginfo::model::{NameId, Origin, Position, RecordId, Type, TypeI
 /// The nesting depth at which printing is cut; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
 
-/// Printer of types' layouts in pahole's text format.
+/// Printer of type definitions in pahole's text format, into a buffer.
 pub struct Printer<'t> {
     types: &'t Types,
     style: Style,
@@ -61,8 +61,8 @@ pub struct Printer<'t> {
 }
 
 impl<'t> Printer<'t> {
-    /// Creates a printer for these types in pahole's format. What it prints may depend on what it printed
-    /// before: whether a struct is packed can show in another that holds it.
+    /// Creates a printer of these types in pahole's format. The output for a type may depend on which were printed
+    /// before: that a struct is packed may only show in another that contains it.
     pub fn new(types: &'t Types, style: Style) -> Printer<'t> {
         Printer {
             types,
@@ -83,7 +83,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Prints these records with these attributes, and everything as C has it instead of as pahole does.
+    /// Makes the printer write these attributes with these records, and valid C where pahole's format is none.
     pub(crate) fn declare_as(&mut self, declared: FxHashMap<RecordId, Declaration>) {
         self.is_declared = true;
         self.declared = declared.into_iter().map(|(id, one)| (id, Some(Rc::new(one)))).collect();
@@ -105,7 +105,8 @@ impl<'t> Printer<'t> {
         declared
     }
 
-    /// Sets the printer's state as if everything before a position in the order of printing had been printed.
+    /// Sets the printer's decisions about packed structs to those at a position in the printing order, as if all types
+    /// before it had been printed.
     pub fn start_from(&mut self, start: &Start) {
         self.packed.go_on_from(start.decided());
     }
@@ -115,22 +116,22 @@ impl<'t> Printer<'t> {
         &self.out
     }
 
-    /// Returns the text printed so far and removes it, while decisions about packed structs stay.
+    /// Returns the text printed so far and empties the buffer; decisions about packed structs are kept.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// Removes the text printed so far, while decisions about packed structs stay.
+    /// Empties the buffer of printed text; decisions about packed structs are kept.
     pub fn clear(&mut self) {
         self.out.clear();
     }
 
-    /// Returns the decisions about which structs are packed, for filters that share them.
+    /// Returns the printer's decisions about which structs are packed, to be shared with filters.
     pub fn packed(&mut self) -> &mut Packed {
         &mut self.packed
     }
 
-    /// Prints the definition of a type in pahole's format, ended by `;` and a newline.
+    /// Prints the definition of a type in pahole's format, followed by `;` and a newline.
     pub fn print(&mut self, id: TypeId) {
         self.stop = self.out.len().saturating_add(self.style.budget);
         self.depth = 0;
@@ -164,7 +165,7 @@ impl<'t> Printer<'t> {
         self.close_limit(limit);
     }
 
-    /// Prints a record without a name as the typedef that it is defined in.
+    /// Prints an anonymous record as `typedef struct { … } name;`.
     pub fn print_typedef_of(&mut self, id: TypeId, name: NameId) {
         self.stop = self.out.len().saturating_add(self.style.budget);
         self.depth = 0;
@@ -201,7 +202,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Prints where a type is defined, as pahole does: compilation unit, DIE, file and line.
+    /// Prints pahole's comment on where a type is defined: compilation unit, DIE, file and line.
     pub fn print_source(&mut self, unit: &[u8], source: &TypeSource) {
         let Position { file, line } = source.declared_at;
         self.put(b"/* Used at: ");
@@ -211,7 +212,7 @@ impl<'t> Printer<'t> {
         self.fmt(format_args!(":{line} */\n"));
     }
 
-    /// Prints the definition of an enumeration without `;` behind it.
+    /// Prints the definition of an enumeration without `;` and newline after it.
     pub fn print_bare(&mut self, id: TypeId) {
         self.print(id);
         if self.out.ends_with(b";\n") {
@@ -220,7 +221,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Appends text of the caller's to the printed text.
+    /// Appends the caller's own text to the buffer of printed text.
     pub fn append(&mut self, text: &[u8]) {
         self.put(text);
     }

@@ -12,8 +12,8 @@ use tallyline_debuginfo::model::{Member, Pointer, Qualifier, RecordId, Type, Typ
 /// they unfold without end.
 const MEMBER_LIMIT: usize = 1 << 20;
 
-/// Walk over types in the order in which they would be printed, which makes the decisions (which structs are
-/// packed) that depend on that order.
+/// A walk over types in printing order that infers which structs are packed as printing them would, but without
+/// printing. It allows several [`Printer`](super::Printer)s to print in parallel.
 pub struct Order<'t> {
     types: &'t Types,
     packed: Packed,
@@ -21,7 +21,7 @@ pub struct Order<'t> {
     left: usize,
 }
 
-/// The printer's decisions at one position in the order of printing, from which another printer can start.
+/// The inferences about packed structs at one position in the printing order, from which a printer can start.
 #[derive(Clone, Debug)]
 pub struct Start(Decided);
 
@@ -32,24 +32,24 @@ impl Start {
 }
 
 impl<'t> Order<'t> {
-    /// Starts a walk over types in the order of printing; `None` for a style in which types unfold, as what
-    /// is decided about them takes as long as to print them.
+    /// Starts a walk over these types at the beginning of the printing order; `None` if the style expands types, as the
+    /// walk would then cost as much as printing.
     pub fn new(types: &'t Types, style: &Style) -> Option<Order<'t>> {
         let order = Order { types, packed: Packed::new(types), comments: style.comments, left: 0 };
         (!style.expand_types && !style.expand_pointers).then_some(order)
     }
 
-    /// Returns the walk's decisions about which structs are packed, for filters.
+    /// Returns the inferences so far about which structs are packed, to be shared with filters.
     pub fn packed(&mut self) -> &mut Packed {
         &mut self.packed
     }
 
-    /// Returns the decisions with which a printer can start at this position.
+    /// Returns a copy of the inferences so far, with which a printer can start at this position.
     pub fn start(&self) -> Start {
         Start(self.packed.decided())
     }
 
-    /// Makes the decisions that printing a type would make, without printing it.
+    /// Advances the walk by one type: makes the inferences about packed structs that printing it would make.
     pub fn pass(&mut self, id: TypeId) {
         self.left = MEMBER_LIMIT;
         if let Type::Record(record) = self.types.get(id) {

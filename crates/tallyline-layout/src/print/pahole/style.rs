@@ -65,7 +65,7 @@ impl Default for Style {
 }
 
 impl Style {
-    /// Returns the style for declarations alone, without pahole's comments on offsets and holes.
+    /// Returns the style with pahole's comments on offsets, sizes and holes turned off.
     pub fn quiet(self) -> Style {
         Style { stats: false, comments: false, offsets: false, ..self }
     }

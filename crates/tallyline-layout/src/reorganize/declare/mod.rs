@@ -23,7 +23,8 @@ use std::fmt::Write;
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Member, MemberKind, RecordId, TypeId};
 
-/// A C source that a compiler compiles to verify the layouts of proposals for smaller structs.
+/// C source text that a compiler accepts only if proposed smaller structs have the promised layouts, with an index of
+/// its checks.
 #[derive(Clone, Debug)]
 pub struct VerificationSource {
     pub(crate) text: String,
@@ -39,13 +40,13 @@ impl VerificationSource {
         &self.text
     }
 
-    /// Returns the checks that the C source makes, one for each proposal.
+    /// Returns the checks that the C source contains, one for each proposal.
     pub fn checks(&self) -> &[Check] {
         &self.checks
     }
 }
 
-/// The structs and bitfields by which a C source verifies one proposal.
+/// The part of a C verification source about one proposal: the names of its two structs, and its bitfields.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
     pub(crate) old: String,
@@ -55,23 +56,24 @@ pub struct Check {
 }
 
 impl Check {
-    /// Returns the name that the current struct has in the C source.
+    /// Returns the name that the struct with the present layout has in the C source.
     pub fn current(&self) -> &str {
         &self.old
     }
 
-    /// Returns the name that the proposed struct has in the C source.
+    /// Returns the name that the struct with the proposed layout has in the C source.
     pub fn proposed(&self) -> &str {
         &self.new
     }
 
-    /// Returns the bitfields whose positions are to be read from the compiler's output.
+    /// Returns the bitfields, which static assertions cannot cover: their positions are to be compared with the
+    /// compiler's debug information.
     pub fn bits(&self) -> &[BitCheck] {
         &self.bits
     }
 }
 
-/// The expected positions of a bitfield in the current and the proposed struct.
+/// A bitfield in a C verification source with its expected positions in the present and the proposed struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitCheck {
     pub(crate) member: String,
@@ -86,12 +88,12 @@ impl BitCheck {
         &self.member
     }
 
-    /// Returns the offset of the bitfield's first bit in the current struct.
+    /// Returns the expected bit offset of the bitfield in the present struct.
     pub fn current(&self) -> u64 {
         self.old
     }
 
-    /// Returns the offset of the bitfield's first bit in the proposed struct.
+    /// Returns the expected bit offset of the bitfield in the proposed struct.
     pub fn proposed(&self) -> u64 {
         self.new
     }
@@ -116,7 +118,8 @@ enum Owner {
 }
 
 impl VerificationSource {
-    /// Returns the indices of the checks that a line of the C source (counted from 1) belongs to.
+    /// Returns the indices of the checks that a line of the C source (counted from 1) belongs to, to attribute a
+    /// compiler's error.
     pub fn checks_of_line(&self, line: usize) -> Vec<usize> {
         match line.checked_sub(1).and_then(|line| self.lines.get(line)) {
             Some(Owner::Check(check)) => vec![*check],
@@ -142,7 +145,8 @@ impl VerificationSource {
     }
 }
 
-/// Writes C source by which a compiler verifies some records with all proposals applied.
+/// Returns C source by which a compiler verifies the new layouts of some records when all proposals are applied at
+/// once.
 pub fn source_together(
     reorganizer: &Reorganizer<'_>,
     together: &CombinedProposal,
@@ -167,8 +171,8 @@ pub fn source_together(
     writer.source
 }
 
-/// Writes C source by which a compiler verifies some proposals: each struct as it is and as proposed, with
-/// assertions.
+/// Returns C source by which a compiler verifies proposals: each struct with its present and its proposed layout, with
+/// static assertions about sizes and offsets.
 pub fn source(reorganizer: &Reorganizer<'_>, proposals: &[&Proposal]) -> VerificationSource {
     let mut writer = Writer::new(reorganizer, None);
     for (index, proposal) in proposals.iter().enumerate() {
