@@ -38,19 +38,20 @@ fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
     Ok(place.get_or(pool))
 }
 
-/// Returns the process's pool of counters with memory for each CPU that counts
-/// (`STATCTR_ALLOCATOR_FLEXIBLE`).
+/// Returns the pool behind `STATCTR_ALLOCATOR_FLEXIBLE`, in which only CPUs that count take memory; created on first
+/// use. An error is a positive `errno`.
 pub(crate) fn flexible_pool() -> Result<&'static Pool, c_int> {
     pool_of(FLEXIBLE)
 }
 
-/// Returns the pool of the allocator that `statctr_use_allocator()` chose, from which C's new counters come.
+/// Returns the pool of the allocator that `statctr_use_allocator()` chose last, from which new C counters are
+/// allocated. An error is a positive `errno`.
 pub(crate) fn current_pool() -> Result<&'static Pool, c_int> {
     pool_of(CURRENT.load(Ordering::Acquire))
 }
 
-/// Chooses the allocator of C counters and groups that are initialised from now on: `statctr_use_allocator()`
-/// of `statctr/allocator.h`.
+/// Chooses the allocator (default, fixed, flexible or shared) for C counters and groups initialised from now on;
+/// returns 0 or `-errno`: `statctr_use_allocator()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_use_allocator(allocator: c_int) -> c_int {
     guard(|| {
@@ -60,8 +61,8 @@ pub extern "C" fn statctr_use_allocator(allocator: c_int) -> c_int {
     })
 }
 
-/// Moves the counts of a CPU that went offline elsewhere and frees its memory: `statctr_drain()` of
-/// `statctr/allocator.h`.
+/// Moves the counts of an offline CPU to a shared word and frees the CPU's memory, in the flexible allocator; returns 0
+/// or `-errno`: `statctr_drain()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
     guard(|| {
@@ -73,7 +74,7 @@ pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
     })
 }
 
-/// A C counter that is reached through its CPUs' words, as `pcpu_ctr_alloc()` returns it: `pcpu_ctr_t`.
+/// A C counter allocated by `pcpu_ctr_alloc()`, whose per-CPU words C code may access by pointer: `pcpu_ctr_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrPcpuCtr {
@@ -81,7 +82,8 @@ pub struct StatctrPcpuCtr {
     pub handle: RawCounter,
 }
 
-/// Allocates a C counter with a 64-bit word for each CPU: `pcpu_ctr_alloc()` of `statctr/allocator.h`.
+/// Allocates a C counter with a 64-bit word for each CPU; returns NULL on failure: `pcpu_ctr_alloc()` of
+/// `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     guard_value(std::ptr::null_mut(), || {
@@ -91,8 +93,8 @@ pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     })
 }
 
-/// Allocates a C counter, as `pcpu_ctr_alloc()`, for code whose updates are inline, after a check of that
-/// code's ABI number.
+/// Allocates a C counter as `pcpu_ctr_alloc()` does; returns NULL if the caller, whose updates are inline, was compiled
+/// with another ABI number.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc_abi(flag: c_int, abi: c_uint) -> *mut StatctrPcpuCtr {
     match check_abi(abi) {

@@ -14,21 +14,22 @@ use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
 use std::ffi::{c_int, c_uint, c_ulong};
 
-/// The two words in which C holds a counter, home word and tagged table: `statctr_handle_t`.
+/// A C counter's handle, two words (address of the home word, tagged address of the table of CPUs): `statctr_handle_t`.
 pub type StatctrHandle = RawCounter;
 
 const _: () = assert!(size_of::<StatctrHandle>() == 2 * size_of::<usize>());
 const _: () = assert!(align_of::<StatctrHandle>() == align_of::<usize>());
 
-/// Mask of the bits of a table's address, in a counter's handle, that say by which kind of update it is
-/// counted.
+/// The mask of the low bits in a counter handle's table address, which select how the counter is updated (rseq, atomic
+/// or plain).
 pub(crate) const TAG_MASK: usize = 63;
 const TAG_RSEQ: usize = 1;
 const TAG_UNIPROCESSOR: usize = 2;
 const TAG_ATOMIC: usize = 4;
 const TAG_STRIPED: usize = 16;
 
-/// Returns the handle behind the pointer, if it is one that this library could have made for a counter.
+/// Returns a copy of the counter's handle that `counter` points to; `Err(EINVAL)` for NULL and for words that cannot be
+/// a handle of this library.
 pub(crate) unsafe fn live(counter: *const StatctrHandle) -> Result<StatctrHandle, c_int> {
     // SAFETY: NULL or a handle, by the module's contract.
     let handle = unsafe { counter.as_ref() }.copied().ok_or(libc::EINVAL)?;
@@ -179,7 +180,8 @@ pub unsafe extern "C" fn statctr_dec(counter: *mut StatctrHandle) -> c_int {
     unsafe { add(counter, u64::MAX) }
 }
 
-/// Adds a value to a C counter after the header's inline critical section was aborted or could not run.
+/// Adds a value to the C counter whose handle has these two words: the slow path of the header's inline critical
+/// section, taken if that did not commit. Returns 0 or `-errno`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_slow_add(base: usize, table: usize, value: u64) -> c_int {
     let handle = StatctrHandle { base, table };
@@ -187,7 +189,8 @@ pub unsafe extern "C" fn statctr_slow_add(base: usize, table: usize, value: u64)
     unsafe { add(&handle, value) }
 }
 
-/// Returns a C counter's value, the sum over its CPUs; 0 for no counter: `statctr_read()` of `statctr.h`.
+/// Returns a C counter's value, the sum over its CPUs; 0 for NULL or an invalid handle: `statctr_read()` of
+/// `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read(counter: *const StatctrHandle) -> c_ulong {
     // SAFETY: the module's contract.
@@ -210,14 +213,15 @@ unsafe fn read_into(
     Ok(())
 }
 
-/// Stores a C counter's value, or returns an error for no counter: `statctr_read_checked()` of `statctr.h`.
+/// Stores a C counter's value in `*value` and returns 0; `-EINVAL` for NULL or an invalid handle:
+/// `statctr_read_checked()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read_checked(counter: *const StatctrHandle, value: *mut u64) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unsafe { read_into(counter, value, Counter::read) })
 }
 
-/// Stores one CPU's part of a C counter's value: `statctr_read_cpu()` of `statctr.h`.
+/// Stores in `*value` what one CPU added to a C counter: `statctr_read_cpu()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read_cpu(
     counter: *const StatctrHandle,
@@ -228,7 +232,8 @@ pub unsafe extern "C" fn statctr_read_cpu(
     guard(|| unsafe { read_into(counter, value, |counter| counter.read_cpu(CpuId::new(cpu))) })
 }
 
-/// Sets a C counter's value without a store to any CPU's word: `statctr_set()` of `statctr.h`.
+/// Sets a C counter's value by its baseline, a number that reads add; no CPU's word is written: `statctr_set()` of
+/// `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_set(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.

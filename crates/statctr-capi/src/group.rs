@@ -16,7 +16,7 @@ use statctr::{Group, Item};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 
-/// The words in which C holds a group of counters that are updated together: `statctr_group_t`.
+/// A C group of counters that are updated together: handle, length and schema: `statctr_group_t`.
 pub type StatctrGroup = RawGroup;
 
 const _: () = assert!(size_of::<StatctrGroup>() == 3 * size_of::<usize>() + 8);
@@ -56,8 +56,7 @@ fn item_of(group: &Group, slot: c_uint) -> Result<Item, c_int> {
     group.schema().item(slot as usize).ok_or(libc::ERANGE)
 }
 
-/// Initialises a C group of counters of a described kind, all zero: `statctr_group_init()` of
-/// `statctr/group.h`.
+/// Initialises a C group with the items and events in `desc`, all zero: `statctr_group_init()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_init(
     group: *mut StatctrGroup,
@@ -128,16 +127,16 @@ unsafe fn update(group: *const StatctrGroup, work: impl FnOnce(StatctrGroup) -> 
     }
 }
 
-/// Adds a value to one item of a C group after the header's inline critical section was aborted or could not
-/// run.
+/// Adds a value to one item of a C group: the slow path of the header's inline critical section, taken if that did not
+/// commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_add(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { update(group, |group| group.add(item as usize, value)) }
 }
 
-/// Adds two values to an event of a C group by one commit, after the header's inline critical section was
-/// aborted or could not run.
+/// Adds two values to the items of an event of a C group by one commit: the slow path of the header's inline critical
+/// section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event2(
     group: *mut StatctrGroup,
@@ -149,8 +148,8 @@ pub unsafe extern "C" fn statctr_group_slow_event2(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1])) }
 }
 
-/// Adds four values to an event of a C group by one commit, after the header's inline critical section was
-/// aborted or could not run.
+/// Adds four values to the items of an event of a C group by one commit: the slow path of the header's inline critical
+/// section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event4(
     group: *mut StatctrGroup,
@@ -164,8 +163,8 @@ pub unsafe extern "C" fn statctr_group_slow_event4(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1, v2, v3])) }
 }
 
-/// Adds eight values to an event of a C group by one commit, after the header's inline critical section was
-/// aborted or could not run.
+/// Adds eight values to the items of an event of a C group by one commit: the slow path of the header's inline critical
+/// section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event8(
     group: *mut StatctrGroup,
@@ -201,8 +200,8 @@ pub unsafe extern "C" fn statctr_group_dec(group: *mut StatctrGroup, item: c_uin
     unsafe { statctr_group_slow_add(group, item, u64::MAX) }
 }
 
-/// Adds two values to neighbouring items of a C group by one commit: `statctr_group_event2()` of
-/// `statctr/group.h`.
+/// Adds two values to the two items of an event of a C group by one commit, so that a reader sees both or none:
+/// `statctr_group_event2()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event2(
     group: *mut StatctrGroup,
@@ -214,7 +213,7 @@ pub unsafe extern "C" fn statctr_group_event2(
     unsafe { statctr_group_slow_event2(group, event, v0, v1) }
 }
 
-/// Adds four values to neighbouring items of a C group by one commit: `statctr_group_event4()` of
+/// Adds four values to the four items of an event of a C group by one commit: `statctr_group_event4()` of
 /// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event4(
@@ -229,7 +228,7 @@ pub unsafe extern "C" fn statctr_group_event4(
     unsafe { statctr_group_slow_event4(group, event, v0, v1, v2, v3) }
 }
 
-/// Adds eight values to neighbouring items of a C group by one commit: `statctr_group_event8()` of
+/// Adds eight values to the eight items of an event of a C group by one commit: `statctr_group_event8()` of
 /// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event8(
@@ -259,7 +258,8 @@ unsafe fn read_into(
     })
 }
 
-/// Stores the value of one item of a C group: `statctr_group_read_item()` of `statctr/group.h`.
+/// Stores the value of one item of a C group, summed over the CPUs, in `*value`: `statctr_group_read_item()` of
+/// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_read_item(
     group: *const StatctrGroup,
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn statctr_group_read_item(
     unsafe { read_into(group, value, |group| Ok(group.read_item(item_of(group, item)?))) }
 }
 
-/// Stores one CPU's part of an item of a C group: `statctr_group_read_cpu()` of `statctr/group.h`.
+/// Stores in `*value` what one CPU added to an item of a C group: `statctr_group_read_cpu()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_read_cpu(
     group: *const StatctrGroup,
@@ -391,8 +391,8 @@ pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uin
     })
 }
 
-/// Stores the name, unit and help text of an item of a C group: `statctr_group_describe()` of
-/// `statctr/group.h`.
+/// Stores pointers to the name, unit and help text of an item of a C group, which stay valid:
+/// `statctr_group_describe()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_describe(
     group: *const StatctrGroup,

@@ -3,8 +3,8 @@
 use std::ffi::{c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of a function that C calls. Returns 0 on success, else the negative `errno`, and
-/// `-ENOTRECOVERABLE` after a panic, which is a fault of this library.
+/// Runs the body of a function that C calls. Returns 0 on success, the negated `errno` of its error, and
+/// `-ENOTRECOVERABLE` after a panic, which would be a defect of this library.
 ///
 /// Takes no lock and allocates nothing of its own, so that a body that is async-signal-safe
 /// remains so.
@@ -20,7 +20,7 @@ pub fn guard(body: impl FnOnce() -> Result<(), c_int>) -> c_int {
     }
 }
 
-/// Runs the body of a function that returns a value to C; returns `otherwise` if it failed or panicked.
+/// Runs the body of a function that returns a value to C; returns `otherwise` if the body returns `None` or panics.
 pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> Option<T>) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Some(value)) => value,
@@ -32,12 +32,13 @@ pub(crate) fn guard_value<T>(otherwise: T, body: impl FnOnce() -> Option<T>) -> 
     }
 }
 
-/// Refuses code that was compiled with another header: its inline updates would miss the words.
+/// Returns an error if a caller's ABI number is not this library's: the caller was compiled with another header, and
+/// its inline updates would write to wrong addresses.
 pub(crate) fn check_abi(abi: c_uint) -> Result<(), c_int> {
     if abi == crate::ABI { Ok(()) } else { Err(libc::EPROTO) }
 }
 
-/// Returns the error of the library as a positive `errno`.
+/// Converts an error of the crate `statctr` to a positive `errno`.
 pub(crate) fn errno(error: &statctr::Error) -> c_int {
     error.errno()
 }

@@ -13,14 +13,14 @@ use statctr::raw::RawHistogram;
 use statctr::{Histogram, HistogramSnapshot};
 use std::ffi::{c_int, c_uint};
 
-/// The words in which C holds a histogram: `statctr_histogram_t`.
+/// A C histogram: the handle of its buckets, and how values are assigned to them: `statctr_histogram_t`.
 pub type StatctrHistogram = RawHistogram;
-/// The buckets of a histogram, as they were read: `statctr_histogram_snapshot_t`.
+/// The values of all buckets of a histogram at one reading: `statctr_histogram_snapshot_t`, opaque in C.
 pub type StatctrHistogramSnapshot = HistogramSnapshot;
 
 const _: () = assert!(size_of::<usize>() != 8 || size_of::<StatctrHistogram>() == 48);
 
-/// The bounds and the number of values of a bucket: `statctr_bucket_t`.
+/// A bucket of a histogram: smallest and largest value, and number of values counted: `statctr_bucket_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrBucket {
@@ -55,7 +55,8 @@ unsafe fn store(target: *mut u64, value: u64) {
     }
 }
 
-/// Initialises a C histogram: `statctr_histogram_init()` of `statctr/histogram.h`.
+/// Initialises a C histogram for values up to `max`, whose quantiles have the relative error `error`:
+/// `statctr_histogram_init()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_init(
     histogram: *mut StatctrHistogram,
@@ -126,7 +127,8 @@ pub unsafe extern "C" fn statctr_histogram_observe_many(
     if done == Ok(true) { 0 } else { -libc::EINVAL }
 }
 
-/// Reads all buckets of a C histogram: `statctr_histogram_snapshot()` of `statctr/histogram.h`.
+/// Reads all buckets of a C histogram into a new snapshot, which the caller frees: `statctr_histogram_snapshot()` of
+/// `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_snapshot(
     histogram: *const StatctrHistogram,
@@ -156,7 +158,7 @@ pub unsafe extern "C" fn statctr_histogram_snapshot_free(snapshot: *mut StatctrH
     })
 }
 
-/// Stores the number of values of a snapshot and their sum: `statctr_histogram_totals()` of
+/// Stores the number and the sum of all values in a histogram's snapshot: `statctr_histogram_totals()` of
 /// `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_totals(
@@ -176,7 +178,8 @@ pub unsafe extern "C" fn statctr_histogram_totals(
     })
 }
 
-/// Stores a quantile of a snapshot: `statctr_histogram_quantile()` of `statctr/histogram.h`.
+/// Stores the quantile `part` (0.5: the median) of the values in a histogram's snapshot in `*value`:
+/// `statctr_histogram_quantile()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_quantile(
     snapshot: *const StatctrHistogramSnapshot,
@@ -196,8 +199,8 @@ pub unsafe extern "C" fn statctr_histogram_quantile(
     })
 }
 
-/// Stores the number of values of a snapshot up to a bound: `statctr_histogram_count_up_to()` of
-/// `statctr/histogram.h`.
+/// Stores the number of values up to `bound` in a histogram's snapshot in `*count`: `statctr_histogram_count_up_to()`
+/// of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_count_up_to(
     snapshot: *const StatctrHistogramSnapshot,
@@ -216,8 +219,8 @@ pub unsafe extern "C" fn statctr_histogram_count_up_to(
     })
 }
 
-/// Stores the buckets of a snapshot that have values, and returns their number: `statctr_histogram_buckets()` of
-/// `statctr/histogram.h`.
+/// Stores up to `len` non-empty buckets of a histogram's snapshot, and returns their number:
+/// `statctr_histogram_buckets()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_buckets(
     snapshot: *const StatctrHistogramSnapshot,
@@ -243,7 +246,7 @@ pub unsafe extern "C" fn statctr_histogram_buckets(
     if status == 0 { filled } else { status }
 }
 
-/// Adds the values of another snapshot: `statctr_histogram_merge()` of `statctr/histogram.h`.
+/// Adds the counts of another histogram's snapshot to this one: `statctr_histogram_merge()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_merge(
     snapshot: *mut StatctrHistogramSnapshot,
@@ -259,7 +262,8 @@ pub unsafe extern "C" fn statctr_histogram_merge(
     })
 }
 
-/// Takes the values of an earlier snapshot away: `statctr_histogram_subtract()` of `statctr/histogram.h`.
+/// Subtracts the counts of an earlier snapshot of the same histogram, which leaves what was counted in between:
+/// `statctr_histogram_subtract()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_subtract(
     snapshot: *mut StatctrHistogramSnapshot,

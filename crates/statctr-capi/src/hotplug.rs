@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The watcher, where one is started. No lock: a fork could leave it held.
 static WATCHER: AtomicPtr<Watcher> = AtomicPtr::new(null_mut());
 
-/// Starts the thread that drains CPUs which go offline: `statctr_watch_cpus()` of `statctr/allocator.h`.
+/// Starts a background thread that drains CPUs when they go offline: `statctr_watch_cpus()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_watch_cpus() -> c_int {
     guard(|| {
@@ -35,7 +35,8 @@ pub extern "C" fn statctr_watch_cpus() -> c_int {
     })
 }
 
-/// Ends the thread that drains CPUs which go offline: `statctr_unwatch_cpus()` of `statctr/allocator.h`.
+/// Stops the background thread that drains CPUs when they go offline: `statctr_unwatch_cpus()` of
+/// `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_unwatch_cpus() -> c_int {
     guard(|| {
@@ -49,16 +50,18 @@ pub extern "C" fn statctr_unwatch_cpus() -> c_int {
     })
 }
 
-/// Callback that is told which CPU's counts a drain moved, and how many bytes: `statctr_moved_fn`.
+/// C callback that is called after a drain with the CPU's number and the bytes of counts that were moved:
+/// `statctr_moved_fn`.
 pub type StatctrMovedFn = Option<extern "C" fn(cpu: c_uint, bytes: usize, data: *mut c_void)>;
 
-/// A registered callback for drains of CPUs: `statctr_moved_t`, opaque in C.
+/// The registration of a C callback for drains: `statctr_moved_t`, opaque in C.
 #[derive(Debug)]
 pub struct StatctrMoved {
     _callback: DrainCallbackGuard,
 }
 
-/// Registers a callback for drains of CPUs: `statctr_on_moved()` of `statctr/allocator.h`.
+/// Registers a C callback that is called whenever a CPU was drained; stores the registration in `*target`:
+/// `statctr_on_moved()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_on_moved(
     target: *mut *mut StatctrMoved,
@@ -79,7 +82,7 @@ pub unsafe extern "C" fn statctr_on_moved(
     })
 }
 
-/// Ends the registration of a callback for drains of CPUs: `statctr_moved_free()` of `statctr/allocator.h`.
+/// Unregisters a C callback for drains: `statctr_moved_free()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_moved_free(moved: *mut StatctrMoved) -> c_int {
     guard(|| {

@@ -12,13 +12,13 @@ use statctr::raw::RawLazy;
 use statctr::{Combine, LazyPool, PerConcurrencyId, PerCpu, PerNode};
 use std::ffi::{c_int, c_uint};
 
-/// The two words in which C holds a lazy object, four items with an instance for each CPU that writes:
+/// A C lazy object (four statistics whose per-CPU copies are allocated when a CPU first writes), two words:
 /// `statctr_lazy_t`.
 pub type StatctrLazy = RawLazy;
 
 const _: () = assert!(size_of::<StatctrLazy>() == 2 * size_of::<usize>());
 
-/// Pool that C's lazy objects are created in: `statctr_lazy_pool_t`, opaque in C.
+/// A pool from which C's lazy objects are allocated: `statctr_lazy_pool_t`, opaque in C.
 #[derive(Debug)]
 pub enum StatctrLazyPool {
     /// An instance per CPU.
@@ -50,8 +50,8 @@ fn pool(scope: c_int, items: [c_int; 4]) -> Result<StatctrLazyPool, c_int> {
     pool.map_err(|error| errno(&error))
 }
 
-/// Creates a pool of lazy objects, with an operation for each of the four items: `statctr_lazy_pool_new()` of
-/// `statctr/lazy.h`.
+/// Creates a pool of lazy objects with one copy per CPU, node or concurrency id (`scope`) and an operation (add, or,
+/// maximum …) for each of the four items: `statctr_lazy_pool_new()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_pool_new(
     target: *mut *mut StatctrLazyPool,
@@ -154,7 +154,8 @@ pub unsafe extern "C" fn statctr_lazy_cleanup(object: *mut StatctrLazy) -> c_int
     })
 }
 
-/// Joins one value to each of the four items of a C lazy object: `statctr_lazy_update()` of `statctr/lazy.h`.
+/// Combines one value with each of the four items of a C lazy object, by the operations of its pool:
+/// `statctr_lazy_update()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_update(
     object: *const StatctrLazy,
@@ -170,8 +171,8 @@ pub unsafe extern "C" fn statctr_lazy_update(
     if unsafe { object.update([first, second, third, fourth]) } { 0 } else { -libc::EINVAL }
 }
 
-/// Joins one value to each item of a C lazy object after the header's inline critical section was aborted or
-/// could not run.
+/// Combines one value with each item of a C lazy object: the slow path of the header's inline critical section, taken
+/// if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_slow_update(
     object: *const StatctrLazy,
@@ -184,7 +185,7 @@ pub unsafe extern "C" fn statctr_lazy_slow_update(
     unsafe { statctr_lazy_update(object, first, second, third, fourth) }
 }
 
-/// Stores the four values of a C lazy object, joined over its instances: `statctr_lazy_read()` of
+/// Stores the four values of a C lazy object, combined over its per-CPU copies, in `values`: `statctr_lazy_read()` of
 /// `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *mut u64) -> c_int {
@@ -202,7 +203,7 @@ pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *
     })
 }
 
-/// Returns the number of instances (per CPU, node or concurrency id) of a C lazy object:
+/// Returns the number of a C lazy object's copies (one per CPU, node or concurrency id that wrote):
 /// `statctr_lazy_instances()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_instances(object: *const StatctrLazy) -> c_int {

@@ -33,6 +33,6 @@ pub use process::*;
 pub use schema::{StatctrGroupDesc, StatctrItemDesc};
 pub use statics::*;
 
-/// Number of the memory layout that the header's inline updates rely on (`STATCTR_ABI`); code compiled with
-/// another is refused.
+/// The version of the memory layout that inline updates in C headers rely on (`STATCTR_ABI`); code compiled with
+/// another version is refused.
 pub const ABI: u32 = 1;

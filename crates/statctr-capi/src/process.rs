@@ -32,8 +32,8 @@ fn pool() -> Result<&'static Pool, c_int> {
     crate::allocator::current_pool()
 }
 
-/// Runs `body` and returns its result as C has it: the number of an update mode (`enum statctr_mode_value`),
-/// or a negative errno.
+/// Runs `body` and converts its result for C: the number of the update mode (`enum statctr_mode_value`), or a negated
+/// `errno`.
 pub(crate) fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
     let mut found = 0;
     match guard(|| body().and_then(number).map(|number| found = number)) {
@@ -42,14 +42,15 @@ pub(crate) fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
     }
 }
 
-/// Returns the mechanism by which this process updates C counters: `statctr_mode()` of `statctr.h`.
+/// Returns how this process updates C counters (by rseq, atomically or plain), a `statctr_mode_value`: `statctr_mode()`
+/// of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_mode() -> c_int {
     mode_of(|| if PLAIN_WORDS.load(Ordering::Relaxed) { Ok(Mode::Uniprocessor) } else { Ok(pool()?.mode()) })
 }
 
-/// Returns the mechanism by which the calling thread updates C counters: `statctr_thread_mode()` of
-/// `statctr.h`.
+/// Returns how the calling thread updates C counters (by rseq, atomically or plain), a `statctr_mode_value`:
+/// `statctr_thread_mode()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_thread_mode() -> c_int {
     mode_of(|| match pool()?.mode() {
@@ -59,7 +60,7 @@ pub extern "C" fn statctr_thread_mode() -> c_int {
     })
 }
 
-/// Returns why this process counts atomically instead of by rseq, as a C string; NULL where it does not:
+/// Returns the reason why this process counts atomically and not by rseq, as a C string; NULL if it counts by rseq:
 /// `statctr_fallback_reason()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_fallback_reason() -> *const c_char {
@@ -76,7 +77,7 @@ pub extern "C" fn statctr_fallback_reason() -> *const c_char {
     text.as_ptr()
 }
 
-/// Returns who registers this process's threads for rseq: libc, this library, or nobody:
+/// Returns a number that says who registers this process's threads for rseq (libc, this library, or nobody):
 /// `statctr_registration()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_registration() -> c_int {
@@ -95,13 +96,14 @@ pub extern "C" fn statctr_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Returns the number of the library's ABI for inline updates: `statctr_abi()` of `statctr.h`.
+/// Returns the version of the memory layout that this library shares with inline updates: `statctr_abi()` of
+/// `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_abi() -> c_uint {
     crate::ABI
 }
 
-/// Returns the text for a negative errno that a function of the library returned: `statctr_strerror()` of
+/// Returns the message for a negated `errno` that a function of this library returned: `statctr_strerror()` of
 /// `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_strerror(error: c_int) -> *const c_char {
@@ -133,8 +135,8 @@ unsafe fn cpus(list: *const c_char) -> Result<CpuSet, c_int> {
     list.parse().map_err(|error: statctr::Error| errno(&error))
 }
 
-/// Touches the memory of some CPUs' counters, so that later updates take no page fault: `statctr_prefault()`
-/// of `statctr.h`.
+/// Prefaults the counter memory of some CPUs, given as a list such as `0-3,8`, so that later updates there take no page
+/// fault: `statctr_prefault()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_prefault(cpus_to_touch: *const c_char) -> c_int {
     guard(|| {
@@ -144,7 +146,8 @@ pub unsafe extern "C" fn statctr_prefault(cpus_to_touch: *const c_char) -> c_int
     })
 }
 
-/// Bytes that one counter takes for each CPU, and the sizes of units: `statctr_cost_t`.
+/// The bytes of memory that one counter takes for each CPU, and the sizes of units (one CPU's part of a pool):
+/// `statctr_cost_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrCost {
@@ -217,7 +220,7 @@ pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int
     })
 }
 
-/// Makes the calling thread's rseq area forget code that `dlclose()` is about to unmap:
+/// Clears the calling thread's pointer to its last critical section, whose code `dlclose()` is about to unmap:
 /// `statctr_prepare_unload()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_prepare_unload() -> c_int {

@@ -14,7 +14,7 @@ use statctr::{ItemSpec, Schema, Unit};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Name, unit, help text and place of an item, or the width of an event, as C describes them:
+/// A row of a C group's description: an item's name, unit, help text and slot, or an event's width:
 /// `statctr_item_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -31,7 +31,7 @@ pub struct StatctrItemDesc {
     pub width: u32,
 }
 
-/// List of the items and events of a kind of group, as C describes it: `statctr_group_desc_t`.
+/// A C description of a kind of group, the list of its items and events: `statctr_group_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrGroupDesc {
@@ -49,8 +49,7 @@ const _: () = assert!(size_of::<StatctrGroupDesc>() == size_of::<usize>() + 8);
 /// More than any schema has, to refuse nonsense before it is read.
 const MAX_SLOTS: u32 = 1 << 16;
 
-/// Name, unit and help text of one item of a C group, as C strings; empty for a slot that an event leaves
-/// unused.
+/// The name, unit and help text of one item of a C group as C strings; empty for an unused slot.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ItemTexts {
     pub(crate) name: CString,
@@ -58,7 +57,7 @@ pub(crate) struct ItemTexts {
     pub(crate) help: CString,
 }
 
-/// The schema of a C description, shared by all groups of the process with an equal description.
+/// A group schema made from a C description and kept for the life of the process; equal descriptions share one.
 pub(crate) struct InternedSchema {
     pub(crate) schema: Schema,
     pub(crate) texts: Vec<ItemTexts>,
@@ -75,12 +74,14 @@ fn known(newest: *const InternedSchema) -> impl Iterator<Item = &'static Interne
     std::iter::successors(follow(newest), move |kind| follow(kind.next))
 }
 
-/// Returns the interned schema, with its C strings, that a group's schema is a part of.
+/// Returns the interned schema that a group's `Schema` belongs to, with its texts as C strings; `None` if the group was
+/// not made from C.
 pub(crate) fn interned_schema_of(schema: &Schema) -> Option<&'static InternedSchema> {
     known(KINDS.load(Ordering::Acquire)).find(|kind| kind.schema.is_same(schema))
 }
 
-/// Returns the schema that the process keeps for a C description of a group, made on first use.
+/// Returns the interned schema for a C description of a group, which is created unless an equal one exists. An error is
+/// a positive `errno`.
 ///
 /// # Safety
 /// `desc` is NULL or leads to a description whose pointers lead to what their types say.

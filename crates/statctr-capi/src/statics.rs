@@ -14,10 +14,10 @@ use statctr::{Description, Registry, SampleItem, StaticCounter, Unit};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Counter that is a static: `statctr_static_t`.
+/// A C counter that is a static variable and needs no initialisation: `statctr_static_t`.
 pub type StatctrStatic = RawStatic;
 
-/// Description of a counter: `statctr_desc_t`.
+/// The name, help text, unit and labels under which C code registers a counter: `statctr_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrDesc {
@@ -31,7 +31,8 @@ pub struct StatctrDesc {
     pub labels: *const *const c_char,
 }
 
-/// A value in the program's registry: `statctr_sample_t`.
+/// One value in the program's registry with its description, as passed to the callback of `statctr_visit()`:
+/// `statctr_sample_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrSample {
@@ -45,7 +46,8 @@ pub struct StatctrSample {
     pub value: u64,
 }
 
-/// The function that is called for each value: `statctr_visit_fn`.
+/// C callback that `statctr_visit()` calls with each value in the registry; a result other than 0 ends the visit:
+/// `statctr_visit_fn`.
 pub type StatctrVisitFn = Option<unsafe extern "C" fn(*const StatctrSample, *mut c_void) -> c_int>;
 
 /// Returns the static behind the pointer.
@@ -54,42 +56,44 @@ unsafe fn there(counter: *const StatctrStatic) -> Result<&'static StatctrStatic,
     unsafe { counter.as_ref() }.ok_or(libc::EINVAL)
 }
 
-/// Implements `statctr_static_add()` of `statctr/static.h`, which documents it.
+/// Adds a value to a static C counter: `statctr_static_add()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_add(counter: *mut StatctrStatic, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_static_slow_add(counter, value, crate::ABI) }
 }
 
-/// Implements `statctr_static_sub()` of `statctr/static.h`, which documents it.
+/// Subtracts a value from a static C counter: `statctr_static_sub()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_sub(counter: *mut StatctrStatic, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_static_add(counter, value.wrapping_neg()) }
 }
 
-/// Implements `statctr_static_inc()` of `statctr/static.h`, which documents it.
+/// Adds 1 to a static C counter: `statctr_static_inc()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_inc(counter: *mut StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_static_add(counter, 1) }
 }
 
-/// Implements `statctr_static_dec()` of `statctr/static.h`, which documents it.
+/// Subtracts 1 from a static C counter: `statctr_static_dec()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_dec(counter: *mut StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_static_add(counter, u64::MAX) }
 }
 
-/// The table that updates in line use: `statctr_static_table_` of `statctr/static.h`. Stored by the way out of
-/// an update, so that a program's copy of it is stored to, too.
+/// The table of CPUs that inline updates of static C counters use; NULL until the first update has stored it:
+/// `statctr_static_table_` of `statctr/static.h`. The slow path stores it, so that a program's copy relocation of it is
+/// stored to, too.
 #[allow(non_upper_case_globals)]
 #[unsafe(no_mangle)]
 pub static statctr_static_table_: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Adds where an inline update's section did not commit; see the header. Code that was compiled with the
-/// header of another layout of tables gets none, and so never leaves this way.
+/// Adds a value to a static C counter: the slow path of the header's inline critical section, taken if that did not
+/// commit. Adds atomically if the caller was compiled with another ABI number; as the table is then never stored for
+/// it, such code always comes here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_slow_add(
     counter: *mut StatctrStatic,
@@ -110,21 +114,23 @@ pub unsafe extern "C" fn statctr_static_slow_add(
     0
 }
 
-/// Implements `statctr_static_read()` of `statctr/static.h`, which documents it.
+/// Returns the value of a static C counter, summed over the CPUs; 0 for NULL: `statctr_static_read()` of
+/// `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_read(counter: *const StatctrStatic) -> u64 {
     // SAFETY: the module's contract.
     guard_value(0, || unsafe { there(counter) }.ok().map(StatctrStatic::read))
 }
 
-/// Implements `statctr_static_list()` of `statctr/static.h`, which documents it.
+/// Puts a static C counter into the program's registry: `statctr_static_list()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_list(counter: *mut StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unsafe { there(counter) }.map(StatctrStatic::list))
 }
 
-/// Implements `statctr_static_forget()` of `statctr/static.h`, which documents it.
+/// Takes a static C counter out of the program's registry, before `dlclose()` unmaps it: `statctr_static_forget()` of
+/// `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_forget(counter: *mut StatctrStatic) -> c_int {
     guard(|| {
@@ -136,14 +142,16 @@ pub unsafe extern "C" fn statctr_static_forget(counter: *mut StatctrStatic) -> c
     })
 }
 
-/// Implements `statctr_static_mode()` of `statctr/static.h`, which documents it.
+/// Returns how a static C counter is updated (by rseq or atomically), a `statctr_mode_value`: `statctr_static_mode()`
+/// of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_mode(counter: *const StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
     crate::process::mode_of(|| unsafe { there(counter) }.map(StatctrStatic::mode))
 }
 
-/// Implements `statctr_prepare()` of `statctr/static.h`, which documents it.
+/// Registers threads for rseq and tests the kernel, where that is necessary and cannot be left to a static counter's
+/// first update: `statctr_prepare()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_prepare() -> c_int {
     guard(|| {
@@ -187,7 +195,8 @@ unsafe fn description(desc: *const StatctrDesc) -> Result<Description, c_int> {
     }
 }
 
-/// Implements `statctr_register()` of `statctr/static.h`, which documents it.
+/// Registers a C counter in the program's registry under a description, which is copied: `statctr_register()` of
+/// `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_register(counter: *const StatctrHandle, desc: *const StatctrDesc) -> c_int {
     guard(|| {
@@ -199,7 +208,8 @@ pub unsafe extern "C" fn statctr_register(counter: *const StatctrHandle, desc: *
     })
 }
 
-/// Implements `statctr_unregister()` of `statctr/static.h`, which documents it.
+/// Takes a C counter out of the program's registry; no visit reads it afterwards: `statctr_unregister()` of
+/// `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister(counter: *const StatctrHandle) -> c_int {
     guard(|| {
@@ -209,7 +219,7 @@ pub unsafe extern "C" fn statctr_unregister(counter: *const StatctrHandle) -> c_
     })
 }
 
-/// Implements `statctr_visit()` of `statctr/static.h`, which documents it.
+/// Calls a C function with each value in the program's registry: `statctr_visit()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_visit(visit: StatctrVisitFn, context: *mut c_void) -> c_int {
     let mut stopped = 0;

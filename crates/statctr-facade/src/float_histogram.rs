@@ -8,7 +8,7 @@ const MOST_UNITS: u64 = 1 << 62;
 /// The relative error of quantiles where nobody asks for another.
 const DEFAULT_ERROR: f64 = 0.01;
 
-/// A distribution of floating-point values that are not negative: latencies in seconds, sizes.
+/// A per-CPU histogram of non-negative floating-point values, such as latencies in seconds.
 ///
 /// A [`Histogram`] in units of a *resolution*: a value is rounded to a whole number of it, so a value and its
 /// part of the sum are at most half a resolution off, and quantiles are at most 1 % off besides. Values below
@@ -36,7 +36,8 @@ pub struct FloatHistogram {
 }
 
 impl FloatHistogram {
-    /// Creates a histogram of multiples of `resolution`, a positive number, in the global pool.
+    /// Creates a histogram in the global pool that rounds values to multiples of `resolution` (10⁻⁹ for seconds
+    /// measured in nanoseconds), with quantiles at most 1 % off.
     ///
     /// # Errors
     /// Fails as [`Histogram::new`] does, also for a resolution that is not positive and finite.
@@ -44,7 +45,8 @@ impl FloatHistogram {
         FloatHistogram::with_error(resolution, DEFAULT_ERROR)
     }
 
-    /// Creates a histogram of multiples of `resolution`, whose quantiles are at most the part `error` off.
+    /// Creates a histogram that rounds values to multiples of `resolution`, with quantiles of at most this relative
+    /// error (0.01 for 1 %).
     ///
     /// # Errors
     /// Fails as [`new`](Self::new) does; errors are between 0.002 and 0.5.
@@ -67,7 +69,7 @@ impl FloatHistogram {
         }
     }
 
-    /// Counts a value `times` times, by one update.
+    /// Counts a value `times` times, by one update; see [`observe`](Self::observe).
     #[inline]
     pub fn observe_many(&self, value: f64, times: u64) {
         if !value.is_nan() {
@@ -81,7 +83,7 @@ impl FloatHistogram {
         ((value * self.per_one + 0.5) as u64).min(MOST_UNITS)
     }
 
-    /// Reads all buckets, CPU by CPU.
+    /// Reads all buckets, summed over the CPUs, into a snapshot. Takes microseconds and stops no writer.
     #[must_use]
     pub fn snapshot(&self) -> FloatHistogramSnapshot {
         FloatHistogramSnapshot { units: self.histogram.snapshot(), per_one: self.per_one }
@@ -94,7 +96,7 @@ impl fmt::Debug for FloatHistogram {
     }
 }
 
-/// The buckets of a [`FloatHistogram`], as they were read.
+/// The counts of a [`FloatHistogram`]'s buckets at one reading, with count, sum and quantiles.
 #[derive(Clone, PartialEq)]
 pub struct FloatHistogramSnapshot {
     units: HistogramSnapshot,
@@ -102,18 +104,19 @@ pub struct FloatHistogramSnapshot {
 }
 
 impl FloatHistogramSnapshot {
-    /// Returns the distribution in units, and the units in 1.
+    /// Returns the underlying integer histogram's snapshot, whose values are multiples of the resolution, and the
+    /// number of resolutions in 1.0.
     pub(crate) fn units(&self) -> (&HistogramSnapshot, f64) {
         (&self.units, self.per_one)
     }
 
-    /// Returns the number of values.
+    /// Returns the number of values counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.units.count()
     }
 
-    /// Returns the sum of the values.
+    /// Returns the sum of the values counted, each rounded to the resolution.
     #[must_use]
     pub fn sum(&self) -> f64 {
         let middle = |(least, largest, count): (u64, u64, u64)| {
@@ -123,14 +126,15 @@ impl FloatHistogramSnapshot {
         unwrap_near(self.units.sum(), about) as f64 / self.per_one
     }
 
-    /// Returns the value below or at which the part `part` of all values is; `None` without values.
+    /// Returns the value at the quantile `part` (0.5: the median), off by at most the histogram's relative error;
+    /// `None` without values.
     #[must_use]
     pub fn quantile(&self, part: f64) -> Option<f64> {
         self.units.quantile(part).map(|units| units as f64 / self.per_one)
     }
 
-    /// Returns the number of values up to `bound`, as exact as the quantiles are: values whose bucket has
-    /// its middle at most there.
+    /// Returns the number of values up to `bound`, those in buckets whose middle is at most `bound`: as exact as the
+    /// quantiles are.
     #[must_use]
     pub fn count_up_to(&self, bound: f64) -> u64 {
         let up_to = |&(least, largest, _): &(u64, u64, u64)| {
@@ -139,8 +143,7 @@ impl FloatHistogramSnapshot {
         self.units.buckets().filter(up_to).fold(0, |sum, (.., count)| sum.wrapping_add(count))
     }
 
-    /// Returns the least value, the largest value and the number of values of each bucket that has any, in
-    /// order.
+    /// Returns each non-empty bucket as (smallest value, largest value, number of values), in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, f64, u64)> + '_ {
         let per_one = self.per_one;
         let scaled = move |(least, largest, count)| (least as f64 / per_one, largest as f64 / per_one, count);

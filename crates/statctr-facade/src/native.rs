@@ -6,8 +6,8 @@ use statctr::HistogramSnapshot;
 /// Empty buckets that are written rather than left out, as a span takes more bytes than two of them.
 const FILLED_GAP: i32 = 2;
 
-/// The resolution of a native histogram: a power of two is divided into 2ⁿ buckets, of which each is wider
-/// than the one below by the same factor; for n below 0, 2⁻ⁿ powers of two are one bucket.
+/// The resolution (*schema*) of a native Prometheus histogram: schema n divides each power of two into 2ⁿ buckets with
+/// bounds of constant ratio; for negative n, a bucket spans 2⁻ⁿ powers of two.
 ///
 /// ```
 /// use statctr_facade::NativeSchema;
@@ -20,12 +20,12 @@ const FILLED_GAP: i32 = 2;
 pub struct NativeSchema(i8);
 
 impl NativeSchema {
-    /// The schema with the widest buckets: each is 16 powers of two.
+    /// The schema with the widest buckets, −4: each bucket spans 16 powers of two.
     pub const COARSEST: NativeSchema = NativeSchema(-4);
-    /// The schema with the narrowest buckets: 256 for each power of two.
+    /// The schema with the narrowest buckets, 8: each power of two has 256 buckets.
     pub const FINEST: NativeSchema = NativeSchema(8);
 
-    /// Returns the schema of this number, which is from −4 to 8; `None` for another.
+    /// Returns the schema with this number, −4 to 8; `None` for other numbers.
     #[must_use]
     pub const fn new(number: i8) -> Option<NativeSchema> {
         if number >= NativeSchema::COARSEST.0 && number <= NativeSchema::FINEST.0 {
@@ -35,8 +35,8 @@ impl NativeSchema {
         }
     }
 
-    /// Returns the finest schema of which no bucket is narrower than that of a histogram with the relative
-    /// error `error`. With a finer one some buckets stay empty between others, as nothing tells the values apart.
+    /// Returns the finest schema whose buckets are no narrower than those of a histogram with this relative error. A
+    /// finer one would leave buckets empty between others, as the histogram cannot tell their values apart.
     #[must_use]
     pub fn for_error(error: f64) -> NativeSchema {
         let wide = |schema: &NativeSchema| schema.growth() >= 1.0 + 2.0 * error;
@@ -44,20 +44,20 @@ impl NativeSchema {
         all.into_iter().find(wide).unwrap_or(NativeSchema::COARSEST)
     }
 
-    /// Returns the number, as the format writes it.
+    /// Returns the schema's number, −4 to 8, as Prometheus' format writes it.
     #[must_use]
     pub const fn number(self) -> i8 {
         self.0
     }
 
-    /// Returns the upper bound of a bucket over its lower one.
+    /// Returns the ratio of a bucket's upper bound to its lower bound, 2^(2⁻ⁿ) for schema n.
     #[must_use]
     pub fn growth(self) -> f64 {
         (-f64::from(self.0)).exp2().exp2()
     }
 
-    /// Returns the number of the bucket of a positive value, whose upper bound, [`growth`](Self::growth) to
-    /// that number, belongs to it. The bounds that are powers of two are exact.
+    /// Returns the index of the bucket that a positive value belongs to. A bucket's upper bound,
+    /// [`growth`](Self::growth) to the power of its index, belongs to it; bounds that are powers of two are exact.
     #[must_use]
     pub fn bucket(self, value: f64) -> i32 {
         // smaller ones are not normal
@@ -77,8 +77,8 @@ impl NativeSchema {
     }
 }
 
-/// A distribution in the native form of Prometheus, which its protobuf format carries: buckets whose bounds
-/// grow by a constant factor, and of which only those with values are written.
+/// A histogram's snapshot converted to Prometheus' native form (exponential buckets, only non-empty ones written),
+/// which its protobuf format carries.
 ///
 /// ```
 /// use statctr_facade::{NativeHistogram, NativeSchema};
@@ -115,13 +115,13 @@ pub struct NativeHistogram {
 }
 
 impl NativeHistogram {
-    /// Converts what was read of a histogram.
+    /// Converts a snapshot of an integer histogram to native buckets of this schema.
     #[must_use]
     pub fn of(read: &HistogramSnapshot, schema: NativeSchema) -> NativeHistogram {
         NativeHistogram::scaled(read, schema, 1.0, read.sum() as f64)
     }
 
-    /// Converts what was read of a floating-point histogram.
+    /// Converts a snapshot of a floating-point histogram to native buckets of this schema.
     #[must_use]
     pub fn of_floats(read: &FloatHistogramSnapshot, schema: NativeSchema) -> NativeHistogram {
         let (units, per_one) = read.units();
@@ -186,57 +186,59 @@ impl NativeHistogram {
         }
     }
 
-    /// Returns the schema.
+    /// Returns the schema (resolution) of the native buckets.
     #[must_use]
     pub fn schema(&self) -> NativeSchema {
         self.schema
     }
 
-    /// Returns the number of values, which are those of all buckets.
+    /// Returns the number of values in all buckets, the zero bucket included.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the sum of the values.
+    /// Returns the sum of all values, as exact as the snapshot's.
     #[must_use]
     pub fn sum(&self) -> f64 {
         self.sum
     }
 
-    /// Returns the upper bound of the zero bucket: half of a unit.
+    /// Returns the upper bound of the zero bucket, which holds values that round to 0: half of the histogram's
+    /// resolution.
     #[must_use]
     pub fn zero_threshold(&self) -> f64 {
         self.zero_threshold
     }
 
-    /// Returns the number of values in the zero bucket.
+    /// Returns the number of values in the zero bucket, those that round to 0.
     #[must_use]
     pub fn zero_count(&self) -> u64 {
         self.zero_count
     }
 
-    /// Returns the number of values that may be counted in the bucket below or above their own.
+    /// Returns the number of values that may have been put into the native bucket next to their own.
     #[must_use]
     pub fn uncertain(&self) -> u64 {
         self.uncertain
     }
 
-    /// Returns the runs of buckets: the number of the first one, for later runs as the distance from the end
-    /// of the one before, and the length.
+    /// Returns the runs of consecutive buckets as Prometheus encodes them: (offset, length), where the offset is the
+    /// first run's first bucket index, for later runs the gap to the run before.
     #[must_use]
     pub fn spans(&self) -> &[(i32, u32)] {
         &self.spans
     }
 
-    /// Returns the number of values of each bucket in a run, less that of the bucket before.
+    /// Returns the counts of the buckets in all runs as Prometheus encodes them: each less the count of the bucket
+    /// before it.
     #[must_use]
     pub fn deltas(&self) -> &[i64] {
         &self.deltas
     }
 
-    /// Returns each bucket's upper bound and number of values, in order; of values within the runs, also the
-    /// empty ones.
+    /// Returns each bucket of the runs as (upper bound, number of values), in ascending order; empty ones within runs
+    /// included.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let growth = -f64::from(self.schema.0);
         let mut next = 0;

@@ -20,7 +20,8 @@ struct Entry<K, V> {
 type Bucket<K, V> = [OnceLock<Box<Entry<K, V>>>; WAYS];
 type Table<K, V> = Box<[Bucket<K, V>]>;
 
-/// A map of which entries are only added, and found without a lock and without a write to shared memory.
+/// An insert-only concurrent hash map whose look-ups take no lock and write no shared memory, for a metric's series by
+/// their labels.
 ///
 /// Meant for the series of a metric: few, made once, and looked up on each update. Keys are given as a hash
 /// and a comparison, so that a borrowed form finds an owned one.
@@ -53,7 +54,7 @@ pub struct SeriesMap<K, V> {
 }
 
 impl<K, V> SeriesMap<K, V> {
-    /// Creates a map for at most `limit` entries. Takes no memory before the first one.
+    /// Creates a map of at most `limit` entries. Allocates nothing before the first entry.
     #[must_use]
     pub const fn new(limit: usize) -> SeriesMap<K, V> {
         SeriesMap {
@@ -64,7 +65,7 @@ impl<K, V> SeriesMap<K, V> {
         }
     }
 
-    /// Returns the value of the key with this hash for which `is` returns `true`. Takes no lock.
+    /// Returns the value whose key has this hash and satisfies `is`; `None` if there is none. Takes no lock.
     #[inline]
     pub fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
         for (level, table) in self.levels.iter().enumerate() {
@@ -80,8 +81,8 @@ impl<K, V> SeriesMap<K, V> {
         None
     }
 
-    /// Returns the value of the key with this hash for which `is` returns `true`; where there is none,
-    /// adds what `make` returns. `None` where the map is full.
+    /// Returns the value whose key has this hash and satisfies `is`; if there is none, inserts the entry that `make`
+    /// returns. `None` if the map is full.
     ///
     /// Takes a lock where the key is not there. `make` runs under it, once for a key, and must not use
     /// this map.
@@ -123,7 +124,7 @@ impl<K, V> SeriesMap<K, V> {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the map has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Handles of a series that threads divide among them.
 const STRIPES: usize = 16;
 
-/// A series, and handles to it.
+/// A series (a metric with its labels), and sixteen handles to it that threads share out among them.
 ///
 /// The macros of `metrics` take a handle by value and drop it after each update, and each of both writes its
 /// reference count. So there are several, each on lines of its own, and threads use different ones.
@@ -18,7 +18,7 @@ pub(crate) struct Series<T> {
     handles: [OnceLock<Arc<Handle<T>>>; STRIPES],
 }
 
-/// A reference to a series, with a reference count of its own.
+/// A reference to a series with a reference count of its own, on cache lines of its own.
 #[repr(align(128))]
 pub(crate) struct Handle<T>(Arc<T>);
 
@@ -27,7 +27,7 @@ impl<T> Series<T> {
         Series { series: Arc::new(series), handles: [const { OnceLock::new() }; STRIPES] }
     }
 
-    /// Returns the handle of the calling thread.
+    /// Returns a clone of the one of the series' handles that the calling thread uses.
     pub(crate) fn handle(&self) -> Arc<Handle<T>> {
         let handle = &self.handles[stripe()];
         Arc::clone(handle.get_or_init(|| Arc::new(Handle(Arc::clone(&self.series)))))
@@ -52,7 +52,7 @@ fn stripe() -> usize {
     number.unwrap_or(0)
 }
 
-/// A counter that can be raised to a value.
+/// A counter series, with the lock under which `absolute` raises the counter to a value.
 pub(crate) struct CounterSeries {
     counter: statctr::Counter,
     /// Held while the counter is raised.
@@ -85,7 +85,7 @@ impl CounterFn for Handle<CounterSeries> {
     }
 }
 
-/// A floating-point gauge.
+/// A gauge series: a per-CPU floating-point gauge.
 pub(crate) struct GaugeSeries(statctr::FloatGauge);
 
 impl GaugeSeries {
@@ -112,7 +112,7 @@ impl GaugeFn for Handle<GaugeSeries> {
     }
 }
 
-/// A histogram, and the bounds of its classic buckets where it is exported by those.
+/// A histogram series, with the bounds of its classic buckets if it is exported by buckets.
 pub(crate) struct HistogramSeries {
     pub(crate) histogram: FloatHistogram,
     pub(crate) bounds: Option<Arc<[f64]>>,

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The most names that get a series for what is beyond the limit.
 const MOST_OVERFLOWS: usize = 10_000;
 
-/// A recorder of the crate `metrics` that counts per CPU. Cheap to clone: all clones are the same one.
+/// A `metrics::Recorder` whose counters, gauges and histograms are counted per CPU. Clones share their series.
 ///
 /// Give one clone to [`metrics::set_global_recorder`], and keep another to read.
 ///
@@ -58,7 +58,7 @@ struct Described {
     help: SharedString,
 }
 
-/// Settings of a [`Recorder`].
+/// Builder of a [`Recorder`] with other settings than the defaults.
 ///
 /// ```
 /// let recorder = statctr_metrics::Recorder::builder()
@@ -80,23 +80,24 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The most series of each kind, unless [`limit`](Self::limit) says otherwise.
+    /// The default of [`limit`](Self::limit): the largest number of series of each kind.
     pub const DEFAULT_LIMIT: usize = 100_000;
 
-    /// Sets the most series of each kind; those for what is beyond it are not included.
+    /// Sets the largest number of counter, gauge and histogram series each. Further series of a name are counted
+    /// together in one overflow series, which is not included in the number.
     pub fn limit(mut self, series: usize) -> Builder {
         self.limit = series;
         self
     }
 
-    /// Sets the relative error of histograms' quantiles, 0.01 as a rule; from 0.002 to 0.5.
+    /// Sets the relative error of the quantiles of histograms, from 0.002 to 0.5; 0.01 by default.
     pub fn error(mut self, error: f64) -> Builder {
         self.error = error.clamp(0.002, 0.5);
         self
     }
 
-    /// Sets the resolution of the histogram of this name: values are rounded to whole multiples of it.
-    /// One that is not positive is ignored.
+    /// Sets the resolution of the histogram of this name, to multiples of which its values are rounded. Ignored if it
+    /// is not positive.
     pub fn resolution(mut self, name: impl Into<String>, resolution: f64) -> Builder {
         if resolution.is_normal() && resolution > 0.0 {
             self.resolutions.insert(name.into(), resolution);
@@ -104,34 +105,34 @@ impl Builder {
         self
     }
 
-    /// Sets the upper bounds of the buckets by which histograms are rendered; without, they are rendered as
-    /// summaries, by quantiles.
+    /// Sets the upper bounds of the classic buckets by which all histograms are exported; without them, they are
+    /// exported as summaries with quantiles.
     pub fn buckets(mut self, bounds: &[f64]) -> Builder {
         self.all_bounds = Some(sorted(bounds));
         self
     }
 
-    /// Sets the upper bounds of the buckets by which the histogram of this name is rendered.
+    /// Sets the upper bounds of the classic buckets by which the histogram of this name is exported.
     pub fn buckets_of(mut self, name: impl Into<String>, bounds: &[f64]) -> Builder {
         self.bounds.insert(name.into(), sorted(bounds));
         self
     }
 
-    /// Sets the schema of native histograms in the protobuf format; without, it is the finest one of which no
-    /// bucket is narrower than those of the histograms.
+    /// Sets the schema (resolution) of native histograms in Prometheus' protobuf format; by default the finest whose
+    /// buckets are no narrower than the histograms' own.
     pub fn native_schema(mut self, schema: NativeSchema) -> Builder {
         self.schema = Some(schema);
         self
     }
 
-    /// Adds the counters and groups of a registry of [`statctr`]'s to snapshots. The items of a group are of
-    /// one read.
+    /// Adds the counters and groups of a [`statctr`] registry to all snapshots and exports. The items of a group are
+    /// read together.
     pub fn registry(mut self, registry: &'static Registry) -> Builder {
         self.registry = Some(registry);
         self
     }
 
-    /// Creates the recorder. Takes no memory for counters before the first one.
+    /// Creates the recorder. Memory for counters is taken with the first of them.
     #[must_use]
     pub fn build(self) -> Recorder {
         Recorder(Arc::new(Inner {
@@ -159,19 +160,20 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// The content type of the text format.
+    /// The HTTP content type of Prometheus' text format, as [`render`](Self::render) returns it.
     pub const TEXT: &'static str = "text/plain; version=0.0.4";
-    /// The content type of the protobuf format; Prometheus asks for it where it scrapes native histograms.
+    /// The HTTP content type of Prometheus' protobuf format, which Prometheus accepts when it scrapes native
+    /// histograms.
     pub const PROTOBUF: &'static str =
         "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
 
-    /// Creates a recorder with the usual settings.
+    /// Creates a recorder with the default settings.
     #[must_use]
     pub fn new() -> Recorder {
         Recorder::builder().build()
     }
 
-    /// Returns settings to change.
+    /// Returns a builder for a recorder with other settings than the defaults.
     pub fn builder() -> Builder {
         Builder {
             limit: Builder::DEFAULT_LIMIT,
@@ -184,13 +186,13 @@ impl Recorder {
         }
     }
 
-    /// Returns the number of series that do nothing, because the system refused memory for them.
+    /// Returns the number of series whose updates are dropped because there was no memory to create them.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// Reads all series, in the order of their names and labels. Disturbs nobody who counts.
+    /// Reads all series, sorted by name and labels. Takes no lock that an update takes.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut metrics = Vec::new();
@@ -206,7 +208,8 @@ impl Recorder {
         Snapshot::new(metrics)
     }
 
-    /// Reads all series, and writes them in the text format of Prometheus (0.0.4).
+    /// Reads all series and formats them in Prometheus' text format (0.0.4). Characters that names must not have become
+    /// `_`.
     ///
     /// Characters that its names may not have become `_`.
     #[must_use]
@@ -214,8 +217,9 @@ impl Recorder {
         render::text(&self.snapshot())
     }
 
-    /// Reads all series, and writes them in the protobuf format of Prometheus, whose histograms are native:
-    /// exponential buckets ([`NativeHistogram`](crate::NativeHistogram)), and besides those of the bounds set.
+    /// Reads all series and encodes them in Prometheus' protobuf format with native histograms
+    /// ([`NativeHistogram`](crate::NativeHistogram)), and with classic buckets as well where bounds are set. Its
+    /// content type is [`PROTOBUF`](Self::PROTOBUF); names are changed as in the text format.
     ///
     /// Its content type is [`PROTOBUF`](Self::PROTOBUF). Names are as in the text.
     ///

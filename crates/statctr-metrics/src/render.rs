@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// The quantiles of a histogram without bounds.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
-/// Returns the text for all series of a snapshot.
+/// Formats all series of a snapshot in Prometheus' text format.
 pub(crate) fn text(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     let mut last: Option<(String, &str)> = None;
@@ -95,7 +95,8 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Returns a name with what the format does not take as `_`.
+/// Returns a metric or label name with each character that Prometheus does not allow in it replaced by `_`; `colon`
+/// says whether `:` is allowed.
 pub(crate) fn printable(name: &str, colon: bool) -> String {
     let taken = |(at, letter): (usize, char)| {
         let fits = letter.is_ascii_alphabetic()

@@ -3,11 +3,11 @@
 use statctr_facade::FloatHistogramSnapshot;
 use std::sync::Arc;
 
-/// The values of a [`Recorder`](crate::Recorder)'s series, as they were read.
+/// The values of all series of a [`Recorder`](crate::Recorder) at one reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot(Vec<Metric>);
 
-/// A series: its name, its labels and its value.
+/// One series in a snapshot: metric name, labels and value.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Metric {
@@ -23,7 +23,7 @@ pub struct Metric {
     pub value: Value,
 }
 
-/// A value of one of the three kinds.
+/// The value of a series: of a counter, a gauge or a histogram.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -46,13 +46,13 @@ impl Snapshot {
         Snapshot(metrics)
     }
 
-    /// Returns all series, in the order of their names and labels.
+    /// Returns all series, sorted by name and labels.
     #[must_use]
     pub fn metrics(&self) -> &[Metric] {
         &self.0
     }
 
-    /// Returns the value of the counter with this name and these labels, in whatever order.
+    /// Returns the value of the counter with this name and these labels (in any order); `None` if there is none.
     #[must_use]
     pub fn counter(&self, name: &str, labels: &[(&str, &str)]) -> Option<u64> {
         self.find(name, labels, |value| match value {
@@ -61,7 +61,7 @@ impl Snapshot {
         })
     }
 
-    /// Returns the value of the gauge with this name and these labels, in whatever order.
+    /// Returns the value of the gauge with this name and these labels (in any order); `None` if there is none.
     #[must_use]
     pub fn gauge(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         self.find(name, labels, |value| match value {
@@ -70,7 +70,7 @@ impl Snapshot {
         })
     }
 
-    /// Returns the distribution of the histogram with this name and these labels, in whatever order.
+    /// Returns the histogram with this name and these labels (in any order); `None` if there is none.
     #[must_use]
     pub fn histogram(&self, name: &str, labels: &[(&str, &str)]) -> Option<&FloatHistogramSnapshot> {
         self.find(name, labels, |value| match value {

@@ -7,10 +7,12 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// The most sets of attributes of an instrument, the one for the rest not included.
+/// The largest number of attribute sets of an instrument; further sets are counted together in one overflow set, which
+/// is not included in the number.
 pub const CARDINALITY_LIMIT: usize = 2000;
 
-/// A statistic that values of type `T` are added to.
+/// A per-CPU statistic of one attribute set (counter, gauge or floating-point gauge) to which an instrument adds values
+/// of type `T`.
 pub(crate) trait Cell<T>: Sized + Send + Sync + 'static {
     fn zero() -> statctr::Result<Self>;
     fn add(&self, value: T);
@@ -62,7 +64,7 @@ impl Cell<f64> for statctr::FloatGauge {
     }
 }
 
-/// An instrument: a cell for each set of attributes.
+/// An OpenTelemetry instrument that counts per CPU: a statistic (cell) for each attribute set.
 ///
 /// The API's handles point here, and the cell without attributes is a part of it, so that an update of that
 /// follows one pointer.
@@ -95,7 +97,7 @@ impl<C> Instrument<C> {
         }))
     }
 
-    /// Hands each set of attributes and its value on.
+    /// Reports each attribute set with its present value to an OpenTelemetry observer.
     pub(crate) fn observe<T>(&self, observer: &dyn AsyncInstrument<T>)
     where
         C: Cell<T>,

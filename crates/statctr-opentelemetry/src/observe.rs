@@ -6,7 +6,7 @@ use statctr::{Counter, FloatGauge, Gauge, Group};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Exports a counter as an observable counter of `meter` with this name and these attributes.
+/// Exports a [`Counter`] of the program as an observable counter of `meter`, with this name and these attributes.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -28,7 +28,7 @@ pub fn observe_counter(
     builder.with_callback(move |observer| observer.observe(counter.read(), &attributes)).build();
 }
 
-/// Exports a gauge as an observable gauge of `meter` with this name and these attributes.
+/// Exports a [`Gauge`] of the program as an observable gauge of `meter`, with this name and these attributes.
 pub fn observe_gauge(
     meter: &Meter,
     name: impl Into<Cow<'static, str>>,
@@ -40,7 +40,7 @@ pub fn observe_gauge(
     builder.with_callback(move |observer| observer.observe(gauge.read(), &attributes)).build();
 }
 
-/// Exports a floating-point gauge as an observable gauge of `meter` with this name and these attributes.
+/// Exports a [`FloatGauge`] of the program as an observable gauge of `meter`, with this name and these attributes.
 pub fn observe_float_gauge(
     meter: &Meter,
     name: impl Into<Cow<'static, str>>,
@@ -52,8 +52,8 @@ pub fn observe_float_gauge(
     builder.with_callback(move |observer| observer.observe(gauge.read(), &attributes)).build();
 }
 
-/// Exports a group as one observable counter of `meter` for each item, `NAME.ITEM`, with the item's unit and
-/// help text.
+/// Exports each item of a [`Group`] as an observable counter of `meter` named `NAME.ITEM`, with the item's unit and
+/// help text and these attributes.
 ///
 /// A collection that asks for the items one after the other, as the SDK does, gets them from one read of the
 /// group. Where two readers collect at the same time the items may be of several.

@@ -9,8 +9,8 @@ use opentelemetry::metrics::{
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A meter provider that stands before another one: counters count per CPU, and everything else is the
-/// other provider's.
+/// A meter provider that wraps another one: its counters and up-down counters count per CPU and are exported through
+/// the wrapped provider, which also makes all other instruments.
 ///
 /// A counter appears with the other provider as an observable counter of the same name, unit and
 /// description. Counters of one name and one meter's scope are one counter, whatever the case of its letters.
@@ -22,12 +22,12 @@ pub struct MeterProvider<P> {
 }
 
 impl<P: opentelemetry::metrics::MeterProvider> MeterProvider<P> {
-    /// Creates a provider before `inner`.
+    /// Creates a meter provider that wraps `inner`.
     pub fn new(inner: P) -> MeterProvider<P> {
         MeterProvider { inner, meters: Mutex::default() }
     }
 
-    /// Returns the other provider.
+    /// Returns the wrapped meter provider.
     pub fn inner(&self) -> &P {
         &self.inner
     }

@@ -8,8 +8,8 @@ use statctr::{Registry, SampleItem};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Exports a registry of [`statctr`]'s: counters, arrays, groups; of the program's own also statics and their
-/// families.
+/// A `prometheus-client` collector that exports all counters, arrays and groups of a [`statctr`] registry, and of the
+/// global registry also statics and their families.
 ///
 /// The items of a group are metrics of their own, `GROUP_ITEM`, and of one read.
 ///
@@ -31,7 +31,7 @@ use std::fmt;
 pub struct Collector(&'static Registry);
 
 impl Collector {
-    /// Creates a collector of what the registry has at each scrape.
+    /// Creates a collector that exports what this registry contains at each scrape.
     #[must_use]
     pub fn new(registry: &'static Registry) -> Collector {
         Collector(registry)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The labels of the metric for what is beyond the limit.
 const OVERFLOW: [(&str, &str); 1] = [("overflow", "true")];
 
-/// Metrics of one name, by their labels. Clones are the same one.
+/// Metrics of one name, one for each label set, created on first use. Clones share the metrics.
 ///
 /// Looked up without a lock and without a write to memory that other threads write. Metrics are only
 /// added, up to a [limit](Self::DEFAULT_LIMIT); what comes later counts on one further metric, with the label
@@ -32,10 +32,10 @@ impl<S, M> Clone for Family<S, M> {
 }
 
 impl<S: Clone + Hash + Eq, M> Family<S, M> {
-    /// The most metrics of a family, unless it is made with another limit.
+    /// The largest number of metrics in a family, unless [`with_limit`](Self::with_limit) sets another.
     pub const DEFAULT_LIMIT: usize = 10_000;
 
-    /// Creates a family without metrics, of which `make` makes each.
+    /// Creates an empty family whose metrics `make` creates.
     ///
     /// # Errors
     /// Those of `make`.
@@ -43,7 +43,8 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
         Family::with_limit(Self::DEFAULT_LIMIT, make)
     }
 
-    /// Creates a family of at most `limit` metrics, the one for the rest not included.
+    /// Creates an empty family of at most `limit` metrics, which `make` creates; the overflow metric for further label
+    /// sets is not included.
     ///
     /// # Errors
     /// Those of `make`.
@@ -60,8 +61,8 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
         })))
     }
 
-    /// Returns the metric with these labels, made where it is not there; beyond the limit, and where the
-    /// system has no memory for another one, the metric for the rest.
+    /// Returns the metric with these labels, created if it does not exist; the overflow metric if the family is at its
+    /// limit or there is no memory for another.
     pub fn get(&self, labels: &S) -> &M {
         let hash = self.0.hasher.hash_one(labels);
         match self.0.metrics.get(hash, |there| there == labels) {
@@ -85,13 +86,13 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
         })
     }
 
-    /// Returns the number of metrics, the one for the rest not included.
+    /// Returns the number of metrics in the family, without the overflow metric.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.metrics.len()
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the family has no metrics.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.metrics.is_empty()

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A counter. Clones count on the same one.
+/// A per-CPU counter that `prometheus-client` exports. Clones count in the same one.
 #[derive(Debug, Clone)]
 pub struct Counter(Arc<statctr::Counter>);
 
@@ -20,19 +20,19 @@ impl Counter {
         statctr::Counter::new(0).map(|counter| Counter(Arc::new(counter)))
     }
 
-    /// Adds 1. Cost as [`statctr::Counter::inc`]; async-signal-safe.
+    /// Adds 1 to the counter. Cost as [`statctr::Counter::inc`]; async-signal-safe.
     #[inline(always)]
     pub fn inc(&self) {
         self.0.inc();
     }
 
-    /// Adds `value`. Cost as [`inc`](Self::inc).
+    /// Adds `value` to the counter. Cost as [`inc`](Self::inc).
     #[inline(always)]
     pub fn inc_by(&self, value: u64) {
         self.0.add(value);
     }
 
-    /// Returns the value. Cost: a cache line for each CPU that counts.
+    /// Returns the counter's value, the sum over the CPUs. Cost: a cache line for each CPU that counts.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.read()
@@ -53,7 +53,7 @@ impl EncodeMetric for Counter {
     }
 }
 
-/// A signed gauge. Clones are the same one.
+/// A per-CPU gauge of signed integers that `prometheus-client` exports. Clones share the value.
 #[derive(Debug, Clone)]
 pub struct Gauge(Arc<statctr::Gauge>);
 
@@ -66,36 +66,36 @@ impl Gauge {
         statctr::Gauge::new(0).map(|gauge| Gauge(Arc::new(gauge)))
     }
 
-    /// Adds 1.
+    /// Adds 1 to the gauge.
     #[inline(always)]
     pub fn inc(&self) {
         self.0.inc();
     }
 
-    /// Adds `value`.
+    /// Adds `value` to the gauge.
     #[inline(always)]
     pub fn inc_by(&self, value: i64) {
         self.0.add(value);
     }
 
-    /// Subtracts 1.
+    /// Subtracts 1 from the gauge.
     #[inline(always)]
     pub fn dec(&self) {
         self.0.dec();
     }
 
-    /// Subtracts `value`.
+    /// Subtracts `value` from the gauge.
     #[inline(always)]
     pub fn dec_by(&self, value: i64) {
         self.0.sub(value);
     }
 
-    /// Sets the value; see [`statctr::Gauge::set`].
+    /// Sets the gauge's value, which takes a lock; see [`statctr::Gauge::set`].
     pub fn set(&self, value: i64) {
         self.0.set(value);
     }
 
-    /// Returns the value.
+    /// Returns the gauge's value, the sum over the CPUs.
     #[must_use]
     pub fn get(&self) -> i64 {
         self.0.read()
@@ -116,7 +116,7 @@ impl EncodeMetric for Gauge {
     }
 }
 
-/// A floating-point gauge. Clones are the same one.
+/// A per-CPU gauge of floating-point values that `prometheus-client` exports. Clones share the value.
 #[derive(Debug, Clone)]
 pub struct FloatGauge(Arc<statctr::FloatGauge>);
 
@@ -129,24 +129,24 @@ impl FloatGauge {
         statctr::FloatGauge::new(0.0).map(|gauge| FloatGauge(Arc::new(gauge)))
     }
 
-    /// Adds `value`.
+    /// Adds `value` to the gauge.
     #[inline]
     pub fn inc_by(&self, value: f64) {
         self.0.add(value);
     }
 
-    /// Subtracts `value`.
+    /// Subtracts `value` from the gauge.
     #[inline]
     pub fn dec_by(&self, value: f64) {
         self.0.sub(value);
     }
 
-    /// Sets the value; see [`statctr::FloatGauge::set`].
+    /// Sets the gauge's value, which takes a lock; see [`statctr::FloatGauge::set`].
     pub fn set(&self, value: f64) {
         self.0.set(value);
     }
 
-    /// Returns the value.
+    /// Returns the gauge's value, the sum over the CPUs.
     #[must_use]
     pub fn get(&self) -> f64 {
         self.0.read()
@@ -167,7 +167,7 @@ impl EncodeMetric for FloatGauge {
     }
 }
 
-/// A histogram of floating-point values. Clones are the same one.
+/// A per-CPU histogram of floating-point values that `prometheus-client` exports. Clones count in the same one.
 ///
 /// Counts in log-linear buckets ([`FloatHistogram`]), from which those of the bounds given are made: a value
 /// within 1 % of a bound may be counted on its other side. In the protobuf format of Prometheus it can also be
@@ -184,8 +184,8 @@ struct Inner {
 }
 
 impl Histogram {
-    /// Creates a histogram of multiples of `resolution` (10⁻⁹ for seconds that are measured in nanoseconds),
-    /// which is exported by buckets with these upper bounds.
+    /// Creates a histogram that rounds values to multiples of `resolution` (10⁻⁹ for seconds measured in nanoseconds)
+    /// and is exported by classic buckets with these upper bounds.
     ///
     /// # Errors
     /// Fails as [`FloatHistogram::new`] does.
@@ -193,9 +193,9 @@ impl Histogram {
         Histogram::with_form(resolution, bounds, None)
     }
 
-    /// Creates a histogram that is exported as a native one where the format has these, which is the protobuf
-    /// format of Prometheus; there as everywhere else also by buckets with these upper bounds, and without any
-    /// by its number of values and their sum.
+    /// Creates a histogram that is exported as a native one in Prometheus' protobuf format, with buckets of this
+    /// schema; there and in other formats also by classic buckets with these upper bounds (without any: by count and
+    /// sum alone).
     ///
     /// [`NativeHistogram`] states by how much a value may be in another bucket; [`NativeSchema::for_error`]
     /// with 0.01 gives the finest schema of use.
@@ -223,13 +223,13 @@ impl Histogram {
         Ok(Histogram(Arc::new(Inner { values, bounds: bounds.into(), native, created })))
     }
 
-    /// Counts a value.
+    /// Counts a value in the histogram. Never waits.
     #[inline]
     pub fn observe(&self, value: f64) {
         self.0.values.observe(value);
     }
 
-    /// Returns all that was counted, at 1 % and not by the bounds.
+    /// Reads the histogram's own fine buckets (relative error 1 %), not those of the exported bounds.
     #[must_use]
     pub fn snapshot(&self) -> statctr_facade::FloatHistogramSnapshot {
         self.0.values.snapshot()
