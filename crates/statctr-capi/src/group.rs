@@ -200,8 +200,8 @@ pub unsafe extern "C" fn statctr_group_dec(group: *mut StatctrGroup, item: c_uin
     unsafe { statctr_group_slow_add(group, item, u64::MAX) }
 }
 
-/// Adds two values to the two items of an event of a C group by one commit, so that a reader sees both or none:
-/// `statctr_group_event2()` of `statctr/group.h`.
+/// Adds two values to the two items of an event of a C group by one commit: `statctr_group_event2()` of
+/// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event2(
     group: *mut StatctrGroup,

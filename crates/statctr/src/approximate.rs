@@ -6,8 +6,8 @@ use crate::placement::Pool;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A [`Counter`](crate::Counter) that can also be read approximately, with a stated bound, by a load of one
-/// cache line, however many CPUs count.
+/// A per-CPU counter with a second, approximate read of bounded error that loads one cache line, however many CPUs
+/// count.
 ///
 /// For limits that are looked at often, such as a quota: [`compare`](Self::compare) reads all CPUs only where
 /// the value is near. Each CPU adds what it counted to a shared word whenever that comes to a `batch`; a
@@ -45,8 +45,8 @@ use std::fmt;
 pub struct ApproximateCounter(BoundedSum);
 
 impl ApproximateCounter {
-    /// Creates a counter with the value `initial` in the global pool, of which each CPU keeps less than
-    /// `batch` to itself.
+    /// Creates a counter with the value `initial` in the global pool. Each CPU keeps less than `batch` to itself before
+    /// it adds to the shared word that approximate reads load.
     ///
     /// # Errors
     /// Fails as [`new_in`](Self::new_in) and [`Pool::global`] do.
@@ -54,8 +54,8 @@ impl ApproximateCounter {
         ApproximateCounter::new_in(Pool::global()?, initial, batch)
     }
 
-    /// Creates a counter with the value `initial` in `pool`, of which each CPU keeps less than `batch` to
-    /// itself.
+    /// Creates a counter with the value `initial` in `pool`. Each CPU keeps less than `batch` to itself before it adds
+    /// to the shared word that approximate reads load.
     ///
     /// # Errors
     /// [`Error::BadSetting`](crate::Error::BadSetting) for a batch of 0, or one whose bound is 2⁶² or more,
@@ -64,54 +64,53 @@ impl ApproximateCounter {
         BoundedSum::take(pool.arena(), initial, batch).map(ApproximateCounter)
     }
 
-    /// Adds 1. Never waits; async-signal-safe.
+    /// Adds 1 to the counter. Never waits; async-signal-safe.
     #[inline(always)]
     pub fn inc(&self) {
         self.0.add(1);
     }
 
-    /// Subtracts 1. Never waits; async-signal-safe.
+    /// Subtracts 1 from the counter. Never waits; async-signal-safe.
     #[inline(always)]
     pub fn dec(&self) {
         self.0.add(u64::MAX);
     }
 
-    /// Adds `value`. Never waits; async-signal-safe.
+    /// Adds `value` to the counter. Never waits; async-signal-safe.
     #[inline(always)]
     pub fn add(&self, value: u64) {
         self.0.add(value);
     }
 
-    /// Subtracts `value`. Never waits; async-signal-safe.
+    /// Subtracts `value` from the counter. Never waits; async-signal-safe.
     #[inline(always)]
     pub fn sub(&self, value: u64) {
         self.0.add(value.wrapping_neg());
     }
 
-    /// Returns the exact value. Cost and guarantees as [`Counter::read`](crate::Counter::read).
+    /// Returns the exact value, the sum over the CPUs that count. Cost and guarantees as
+    /// [`Counter::read`](crate::Counter::read).
     #[must_use]
     pub fn read(&self) -> u64 {
         self.0.read()
     }
 
-    /// Returns the value as it is known to all CPUs, off by at most [`bound`](Self::bound). Reads one cache line
-    /// of the counter, and where it was set or made with another value than 0 a second one.
-    /// Async-signal-safe.
+    /// Returns the value without what CPUs still keep to themselves: off by at most [`bound`](Self::bound). Loads one
+    /// cache line, or two if the counter was set or created with a value other than 0. Async-signal-safe.
     #[must_use]
     #[inline]
     pub fn approximate(&self) -> u64 {
         self.0.approximate()
     }
 
-    /// Returns the most that [`approximate`](Self::approximate) is off by.
+    /// Returns the largest error of [`approximate`](Self::approximate).
     #[must_use]
     pub fn bound(&self) -> u64 {
         self.0.bound()
     }
 
-    /// Compares the value with `other`, exactly: by the approximate value where that is further away than the
-    /// bound, else by the exact one. Values that are 2⁶³ or more apart are compared as if the counter had
-    /// wrapped. Async-signal-safe.
+    /// Compares the exact value with `other`. Reads all CPUs only if the approximate value is no further from `other`
+    /// than the bound. Values 2⁶³ or more apart are compared as if the counter had wrapped. Async-signal-safe.
     #[must_use]
     pub fn compare(&self, other: u64) -> Ordering {
         let difference = self.approximate().wrapping_sub(other).cast_signed();

@@ -5,7 +5,7 @@ use crate::memory::{LatchLayout, Lines, fold_piece_tiles};
 use crate::placement::Pool;
 use std::fmt;
 
-/// The average of the values that were observed: their number and their sum, which one commit changes together.
+/// A per-CPU average: the number and the sum of the observed values, which one commit updates together.
 ///
 /// For a mean without its distribution, and for the rate of one thing in another (hits in look-ups) as the
 /// average of ones and zeros. A [`Histogram`](crate::Histogram) has the quantiles, too.
@@ -36,7 +36,7 @@ use std::fmt;
 pub struct Average(Lines);
 
 impl Average {
-    /// Creates an average of nothing so far, in the global pool.
+    /// Creates an average without values in the global pool.
     ///
     /// # Errors
     /// Fails as [`Counter::new`](crate::Counter::new) does.
@@ -44,7 +44,7 @@ impl Average {
         Average::new_in(Pool::global()?)
     }
 
-    /// Creates an average of nothing so far, in `pool`.
+    /// Creates an average without values in `pool`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for address space.
@@ -53,19 +53,19 @@ impl Average {
         Lines::take_group(pool.arena(), 1, latch).map(Average)
     }
 
-    /// Observes a value. Never waits; async-signal-safe.
+    /// Adds a value to the average: 1 to the count, `value` to the sum. Never waits; async-signal-safe.
     #[inline(always)]
     pub fn observe(&self, value: u64) {
         self.observe_many(1, value);
     }
 
-    /// Observes `count` values whose sum is `sum`, by one update; see [`observe`](Self::observe).
+    /// Adds `count` values with the sum `sum` to the average by one update; see [`observe`](Self::observe).
     #[inline(always)]
     pub fn observe_many(&self, count: u64, sum: u64) {
         self.0.commit(0, &[count, sum]);
     }
 
-    /// Returns the number of the values and their sum, of one moment. Cost: a cache line per CPU that observes.
+    /// Reads the number of values and their sum, consistently. Cost: a cache line per CPU that observes.
     #[must_use]
     pub fn read(&self) -> AverageSnapshot {
         let mut seen = AverageSnapshot::default();
@@ -84,7 +84,7 @@ impl fmt::Debug for Average {
     }
 }
 
-/// A number of values and their sum, as they were read of an [`Average`].
+/// The number of values and their sum in an [`Average`] at one reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AverageSnapshot {
     count: u64,
@@ -104,13 +104,13 @@ impl AverageSnapshot {
         self.sum
     }
 
-    /// Returns the average; `None` without values.
+    /// Returns the arithmetic mean; `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// Returns what was observed since an earlier snapshot of the same average.
+    /// Returns the difference to an earlier snapshot of the same average: the values observed in between.
     #[must_use]
     pub fn since(&self, earlier: &AverageSnapshot) -> AverageSnapshot {
         AverageSnapshot {

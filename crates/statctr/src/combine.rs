@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Operation that joins an update's value to an item and, in a read, the instances to each other. Joining
-/// zero changes nothing.
+/// The operation that combines values of an item of a lazy object: sum, maximum or bitwise or. It applies an update's
+/// value to a CPU's instance, and combines the instances in a read. Zero is its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Combine {

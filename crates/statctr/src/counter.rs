@@ -9,7 +9,7 @@ use crate::placement::Pool;
 use std::fmt;
 use std::ops::Range;
 
-/// A 64-bit statistic that every CPU updates on a line of its own.
+/// A 64-bit statistics counter of which each CPU updates its own cache line; a read sums the CPUs.
 ///
 /// Costs sixteen bytes for the handle, and eight per CPU that counts in its [`Pool`].
 ///
@@ -96,8 +96,8 @@ impl Counter {
         Word::take(pool.arena(), initial).map(Counter)
     }
 
-    /// Returns the address of the 64-bit word in which one CPU counts; readers include that CPU from now on.
-    /// For the C API.
+    /// Returns the address of the counter's word of one CPU, for code that updates it by itself (the C API). From then
+    /// on reads include that CPU. `None` if the CPU has none.
     pub(crate) fn cpu_word(&self, cpu: usize) -> Option<std::ptr::NonNull<u64>> {
         self.0.arena().while_locked(|| self.0.handle().cpu_word_locked(cpu))
     }
@@ -110,7 +110,7 @@ impl Counter {
         Counter(word)
     }
 
-    /// Adds 1 to the counter, in the calling thread's CPU's word. About half a nanosecond; never waits;
+    /// Adds 1 to the counter, in the word of the CPU that the thread runs on. About half a nanosecond; never waits;
     /// async-signal-safe.
     #[inline(always)]
     pub fn inc(&self) {
@@ -123,8 +123,8 @@ impl Counter {
         self.0.handle().dec();
     }
 
-    /// Adds `value` to the counter. Cost as [`inc`](Self::inc); again and again on the same counter, as the
-    /// forwarding of a store to a load (4 to 6 cycles).
+    /// Adds `value` to the counter. Cost as [`inc`](Self::inc); back-to-back updates of one counter take the latency of
+    /// store-to-load forwarding (4 to 6 cycles).
     #[inline(always)]
     pub fn add(&self, value: u64) {
         self.0.handle().add(value);
@@ -136,13 +136,14 @@ impl Counter {
         self.0.handle().add(value.wrapping_neg());
     }
 
-    /// Starts a batch of updates, which is added at once when it is dropped.
+    /// Starts a batch, which collects updates of the counter in a local variable and adds them at once when it is
+    /// dropped.
     #[inline(always)]
     pub fn batch(&self) -> Batch<'_> {
         Batch { counter: self, pending: 0 }
     }
 
-    /// Returns the counter's value: the sum over the CPUs that ever counted, and the baseline.
+    /// Returns the counter's value: the sum over the CPUs that ever counted, plus the baseline.
     ///
     /// Cost: a cache line per such CPU. Takes no lock and disturbs no writer. Async-signal-safe.
     #[must_use]
@@ -161,23 +162,23 @@ impl Counter {
         self.0.arena().while_locked(|| self.0.handle().set_locked(value));
     }
 
-    /// Returns what was counted on one CPU since the counter's slot was last zero; 0 for a CPU that
-    /// never counted. Initial values and what ran in the fallback cell are on no CPU.
+    /// Returns the part of the value that one CPU counted; 0 for a CPU that never counted. Initial values, and updates
+    /// in the fallback cell, belong to no CPU.
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId) -> u64 {
         self.0.handle().read_cpu(cpu.index())
     }
 
-    /// Returns the part of the value that is in the fallback cell, which is counted atomically; for tests of
-    /// how often it is used.
+    /// Returns the part of the value that is in the fallback cell, the shared word that is added to atomically where no
+    /// per-CPU word is available; for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn fallback_part(&self) -> u64 {
         self.0.handle().fallback_part()
     }
 
-    /// Adds `value` on a CPU of a synthetic topology that this kernel cannot have, to measure what reads cost
-    /// on large machines. Takes the pool's lock.
+    /// Adds `value` on a synthetic CPU, one that the pool's topology claims but this kernel cannot have, to measure the
+    /// cost of reads on large machines. Takes the pool's lock.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real or that the pool has no unit for.
@@ -202,7 +203,7 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// Updates of a [`Counter`] that are collected in a register, and added at once at the end of a scope.
+/// A local sum of updates of a [`Counter`], which is added to the counter when the batch is dropped.
 ///
 /// No read includes collected updates before that. They are lost if a batch is leaked (`mem::forget`), or its
 /// thread ends without unwinding.
@@ -227,25 +228,25 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Adds 1.
+    /// Adds 1 to the batch.
     #[inline(always)]
     pub fn inc(&mut self) {
         self.add(1);
     }
 
-    /// Adds `value`, modulo 2⁶⁴. One instruction.
+    /// Adds `value` to the batch, modulo 2⁶⁴. One instruction.
     #[inline(always)]
     pub fn add(&mut self, value: u64) {
         self.pending = self.pending.wrapping_add(value);
     }
 
-    /// Returns what was collected since the last flush.
+    /// Returns the batch's sum that is not in the counter yet.
     #[must_use]
     pub fn pending(&self) -> u64 {
         self.pending
     }
 
-    /// Adds to the counter what was collected. Cost as [`Counter::add`].
+    /// Adds the batch's sum to the counter and empties the batch. Cost as [`Counter::add`].
     #[inline]
     pub fn flush(&mut self) {
         match std::mem::take(&mut self.pending) {
@@ -262,8 +263,7 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// Array of counters that lie side by side and have no handle each: eight bytes per counter and CPU, and
-/// nothing else.
+/// An array of counters that lie side by side and have no handles: eight bytes per counter and CPU, and nothing else.
 ///
 /// ```
 /// use statctr::CounterArray;
@@ -278,7 +278,7 @@ impl Drop for Batch<'_> {
 #[derive(Debug)]
 pub struct CounterArray(Pieces);
 
-/// Borrowed access to one counter of a [`CounterArray`].
+/// A reference to one counter of a [`CounterArray`], by which it is updated and read.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterRef<'a> {
     piece: &'a Lines,
@@ -316,7 +316,7 @@ impl CounterArray {
         self.len() == 0
     }
 
-    /// Returns access to the counter at `index` of the array; `None` behind its end.
+    /// Returns a reference to the counter at `index`; `None` if the array is shorter.
     #[must_use]
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<CounterRef<'_>> {
@@ -324,12 +324,13 @@ impl CounterArray {
         Some(CounterRef { piece, index })
     }
 
-    /// Returns access to each counter of the array, in order.
+    /// Returns an iterator over references to all counters of the array, in order.
     pub fn iter(&self) -> impl Iterator<Item = CounterRef<'_>> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// Reads the values of all counters of the array into `values`, CPU by CPU, whole cache lines at a time.
+    /// Reads all counters of the array and stores their values in `values`. Goes through each CPU's memory once, so
+    /// that it is much cheaper than single reads.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -337,7 +338,7 @@ impl CounterArray {
         self.fold_range(0..self.len(), values)
     }
 
-    /// Reads the values of the counters with indices in `range` into `values`; see
+    /// Reads the counters with indices in `range` and stores their values in `values`; see
     /// [`fold_into`](Self::fold_into).
     ///
     /// # Errors
@@ -398,13 +399,13 @@ impl CounterRef<'_> {
         self.piece.arena().while_locked(|| self.piece.set_locked(self.index, value));
     }
 
-    /// Returns the part of the counter's value that was counted on one CPU; see [`Counter::read_cpu`].
+    /// Returns the part of the counter's value that one CPU counted; see [`Counter::read_cpu`].
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId) -> u64 {
         self.piece.read_cpu(cpu.index(), self.index).unwrap_or(0)
     }
 
-    /// Adds `value` on a CPU that this kernel cannot have, for measurements; see
+    /// Adds `value` on a synthetic CPU that this kernel cannot have, for measurements; see
     /// [`Counter::add_on_synthetic`].
     ///
     /// # Errors

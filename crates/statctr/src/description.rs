@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::schema::Unit;
 use std::borrow::Cow;
 
-/// Name, labels, unit and help text under which a counter or a group is exported as a metric.
+/// The name, labels, unit and help text under which a counter or group is exported as a metric.
 ///
 /// ```
 /// use statctr::{Description, Unit};
@@ -24,13 +24,13 @@ pub struct Description {
 }
 
 impl Description {
-    /// Creates the description of a metric, with a name of letters, digits, `_` and `:` that does not begin
-    /// with a digit.
+    /// Creates a metric's description with this name, which has to consist of letters, digits, `_` and `:` and not
+    /// begin with a digit.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Description {
         Description { name: name.into(), help: Cow::Borrowed(""), unit: Unit::NONE, labels: Vec::new() }
     }
 
-    /// Creates the description of a static.
+    /// Creates the description of a static counter, in a constant expression.
     ///
     /// # Panics
     /// For a bad name: where it is evaluated by the compiler, that is an error of the compilation.
@@ -39,21 +39,21 @@ impl Description {
         Description { name: Cow::Borrowed(name), help: Cow::Borrowed(help), unit, labels: Vec::new() }
     }
 
-    /// Sets the help text of the metric.
+    /// Sets the metric's help text.
     #[must_use]
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Description {
         self.help = help.into();
         self
     }
 
-    /// Sets the unit of the values. For a group the units of its items apply instead.
+    /// Sets the unit of the metric's values; a group's items have units of their own instead.
     #[must_use]
     pub fn unit(mut self, unit: Unit) -> Description {
         self.unit = unit;
         self
     }
 
-    /// Adds a label to the metric: a name of letters, digits and `_`, and any value.
+    /// Adds a label to the metric, with a name of letters, digits and `_` and any value.
     #[must_use]
     pub fn label(
         mut self,
@@ -76,18 +76,18 @@ impl Description {
         &self.help
     }
 
-    /// Returns the unit.
+    /// Returns the unit of the metric's values.
     pub(crate) fn unit_of_values(&self) -> &Unit {
         &self.unit
     }
 
-    /// Returns the unit of the metric's values.
+    /// Returns the name of the unit of the metric's values; empty for no unit.
     #[must_use]
     pub fn unit_name(&self) -> &str {
         self.unit.name()
     }
 
-    /// Returns the metric's labels, (name, value), in the order given.
+    /// Returns the metric's labels as pairs (name, value), in the order in which they were added.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         self.labels.iter().map(|(name, value)| (&**name, &**value))
     }
@@ -105,7 +105,7 @@ impl Description {
         Ok(())
     }
 
-    /// Returns the key that no two living entries share: the name and the labels, in whatever order.
+    /// Returns the key that a registry allows only once: the metric's name with its labels, sorted.
     pub(crate) fn key(&self) -> Key {
         let mut labels = self.labels.clone();
         labels.sort();
@@ -113,7 +113,8 @@ impl Description {
     }
 }
 
-/// Returns `true` for a name that exporters take: letters, digits and `_`, for metrics `:`, too.
+/// Returns `true` if a text is a valid metric name (`colon`: with `:`) or label name: letters, digits and `_`, no digit
+/// first.
 pub(crate) const fn is_name(name: &str, colon: bool) -> bool {
     let bytes = name.as_bytes();
     let mut at = 0;

@@ -4,10 +4,11 @@ use crate::errno;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Result of an operation of the counters' library, with its [`enum@Error`].
+/// A `Result` with this crate's [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Error of the counters' library: no memory, a topology that cannot be read, a bad setting or name.
+/// The error of a fallible operation of this crate: no memory, a topology that cannot be read, an invalid setting or
+/// name, a refused system call.
 ///
 /// Only setup can fail: an update never does, and neither does a read of one counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the library's error as a positive `errno`; the C API returns it negated.
+    /// Returns the positive `errno` that corresponds to the error; the C API returns it negated.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -112,7 +113,7 @@ impl Error {
         }
     }
 
-    /// Returns the calling thread's `errno`, for a system call that has just failed.
+    /// Returns the calling thread's `errno`, right after a system call failed.
     pub(crate) fn last_errno() -> i32 {
         std::io::Error::last_os_error().raw_os_error().unwrap_or(errno::EIO)
     }

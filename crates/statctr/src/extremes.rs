@@ -5,8 +5,7 @@ use crate::memory::Maximum;
 use crate::placement::Pool;
 use std::fmt;
 
-/// The largest value that was observed, ever or since it was last taken: the longest queue, the slowest
-/// request.
+/// A per-CPU maximum: the largest value observed since it was created, taken or reset.
 ///
 /// Costs 64 bytes for the handle, which is aligned to a cache line, and 32 per CPU that observes.
 ///
@@ -42,8 +41,7 @@ use std::fmt;
 /// it, and between resets successive reads by one reader never go down.
 pub struct Max(Maximum);
 
-/// The smallest value that was observed, ever or since it was last taken: the least free memory, the fastest
-/// request.
+/// A per-CPU minimum: the smallest value observed since it was created, taken or reset.
 ///
 /// A [`Max`] of complements: cost, ordering, and what taking and resetting mean are the same.
 ///

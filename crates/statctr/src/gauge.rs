@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::placement::Pool;
 use std::fmt;
 
-/// A signed value that goes up and down: open connections, bytes in use.
+/// A per-CPU gauge of signed integers, which goes up and down and can be set: open connections, bytes in use.
 ///
 /// A [`Counter`] that is read as a signed number, with the same cost, ordering and guarantees; modulo 2⁶⁴.
 ///
@@ -52,42 +52,42 @@ impl Gauge {
         Counter::new_in(pool, initial.cast_unsigned()).map(Gauge)
     }
 
-    /// Adds 1. Cost as [`Counter::inc`]; async-signal-safe.
+    /// Adds 1 to the gauge. Cost as [`Counter::inc`]; async-signal-safe.
     #[inline(always)]
     pub fn inc(&self) {
         self.0.inc();
     }
 
-    /// Subtracts 1. Cost as [`Counter::dec`]; async-signal-safe.
+    /// Subtracts 1 from the gauge. Cost as [`Counter::dec`]; async-signal-safe.
     #[inline(always)]
     pub fn dec(&self) {
         self.0.dec();
     }
 
-    /// Adds `value`. Cost as [`Counter::add`]; async-signal-safe.
+    /// Adds `value` to the gauge. Cost as [`Counter::add`]; async-signal-safe.
     #[inline(always)]
     pub fn add(&self, value: i64) {
         self.0.add(value.cast_unsigned());
     }
 
-    /// Subtracts `value`. Cost as [`Counter::add`]; async-signal-safe.
+    /// Subtracts `value` from the gauge. Cost as [`Counter::add`]; async-signal-safe.
     #[inline(always)]
     pub fn sub(&self, value: i64) {
         self.0.sub(value.cast_unsigned());
     }
 
-    /// Sets the value; see [`Counter::set`]. Takes the pool's lock: not for signal handlers.
+    /// Sets the gauge's value; see [`Counter::set`]. Takes the pool's lock: not for signal handlers.
     pub fn set(&self, value: i64) {
         self.0.set(value.cast_unsigned());
     }
 
-    /// Returns the value. Cost as [`Counter::read`]; async-signal-safe.
+    /// Returns the gauge's value, the sum over the CPUs. Cost as [`Counter::read`]; async-signal-safe.
     #[must_use]
     pub fn read(&self) -> i64 {
         self.0.read().cast_signed()
     }
 
-    /// Returns the value, or 0 where it is below: for what cannot be negative.
+    /// Returns the gauge's value, or 0 if a read gives a negative one, for quantities that cannot be negative.
     #[must_use]
     pub fn read_clamped(&self) -> u64 {
         u64::try_from(self.read()).unwrap_or(0)

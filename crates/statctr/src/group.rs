@@ -10,7 +10,8 @@ use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
 use std::ops::Range;
 
-/// A fixed set of counters, its items, that are updated together and folded together.
+/// A fixed set of per-CPU counters (*items*) that are allocated, updated and read together, such as a flow's packets
+/// and bytes.
 ///
 /// A group lies on whole cache lines of its own, so one fold reads each line of each CPU once. The
 /// items of an *event* lie in one line and are added to by one commit: a reader that sees one of
@@ -72,7 +73,8 @@ impl Group {
         self.lines.add(item.slot(), value);
     }
 
-    /// Adds one number to each of the `N` items of `event`, in their order, by one commit.
+    /// Adds `deltas` to the `N` items of an event, in their order, by one commit: a single store where counters are updated
+    /// by rseq.
     ///
     /// Cost: about that of two single updates, whatever the number of items. Another number of
     /// deltas than the event has items does not compile:
@@ -88,7 +90,8 @@ impl Group {
         self.lines.commit(event.slot(), &deltas);
     }
 
-    /// Returns the values of all items of the group, each the sum over the CPUs; each line is read once.
+    /// Returns the values of all items of the group in the order of declaration, each summed over the CPUs; reads each
+    /// cache line once.
     #[must_use]
     pub fn read(&self) -> Vec<u64> {
         let mut values = vec![0; self.schema.len()];
@@ -96,7 +99,7 @@ impl Group {
         values
     }
 
-    /// Reads the values of all items of the group into `values`, in the order of declaration; see
+    /// Reads all items of the group and stores their values in `values`, in the order of declaration; see
     /// [`read`](Self::read).
     ///
     /// # Errors
@@ -108,9 +111,9 @@ impl Group {
         Ok(())
     }
 
-    /// Writes the values in the format of the kernel's MIBs (`IFLA_INET6_STATS`): 64-bit
-    /// numbers in the machine's byte order, of which the first is the number of items N and stands
-    /// for item 0, then items 1 to N − 1, and zeros up to the end of `target`.
+    /// Writes the group's values to `target` in the format of the kernel's MIBs (`IFLA_INET6_STATS`): 64-bit numbers in
+    /// the machine's byte order, the first of which is the number of items N in place of item 0, then items 1 to N − 1,
+    /// then zeros to the end of `target`.
     ///
     /// `target` may begin at any address. Source: Linux `net/ipv6/addrconf.c`,
     /// `__snmp6_fill_stats64`.
@@ -132,14 +135,13 @@ impl Group {
         Ok(())
     }
 
-    /// Returns the value of one item of the group. Cost: a cache line per CPU that counts.
+    /// Returns the value of one item of the group, summed over the CPUs. Cost: a cache line per CPU that counts.
     #[must_use]
     pub fn read_item(&self, item: Item) -> u64 {
         self.lines.read(item.slot()).unwrap_or(0)
     }
 
-    /// Returns the part of an item's value that was counted on one CPU; see
-    /// [`Counter::read_cpu`](crate::Counter::read_cpu).
+    /// Returns the part of an item's value that one CPU counted; see [`Counter::read_cpu`](crate::Counter::read_cpu).
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId, item: Item) -> u64 {
         self.lines.read_cpu(cpu.index(), item.slot()).unwrap_or(0)
@@ -150,7 +152,7 @@ impl Group {
         self.lines.arena().while_locked(|| self.lines.set_locked(item.slot(), value));
     }
 
-    /// Adds `value` to an item on a CPU that this kernel cannot have, for measurements; see
+    /// Adds `value` to an item on a synthetic CPU that this kernel cannot have, for measurements; see
     /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
@@ -179,7 +181,8 @@ fn add_on_synthetic(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Resul
     })
 }
 
-/// Array of groups of one schema, created at once and side by side, which are folded as one piece of memory.
+/// An array of groups of counters with one schema, which lie side by side and are read in one pass over each CPU's
+/// memory.
 ///
 /// ```
 /// use statctr::{GroupArray, ItemSpec, Schema};
@@ -201,7 +204,7 @@ pub struct GroupArray {
     schema: Schema,
 }
 
-/// Borrowed access to one group of counters of a [`GroupArray`].
+/// A reference to one group of counters of a [`GroupArray`], by which it is updated and read.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupRef<'a> {
     lines: &'a Lines,
@@ -249,7 +252,7 @@ impl GroupArray {
         &self.schema
     }
 
-    /// Returns access to the group at `index` of the array; `None` behind its end.
+    /// Returns a reference to the group at `index`; `None` if the array is shorter.
     #[must_use]
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<GroupRef<'_>> {
@@ -257,8 +260,8 @@ impl GroupArray {
         Some(GroupRef { lines, first: index * self.group_words })
     }
 
-    /// Reads the values of all items of all groups of the array into `values`, group by group, in the order
-    /// of declaration. One pass over the memory of each CPU that counts, several CPUs at a time.
+    /// Reads all items of all groups and stores their values in `values`, group by group, in the order of declaration.
+    /// One pass over the memory of each CPU that counts, several CPUs at a time.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -266,7 +269,7 @@ impl GroupArray {
         self.fold_range(0..self.len(), values)
     }
 
-    /// Reads the values of all items of the groups with indices in `range` into `values`, group by group; see
+    /// Reads all items of the groups with indices in `range` and stores their values in `values`, group by group; see
     /// [`fold_into`](Self::fold_into).
     ///
     /// # Errors
@@ -289,8 +292,8 @@ impl GroupArray {
         Ok(())
     }
 
-    /// Divides a fold of all groups into at most `parts` of about the same size, for as many threads of the
-    /// caller's, each with its part of `values`.
+    /// Splits a read of all groups into at most `parts` pieces of about equal size, each with its part of `values`,
+    /// which the caller can run on as many threads.
     ///
     /// ```
     /// use statctr::{GroupArray, ItemSpec, Schema};
@@ -319,7 +322,7 @@ impl GroupArray {
     }
 }
 
-/// A part of a [fold that is divided](GroupArray::fold_parts) among threads.
+/// One piece of a [read of a `GroupArray` that is split](GroupArray::fold_parts) among threads.
 #[derive(Debug)]
 pub struct FoldPart<'a> {
     array: &'a GroupArray,
@@ -328,7 +331,7 @@ pub struct FoldPart<'a> {
 }
 
 impl FoldPart<'_> {
-    /// Reads the values of all items of the part's groups, on the calling thread.
+    /// Reads all items of this piece's groups into its part of the values, on the calling thread.
     pub fn fold(self) {
         let groups = self.values.len() / self.array.schema.len();
         // as long as its groups, which are the array's
@@ -349,19 +352,19 @@ impl GroupRef<'_> {
         self.lines.add(self.first + item.slot(), value);
     }
 
-    /// Adds one number to each of the `N` items of `event`, by one commit; see [`Group::commit`].
+    /// Adds `deltas` to the `N` items of an event by one commit; see [`Group::commit`].
     #[inline(always)]
     pub fn commit<const N: usize>(self, event: Event<N>, deltas: [u64; N]) {
         self.lines.commit(self.first + event.slot(), &deltas);
     }
 
-    /// Returns the value of one item of the group, the sum over the CPUs.
+    /// Returns the value of one item of the group, summed over the CPUs.
     #[must_use]
     pub fn read_item(self, item: Item) -> u64 {
         self.lines.read(self.first + item.slot()).unwrap_or(0)
     }
 
-    /// Returns the part of an item's value that was counted on one CPU.
+    /// Returns the part of an item's value that one CPU counted.
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
         self.lines.read_cpu(cpu.index(), self.first + item.slot()).unwrap_or(0)
@@ -372,7 +375,7 @@ impl GroupRef<'_> {
         self.lines.arena().while_locked(|| self.lines.set_locked(self.first + item.slot(), value));
     }
 
-    /// Adds `value` to an item on a CPU that this kernel cannot have, for measurements; see
+    /// Adds `value` to an item on a synthetic CPU that this kernel cannot have, for measurements; see
     /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
@@ -382,7 +385,7 @@ impl GroupRef<'_> {
     }
 }
 
-/// Reads the values of all items of several groups of one schema, group by group, into `values`.
+/// Reads all items of several groups of one schema and stores their values in `values`, group by group.
 ///
 /// Groups that were made one after the other lie side by side and are folded as one piece.
 ///

@@ -10,8 +10,8 @@ const CHUNK_BUCKETS: usize = CHUNK_WORDS / 2;
 /// The most bits of a value that tell buckets apart, below its highest one.
 const MOST_BITS: u32 = 12;
 
-/// A distribution of values, such as latencies in nanoseconds or sizes in bytes, which every CPU updates
-/// on lines of its own.
+/// A per-CPU histogram of integers, such as latencies in nanoseconds or sizes in bytes, with quantiles of a bounded
+/// relative error.
 ///
 /// Buckets are log-linear: each power of two is divided into 2ᵏ of equal width, and k is as small as
 /// the relative error of quantiles allows. Each has the number of its values and their sum, and one
@@ -94,8 +94,8 @@ impl Scale {
 }
 
 impl Histogram {
-    /// Creates a histogram for values up to `max` in the global pool, whose quantiles are at most the
-    /// part `error` off (0.01 for 1 %).
+    /// Creates a histogram for values up to `max` in the global pool, whose quantiles have at most the relative error
+    /// `error` (0.01 for 1 %).
     ///
     /// # Errors
     /// Fails as [`new_in`](Self::new_in) and [`Pool::global`] do.
@@ -103,8 +103,8 @@ impl Histogram {
         Histogram::new_in(Pool::global()?, max, error)
     }
 
-    /// Creates a histogram for values up to `max` in `pool`, whose quantiles are at most the part
-    /// `error` off.
+    /// Creates a histogram for values up to `max` in `pool`, whose quantiles have at most the relative error `error`
+    /// (0.01 for 1 %).
     ///
     /// # Errors
     /// [`Error::BadSetting`] for an error that is not between 0.000123 and 1, [`Error::TooMany`] where
@@ -119,39 +119,39 @@ impl Histogram {
         Ok(Histogram { lines, scale })
     }
 
-    /// Returns the lines, and the division of values: the largest one, the bits that tell buckets apart, the index
-    /// of the bucket for larger values.
+    /// Takes the histogram apart, for C: its cache lines, and how values map to buckets (largest value, bits that
+    /// select a bucket within a power of two, index of the bucket for larger values).
     pub(crate) fn into_parts(self) -> (Lines, (u64, u32, u32)) {
         // a unit has fewer buckets than that
         (self.lines, (self.scale.max, self.scale.bits, self.scale.beyond as u32))
     }
 
-    /// Creates a histogram of what [`into_parts`](Self::into_parts) returned.
+    /// Recreates the histogram that [`into_parts`](Self::into_parts) took apart.
     #[inline]
     pub(crate) fn from_parts(lines: Lines, (max, bits, beyond): (u64, u32, u32)) -> Histogram {
         Histogram { lines, scale: Scale { bits, max, beyond: beyond as usize } }
     }
 
-    /// Counts a value. Never waits; async-signal-safe. Values above the largest one are counted, and
-    /// their sum is right; quantiles take them for the largest value.
+    /// Counts a value in its bucket, and adds it to the bucket's sum. Never waits; async-signal-safe. Values above the
+    /// largest one are counted with their right sum; quantiles take them for the largest value.
     #[inline(always)]
     pub fn observe(&self, value: u64) {
         self.lines.commit(2 * self.scale.index(value), &[1, value]);
     }
 
-    /// Counts a value `times` times, by one update; see [`observe`](Self::observe).
+    /// Counts a value `times` times by one update; see [`observe`](Self::observe).
     #[inline(always)]
     pub fn observe_many(&self, value: u64, times: u64) {
         self.lines.commit(2 * self.scale.index(value), &[times, value.wrapping_mul(times)]);
     }
 
-    /// Returns the number of buckets, that for larger values included.
+    /// Returns the number of buckets, including the one for values above the largest.
     #[must_use]
     pub fn buckets(&self) -> usize {
         self.scale.buckets()
     }
 
-    /// Reads all buckets, CPU by CPU, whole lines at a time.
+    /// Reads all buckets, summed over the CPUs, into a snapshot. Takes microseconds and stops no writer.
     ///
     /// Values that are counted meanwhile are in it or not, each with its part of the sum.
     #[must_use]
@@ -172,7 +172,8 @@ struct Bucket {
     sum: u64,
 }
 
-/// The buckets of a [`Histogram`], as they were read; can be merged and subtracted.
+/// The counts and sums of a [`Histogram`]'s buckets at one reading, with quantiles; snapshots can be merged and
+/// subtracted.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HistogramSnapshot {
     scale: Scale,
@@ -180,27 +181,27 @@ pub struct HistogramSnapshot {
 }
 
 impl HistogramSnapshot {
-    /// Returns the number of values.
+    /// Returns the number of values in the snapshot.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, bucket| sum.wrapping_add(bucket.count))
     }
 
-    /// Returns the sum of the values, modulo 2⁶⁴.
+    /// Returns the sum of the values in the snapshot, modulo 2⁶⁴.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, bucket| sum.wrapping_add(bucket.sum))
     }
 
-    /// Returns the mean; `None` without values.
+    /// Returns the arithmetic mean of the values in the snapshot; `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let count = self.count();
         (count > 0).then(|| self.sum() as f64 / count as f64)
     }
 
-    /// Returns the value below or at which the part `part` of all values is (0.5: the median; clamped
-    /// to 0 and 1), at most the histogram's relative error off; `None` without values, and for NaN.
+    /// Returns the quantile `part` of the values (0.5: the median; clamped to 0 and 1), off by at most the histogram's
+    /// relative error; `None` without values, and for NaN.
     ///
     /// Exactly: the middle of the bucket of the value with the rank ⌈`part` · count⌉, at least 1. For
     /// values above the largest one that is the largest one.
@@ -223,16 +224,14 @@ impl HistogramSnapshot {
         Some(least + (largest - least) / 2)
     }
 
-    /// Returns the number of values that are certainly at most `bound`: of all buckets that end there or
-    /// below. For the classic form of Prometheus (`le`); exact for the ends of
-    /// [`buckets`](Self::buckets), else low by the values between a bucket's start and the bound.
+    /// Returns the number of values in buckets that end at or below `bound`, for Prometheus' classic buckets (`le`).
+    /// Exact if a bucket ends at `bound`, else too low by the values of the bucket that contains it.
     #[must_use]
     pub fn count_up_to(&self, bound: u64) -> u64 {
         self.buckets().filter(|(_, largest, _)| *largest <= bound).fold(0, |sum, (.., count)| sum + count)
     }
 
-    /// Returns the least value, the largest value and the number of values of each bucket that has any,
-    /// in order of the values.
+    /// Returns each non-empty bucket as (smallest value, largest value, number of values), in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let filled = self.buckets.iter().enumerate().filter(|(_, bucket)| bucket.count != 0);
         filled.map(|(index, bucket)| {
@@ -241,7 +240,7 @@ impl HistogramSnapshot {
         })
     }
 
-    /// Adds another snapshot, of a histogram with the same largest value and error.
+    /// Adds another snapshot's counts and sums to this one, of a histogram with the same `max` and `error`.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for another one; nothing is changed then.
@@ -249,7 +248,7 @@ impl HistogramSnapshot {
         self.join(other, u64::wrapping_add)
     }
 
-    /// Returns what was counted since an earlier snapshot of the same histogram.
+    /// Returns the difference to an earlier snapshot of the same histogram: the values counted in between.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for one of a histogram with another largest value or error.

@@ -16,9 +16,8 @@ use std::time::Duration;
 /// arrive.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Background thread that drains CPUs that go offline from some pools, prepares memory for CPUs that come
-/// online, and trims the pools. Ends when it is dropped. A child that is forked has no watcher, and may start
-/// its own.
+/// A background thread that follows CPU hotplug for some pools: it drains CPUs that go offline, prepares memory for
+/// CPUs that come online, and returns free memory. It stops when this is dropped; a forked child has none.
 ///
 /// A thread of its own, which takes no signals, waits for the kernel's messages about CPUs
 /// (netlink) and looks at the list of online CPUs once a second, which is all there is in most
@@ -45,7 +44,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts the thread that watches CPUs go offline and online for these pools.
+    /// Starts a thread that follows CPU hotplug for these pools.
     ///
     /// # Errors
     /// [`Error::System`] where there can be no thread.

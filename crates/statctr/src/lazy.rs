@@ -38,21 +38,23 @@ mod sealed {
     }
 }
 
-/// Granularity of a lazy object's instances: [`PerCpu`], [`PerNode`] or [`PerConcurrencyId`].
+/// The granularity at which a lazy object keeps separate copies of its counters: [`PerCpu`], [`PerNode`] or
+/// [`PerConcurrencyId`].
 pub trait Scope: sealed::Scope + Send + Sync + 'static {}
 
-/// Scope of lazy objects with one instance per CPU that writes. The items of an update are one commit.
+/// The scope of lazy objects with one instance for each CPU that writes. The four items of an update are applied by one
+/// commit.
 #[derive(Debug, Clone, Copy)]
 pub struct PerCpu;
 
-/// Scope of lazy objects with one instance per NUMA node whose CPUs write: fewer instances to read and to
-/// keep, but its CPUs share them, so each item is updated atomically, and is exact on its own.
+/// The scope of lazy objects with one instance for each NUMA node that writes: fewer to keep and read, but updates are
+/// atomic, item by item, as CPUs share an instance.
 #[derive(Debug, Clone, Copy)]
 pub struct PerNode;
 
-/// Scope of lazy objects with an instance per concurrency id (Linux 6.3 and later): a number below that of
-/// the process's threads, for few threads on many CPUs. The items of an update are one commit. Refused where
-/// the kernel has no such id.
+/// The scope of lazy objects with one instance for each concurrency id that writes. The kernel gives running threads of
+/// a process small unique ids (`mm_cid`, Linux 6.3), so few threads on many CPUs need few instances. The four items of
+/// an update are applied by one commit.
 #[derive(Debug, Clone, Copy)]
 pub struct PerConcurrencyId;
 
@@ -69,8 +71,8 @@ impl Scope for PerCpu {}
 impl Scope for PerNode {}
 impl Scope for PerConcurrencyId {}
 
-/// Pool of memory for lazy objects (groups of four counters) of one kind. Cheap to clone; the memory lives as
-/// long as the last object.
+/// A pool from which lazy objects are allocated: groups of four counters whose per-CPU instances are created when a CPU
+/// first writes. Clones share the pool; its memory lives as long as its last object.
 pub struct LazyPool<S: Scope> {
     memory: Arc<LazyOwner>,
     /// Synthetic CPUs that somebody counts as.
@@ -96,7 +98,7 @@ impl<S: Scope> fmt::Debug for LazyPool<S> {
     }
 }
 
-/// Builds a [`LazyPool`] with settings other than this machine's.
+/// Builder of a [`LazyPool`] with other settings than the defaults.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct LazyPoolBuilder<S: Scope> {
@@ -107,19 +109,19 @@ pub struct LazyPoolBuilder<S: Scope> {
 }
 
 impl<S: Scope> LazyPoolBuilder<S> {
-    /// Sets the machine whose CPUs and nodes the pool is laid out for; by default the one we run on.
+    /// Sets the topology (CPUs and NUMA nodes) that the pool is laid out for; by default this machine's.
     pub fn topology(mut self, topology: Topology) -> Self {
         self.topology = Some(topology);
         self
     }
 
-    /// Forgoes vector stores wider than this in updates, as on a machine that does not have them.
+    /// Limits the vector stores that updates use to this width, as if the machine had no wider ones; for tests.
     pub fn max_vector(mut self, width: VectorWidth) -> Self {
         self.max_vector = width;
         self
     }
 
-    /// Builds the pool of lazy objects.
+    /// Creates the pool of lazy objects.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -158,8 +160,8 @@ impl<S: Scope> LazyPoolBuilder<S> {
 }
 
 impl<S: Scope> LazyPool<S> {
-    /// Creates a pool of lazy objects on this machine, with the operation by which updates join each of the
-    /// four items; see [`builder`](Self::builder).
+    /// Creates a pool of lazy objects for this machine; `items` are the operations (sum, maximum, or) of the four
+    /// items.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -167,13 +169,12 @@ impl<S: Scope> LazyPool<S> {
         Self::builder(items).build()
     }
 
-    /// Starts to build a pool of lazy objects, with the operation by which updates join each of the four
-    /// items.
+    /// Returns a builder of a pool of lazy objects; `items` are the operations (sum, maximum, or) of the four items.
     pub fn builder(items: [Combine; ITEMS]) -> LazyPoolBuilder<S> {
         LazyPoolBuilder { items, topology: None, max_vector: VectorWidth::Bytes64, scope: PhantomData }
     }
 
-    /// Creates a lazy object of the pool, all zero.
+    /// Creates a lazy object in the pool, with all four items zero.
     ///
     /// Cost: some tens of nanoseconds and a cache line (two on aarch64), from a cache of the CPU.
     /// Now and then maps memory: not for signal handlers.
@@ -184,11 +185,10 @@ impl<S: Scope> LazyPool<S> {
         Ok(LazyGroup { object: Object::new(&self.memory)?, scope: PhantomData })
     }
 
-    /// Returns the mode of updates: [`Mode::Rseq`] where the items of an update are one commit,
-    /// [`Mode::ShortOfMemory`] where some are not because there was no memory for an instance at
-    /// once, [`Mode::Shared`] in the scope of nodes, [`Mode::Striped`] where there is no rseq
-    /// or, on x86-64, no store of 32 bytes: then each item is updated atomically, in an instance of the
-    /// CPU's.
+    /// Returns how objects of the pool are updated: [`Mode::Rseq`] if the items of an update are applied by one commit;
+    /// [`Mode::ShortOfMemory`] if some are not, as there was no memory for an instance; [`Mode::Shared`] in scope
+    /// [`PerNode`]; [`Mode::Striped`] without rseq or, on x86-64, without 32-byte stores, where each item is updated
+    /// atomically.
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.mode {
@@ -197,8 +197,8 @@ impl<S: Scope> LazyPool<S> {
         }
     }
 
-    /// Returns the number of updates that were added atomically to an object's own shared words, because
-    /// there was no memory for an instance at once, or another thread was just taking some.
+    /// Returns the number of updates that went to an object's shared atomic words because no memory for a per-CPU
+    /// instance was available at that moment.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
         self.memory.shortfalls().0
@@ -218,8 +218,8 @@ impl<S: Scope> LazyPool<S> {
         self.memory.keep_ready()
     }
 
-    /// Returns the address space and, by the kernel's account, the memory that this pool occupies.
-    /// A slot here is an object.
+    /// Returns the address space that the pool occupies, and how much of it is resident by the kernel's account. A slot
+    /// here is an object.
     ///
     /// # Errors
     /// [`Error::System`] where `/proc/self/smaps` cannot be read.
@@ -234,8 +234,8 @@ impl<S: Scope> LazyPool<S> {
     }
 }
 
-/// The statistics of one object, such as a flow: four items, whose per-CPU instances are created as writers
-/// come.
+/// A lazy object: the four counters (items) of something such as a flow, of which a CPU gets its own instance when it
+/// first writes.
 ///
 /// Sixteen bytes here and a cache line in its [`LazyPool`]; another line for each CPU (node) that
 /// writes, where it is not the only one. Two lines each on aarch64.
@@ -252,7 +252,8 @@ impl<S: Scope> LazyGroup<S> {
         self.object
     }
 
-    /// Joins one value to each of the four items, by the operations of the pool; 0 leaves an item as it is.
+    /// Combines one value with each of the four items, by the pool's operations (sum, maximum, or); 0 leaves an item
+    /// unchanged.
     ///
     /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds; the
     /// first of an index takes an instance, and now and then maps memory
@@ -262,30 +263,30 @@ impl<S: Scope> LazyGroup<S> {
         self.object.update(values);
     }
 
-    /// Returns the values of the four items, joined over the object's instances. Items 0 and 1, and items 2
-    /// and 3, of one update are seen together where the update was one commit. Cost: a cache line for the
-    /// object and one for each further instance.
+    /// Returns the values of the four items, combined over the object's instances. Items 0 and 1, and items 2 and 3, of
+    /// one update are seen together if the update was one commit. Cost: a cache line for the object and one for each
+    /// further instance.
     #[must_use]
     pub fn read(&self) -> [u64; ITEMS] {
         self.object.read()
     }
 
-    /// Returns the number of the object's instances that are written: 1 while one CPU (node) writes.
+    /// Returns the number of the object's instances in use: 1 while a single CPU (or node, or concurrency id) writes.
     #[must_use]
     pub fn instances(&self) -> usize {
         self.object.instances()
     }
 
-    /// Returns the part of the four values that is in the object's shared atomic words; for tests of how
-    /// often these are used.
+    /// Returns the part of the four values that is in the object's shared atomic words, which updates use if there is
+    /// no memory for an instance; for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn shared_part(&self) -> [u64; ITEMS] {
         self.object.shared_part()
     }
 
-    /// Returns the addresses of the object's instances, each with the CPU, node (by its place among the
-    /// nodes) or concurrency id that it is for; `None` before anyone wrote. For tests of where memory lies.
+    /// Returns each instance's owner (number of the CPU, node or concurrency id; `None` before the first write) and
+    /// address; for tests of where memory lies.
     #[doc(hidden)]
     #[must_use]
     pub fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
@@ -293,16 +294,16 @@ impl<S: Scope> LazyGroup<S> {
     }
 }
 
-/// The right to count as a CPU of a synthetic topology that this kernel cannot have, to measure what a
-/// million objects cost on large machines. At most one exists for a CPU at a time.
+/// A permit to update lazy objects as a synthetic CPU, one that this kernel cannot have, to measure the cost of large
+/// machines. One exists for a CPU at a time.
 pub struct SyntheticCpu {
     pool: LazyPool<PerCpu>,
     cpu: CpuId,
 }
 
 impl LazyPool<PerCpu> {
-    /// Returns the right to update objects of the pool as the synthetic CPU `cpu`, until it is dropped. Takes
-    /// the pool's lock.
+    /// Returns a permit to update objects of the pool as the synthetic CPU `cpu`, valid until it is dropped. Takes the
+    /// pool's lock.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real, and where somebody is this CPU.
@@ -315,7 +316,7 @@ impl LazyPool<PerCpu> {
 }
 
 impl SyntheticCpu {
-    /// Joins one value to each item of a lazy object, as the synthetic CPU.
+    /// Combines one value with each item of a lazy object, in the instance of this synthetic CPU.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for an object of another pool.

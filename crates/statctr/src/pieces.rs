@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::memory::Lines;
 use std::ops::Range;
 
-/// The runs of cache lines that hold the elements of an array, equally many in each but the last.
+/// The memory of an array, split into pieces that each fit into a unit; all but the last have equally many elements.
 ///
 /// Most arrays have one, which is found by a comparison: a division, and a list of runs to look it up in, cost
 /// more than an update.
@@ -19,7 +19,8 @@ pub(crate) struct Pieces<T = Lines> {
 }
 
 impl<T> Pieces<T> {
-    /// Takes memory for `len` elements, of which a unit holds at most `most`; `take` takes a piece for so many.
+    /// Allocates memory for an array of `len` elements, calling `take` with the number of elements of each piece, at
+    /// most `most`.
     pub(crate) fn take(len: usize, most: usize, mut take: impl FnMut(usize) -> Result<T>) -> Result<Self> {
         let shift = most.max(1).ilog2();
         let mut pieces = Pieces { first: None, first_len: 0, shift, len, rest: Vec::new() };
@@ -42,7 +43,7 @@ impl<T> Pieces<T> {
         self.len
     }
 
-    /// Returns the pieces, each with the number of its elements.
+    /// Returns an iterator over the pieces, each with its number of elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
         let first = self.first.iter().map(|piece| (piece, self.first_len));
         let rest = self.rest.iter().enumerate().map(|(place, piece)| {
@@ -56,7 +57,8 @@ impl<T> Pieces<T> {
         1 << self.shift
     }
 
-    /// Returns the piece that the element at `index` is in, and its index in it; `None` behind the end.
+    /// Returns the piece that contains the element at `index` of the array, and the element's index in the piece;
+    /// `None` beyond the end.
     #[inline(always)]
     pub(crate) fn find(&self, index: usize) -> Option<(&T, usize)> {
         if index < self.first_len {
@@ -68,8 +70,8 @@ impl<T> Pieces<T> {
         Some((self.rest.get((index >> self.shift) - 1)?, index & (self.piece_len() - 1)))
     }
 
-    /// Calls `visit` with each piece that has elements of `range`, these elements' indices in it, and the number
-    /// of elements of the range in front of them.
+    /// Calls `visit` for each piece with elements of `range`: the piece, those elements' indices in it, and the number
+    /// of elements of `range` before them.
     pub(crate) fn for_each(&self, range: Range<usize>, mut visit: impl FnMut(&T, Range<usize>, usize)) {
         let mut from = range.start;
         while from < range.end {

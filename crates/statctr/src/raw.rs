@@ -19,21 +19,21 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Makes the first pool test whether the kernel aborts critical sections, where that is not done by itself;
-/// for tests. With `armed` false the kernel is not told of the tested section, as if it aborted none.
+/// Makes the first pool test whether the kernel aborts critical sections, also on machines where that is not tested by
+/// default; for tests. With `armed` false the kernel is not told of the tested section, so that the test fails.
 pub fn request_kernel_test(armed: bool) {
     crate::rseq::request_test(armed);
 }
 
-/// Returns the offset of the threads' rseq areas from the thread pointer, for tests that take a
-/// registration away; `None` where there are none.
+/// Returns the offset of threads' rseq areas from the thread pointer; `None` if there are none. For tests that
+/// unregister a thread.
 #[must_use]
 pub fn rseq_area() -> Option<isize> {
     crate::rseq::settle();
     crate::rseq::offset()
 }
 
-/// Returns the tagged table of the static counters whose updates are in line; null before there is one.
+/// Returns the tagged table of CPUs that inline updates of static counters use; null before one exists.
 /// Async-signal-safe.
 #[must_use]
 pub fn static_table() -> *mut u8 {
@@ -41,14 +41,15 @@ pub fn static_table() -> *mut u8 {
 }
 
 impl RawStatic {
-    /// Returns the mode of updates, as [`StaticCounter::mode`](crate::StaticCounter::mode). Async-signal-safe.
+    /// Returns how the static C counter is updated, as [`StaticCounter::mode`](crate::StaticCounter::mode).
+    /// Async-signal-safe.
     #[must_use]
     pub fn mode(&self) -> Mode {
         Mode::of_static(self.tag())
     }
 }
 
-/// The two words of a C `statctr_t`: home word and tagged table of a counter.
+/// The two words of a C counter (`statctr_t`): address of its home word, and tagged address of the table of CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawCounter {
@@ -59,7 +60,7 @@ pub struct RawCounter {
 }
 
 impl RawCounter {
-    /// The words of a C counter before it is initialised and after it was cleaned up: zeros.
+    /// The words of a C counter that is not initialised, or was cleaned up: both zero.
     pub const ZERO: RawCounter = RawCounter { base: 0, table: 0 };
 
     fn of(handle: Handle) -> RawCounter {
@@ -75,13 +76,13 @@ impl RawCounter {
         Some(Handle { base: pointer(self.base)?, table: pointer(self.table)? })
     }
 
-    /// Converts a counter into the two words by which C owns it.
+    /// Moves a counter into the two words by which C code owns it.
     #[must_use]
     pub fn from_counter(counter: Counter) -> RawCounter {
         RawCounter::of(counter.into_word().into_handle())
     }
 
-    /// Takes ownership of a counter back from C by its two words; `None` for zeros.
+    /// Takes ownership of a counter back from C by its two words; `None` if they are zero.
     ///
     /// # Safety
     /// Zeros, or what [`from_counter`](Self::from_counter) made and nobody took back.
@@ -91,7 +92,7 @@ impl RawCounter {
         self.handle().map(|handle| Counter::from_word(unsafe { Word::from_handle(handle) }))
     }
 
-    /// Runs a closure on the counter that C owns, without taking ownership; `None` for zeros.
+    /// Calls `work` with the counter that C owns and returns its result; `None` if the words are zero.
     ///
     /// # Safety
     /// Zeros, or a counter that nobody takes back meanwhile.
@@ -102,7 +103,7 @@ impl RawCounter {
         Some(work(&counter))
     }
 
-    /// Returns the address of a CPU's word of a C counter; `None` for zeros, and where the CPU has none.
+    /// Returns the address of a C counter's word of one CPU; `None` if the words are zero or the CPU has none.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -112,8 +113,8 @@ impl RawCounter {
         unsafe { self.with(|counter| counter.cpu_word(cpu)) }.flatten()
     }
 
-    /// Adds `value` to a C counter after the header's inline section failed to commit. Returns `false` for
-    /// zeros.
+    /// Adds `value` to a C counter: the slow path of the C header's inline critical section. Returns `false` if the
+    /// words are zero.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -124,7 +125,7 @@ impl RawCounter {
     }
 }
 
-/// Group of counters that C owns: its handle, its length in cache lines, and its schema.
+/// The words of a C group of counters: handle, length in cache lines, and schema.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawGroup {
@@ -139,7 +140,7 @@ pub struct RawGroup {
 }
 
 impl RawGroup {
-    /// Converts a group of counters into the words by which C owns it.
+    /// Moves a group of counters into the words by which C code owns it.
     #[must_use]
     pub fn from_group(group: Group) -> RawGroup {
         let (lines, schema) = group.into_parts();
@@ -166,7 +167,7 @@ impl RawGroup {
         Some(unsafe { Lines::from_parts(handle, chunks, layout) })
     }
 
-    /// Takes ownership of a group of counters back from C by its words; `None` for zeros.
+    /// Takes ownership of a group of counters back from C by its words; `None` if they are zero.
     ///
     /// # Safety
     /// Zeros, or what [`from_group`](Self::from_group) made and nobody took back.
@@ -179,7 +180,7 @@ impl RawGroup {
         unsafe { Some(Group::from_parts(self.lines()?, *Box::from_raw(self.schema))) }
     }
 
-    /// Runs a closure on the group of counters that C owns, without taking ownership; `None` for zeros.
+    /// Calls `work` with the group of counters that C owns and returns its result; `None` if the words are zero.
     ///
     /// # Safety
     /// Zeros, or a group that nobody takes back meanwhile.
@@ -198,8 +199,8 @@ impl RawGroup {
         Some(result)
     }
 
-    /// Adds `value` to the item in `slot` of a C group after the header's inline section failed to commit.
-    /// Returns `false` for zeros and for slots that do not exist.
+    /// Adds `value` to the item in `slot` of a C group: the slow path of the C header's inline critical section.
+    /// Returns `false` if the words are zero or there is no such slot.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -213,8 +214,8 @@ impl RawGroup {
         there
     }
 
-    /// Adds `deltas` to the items from `slot` on of a C group, by one commit, after the header's inline
-    /// section failed to. Returns `false` for zeros, and if the event does not lie in one line of the group,
+    /// Adds `deltas` to the items from `slot` on of a C group by one commit: the slow path of the C header's inline
+    /// critical section. Returns `false` if the words are zero or the event is not within one cache line of the group,
     /// aligned.
     ///
     /// # Safety
@@ -232,7 +233,7 @@ impl RawGroup {
     }
 }
 
-/// Histogram that C owns: its buckets, and how values are divided among them.
+/// The words of a C histogram: handle of its buckets, and how values map to them.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawHistogram {
@@ -247,7 +248,7 @@ pub struct RawHistogram {
 }
 
 impl RawHistogram {
-    /// The words of a C histogram before it is initialised and after it was cleaned up: zeros.
+    /// The words of a C histogram that is not initialised, or was cleaned up: all zero.
     pub const ZERO: RawHistogram = RawHistogram {
         buckets: RawGroup { counter: RawCounter::ZERO, schema: std::ptr::null_mut(), lines: 0, twin: 0 },
         max: 0,
@@ -255,14 +256,14 @@ impl RawHistogram {
         beyond: 0,
     };
 
-    /// Converts a histogram into the words by which C owns it.
+    /// Moves a histogram into the words by which C code owns it.
     #[must_use]
     pub fn from_histogram(histogram: Histogram) -> RawHistogram {
         let (lines, (max, bits, beyond)) = histogram.into_parts();
         RawHistogram { buckets: RawGroup::from_lines(lines, std::ptr::null_mut()), max, bits, beyond }
     }
 
-    /// Takes ownership of a histogram back from C by its words; `None` for zeros.
+    /// Takes ownership of a histogram back from C by its words; `None` if they are zero.
     ///
     /// # Safety
     /// Zeros, or what [`from_histogram`](Self::from_histogram) made and nobody took back.
@@ -273,7 +274,7 @@ impl RawHistogram {
         Some(Histogram::from_parts(lines, (self.max, self.bits, self.beyond)))
     }
 
-    /// Runs a closure on the histogram that C owns, without taking ownership; `None` for zeros.
+    /// Calls `work` with the histogram that C owns and returns its result; `None` if the words are zero.
     ///
     /// # Safety
     /// Zeros, or a histogram that nobody takes back meanwhile.
@@ -286,7 +287,7 @@ impl RawHistogram {
     }
 }
 
-/// Lazy object that C owns: the addresses of its cell and of its pool's memory.
+/// The two words of a C lazy object: addresses of its memory cell and of its pool's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawLazy {
@@ -297,10 +298,10 @@ pub struct RawLazy {
 }
 
 impl RawLazy {
-    /// The words of a C lazy object before it is initialised and after it was cleaned up: zeros.
+    /// The words of a C lazy object that is not initialised, or was cleaned up: both zero.
     pub const ZERO: RawLazy = RawLazy { cell: 0, memory: 0 };
 
-    /// Converts a lazy object into the two words by which C owns it.
+    /// Moves a lazy object into the two words by which C code owns it.
     #[must_use]
     pub fn from_group<S: Scope>(group: LazyGroup<S>) -> RawLazy {
         let (cell, memory) = group.into_object().into_parts();
@@ -314,7 +315,7 @@ impl RawLazy {
         Some(unsafe { Object::from_parts(cell, memory) })
     }
 
-    /// Frees the lazy object that C owns; `false` for zeros.
+    /// Frees the lazy object that C owns; returns `false` if the words are zero.
     ///
     /// # Safety
     /// Zeros, or what [`from_group`](Self::from_group) made and nobody dropped or uses.
@@ -324,7 +325,7 @@ impl RawLazy {
         unsafe { self.object() }.map(drop).is_some()
     }
 
-    /// Joins one value to each item of the lazy object that C owns; returns `false` for zeros.
+    /// Combines one value with each item of the lazy object that C owns; returns `false` if the words are zero.
     /// Async-signal-safe.
     ///
     /// # Safety
@@ -336,7 +337,8 @@ impl RawLazy {
         object.map(|object| object.update(values)).is_some()
     }
 
-    /// Returns the values of the lazy object that C owns, and its number of instances; `None` for zeros.
+    /// Returns the four values of the lazy object that C owns, and its number of instances; `None` if the words are
+    /// zero.
     ///
     /// # Safety
     /// The contract is that of [`update`](Self::update).
@@ -356,7 +358,8 @@ fn borrowed() -> Guard<'static, Borrowed> {
     BORROWED.get_or_make(|| Lock::new(Rank::Names, Vec::new())).lock()
 }
 
-/// Registers a counter in the program's registry; `None` for zeros, and for one that is there.
+/// Registers a counter that C owns in the program's registry; `None` if the words are zero or the counter is registered
+/// already.
 ///
 /// # Errors
 /// Those of [`Registry::register`].
@@ -383,8 +386,8 @@ pub unsafe fn register(counter: RawCounter, description: Description) -> Option<
     Some(result)
 }
 
-/// Takes a counter out of the program's registry: no read of it is under way afterwards. Returns `false` if
-/// it was not there.
+/// Takes a counter that C owns out of the program's registry, after which no read of it is under way. Returns `false`
+/// if it was not registered.
 #[must_use]
 pub fn unregister(counter: RawCounter) -> bool {
     let mut borrowed = borrowed();

@@ -21,7 +21,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Weak};
 
-/// Source of values that can be registered. Implemented for counters, arrays and groups.
+/// A type whose values can be registered for export: implemented for counters, arrays and groups.
 pub trait Source: Send + Sync + 'static + sealed::Sealed {
     /// Hands every value on.
     fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64));
@@ -35,7 +35,8 @@ mod sealed {
     impl Sealed for super::BorrowedCounter {}
 }
 
-/// Position of an exported value within its counter, array or group: single, by index, or by item.
+/// The part of a registered source that an exported value belongs to: the only value, an array's element by index, or a
+/// group's item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SampleItem<'a> {
@@ -60,7 +61,7 @@ impl Source for Counter {
     }
 }
 
-/// A counter that somebody else owns, and lends for as long as he says; for the C face.
+/// A registry's reference to a counter that C code owns, usable until [`end`](Self::end).
 pub(crate) struct BorrowedCounter(Lock<Option<ManuallyDrop<Counter>>>);
 
 impl BorrowedCounter {
@@ -68,7 +69,7 @@ impl BorrowedCounter {
         BorrowedCounter(Lock::new(Rank::Reader, Some(counter)))
     }
 
-    /// Ends the use of the counter: no read is under way afterwards.
+    /// Ends the use of the counter: waits for a read that is under way, and prevents further ones.
     pub(crate) fn end(&self) {
         *self.0.lock() = None;
     }
@@ -106,7 +107,8 @@ impl Source for Group {
     }
 }
 
-/// One value of a registered counter, array or group, as passed to the visitor of [`Registry::visit`].
+/// One value of a registered counter, array or group with its description, as passed to the closure of
+/// [`Registry::visit`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Sample<'a> {
@@ -201,7 +203,7 @@ impl Entries {
     }
 }
 
-/// Registry of counters, arrays and groups under names, for exporters of metrics.
+/// A registry of named counters, arrays and groups, which exporters of metrics read.
 ///
 /// ```
 /// use statctr::{Counter, Description, Registry};
@@ -237,7 +239,7 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Creates a registry without counters.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Registry {
         Registry::having(false)
@@ -247,15 +249,15 @@ impl Registry {
         Registry { entries: Lock::new(Rank::Registry, Entries::default()), with_statics }
     }
 
-    /// Returns the program's registry of counters.
+    /// Returns the program's own registry, in which static counters appear by themselves.
     #[must_use]
     pub fn global() -> &'static Registry {
         static GLOBAL: OnceBox<Registry> = OnceBox::new();
         GLOBAL.get_or_make(|| Registry::having(true))
     }
 
-    /// Registers `source` under a description for as long as it lives. Costs a few hundred nanoseconds,
-    /// however much is registered.
+    /// Registers a counter, array or group under a description, for as long as it lives. Takes a few hundred
+    /// nanoseconds, however much is registered.
     ///
     /// # Errors
     /// [`Error::BadName`] for a name or a label that exporters would not take, or a label given
@@ -280,14 +282,15 @@ impl Registry {
         registered + if self.with_statics { self.statics().len() } else { 0 }
     }
 
-    /// Runs a closure while nobody registers, visits or takes a static out; for the C face.
+    /// Runs `work` with the registry's lock held, so that nothing is registered, visited or taken out meanwhile; for
+    /// the C API.
     #[doc(hidden)]
     pub fn while_locked<R>(&self, work: impl FnOnce() -> R) -> R {
         let _entries = self.entries.lock();
         work()
     }
 
-    /// Returns `true` if no counter is registered.
+    /// Returns `true` if nothing that still lives is registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -318,8 +321,7 @@ impl Registry {
         statics.into_iter().map(|(_, description, value)| (description, value)).collect()
     }
 
-    /// Calls `visitor` with each value of all registered counters, arrays and groups, in the order of
-    /// registration.
+    /// Calls `sink` with each value of all registered counters, arrays and groups, in the order of registration.
     ///
     /// No lock is held while `sink` runs: it may register, make and drop counters.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {

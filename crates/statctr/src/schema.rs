@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Unit of measurement of a group's item, such as bytes, for exporters of metrics.
+/// A unit of measurement of values, such as bytes, for exporters of metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Unit(Cow<'static, str>);
 
 impl Unit {
-    /// No unit of measurement: the item counts plain events.
+    /// No unit of measurement, for plain counts of events.
     pub const NONE: Unit = Unit(Cow::Borrowed(""));
     /// The unit of measurement "bytes".
     pub const BYTES: Unit = Unit(Cow::Borrowed("bytes"));
@@ -24,12 +24,12 @@ impl Unit {
     /// The unit of measurement "seconds".
     pub const SECONDS: Unit = Unit(Cow::Borrowed("seconds"));
 
-    /// Creates a unit of measurement by its name in the plural.
+    /// Creates a unit of measurement from its plural name, such as `bytes`.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Unit {
         Unit(name.into())
     }
 
-    /// Returns the name of the unit of measurement, in the plural.
+    /// Returns the plural name of the unit of measurement; empty for no unit.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0
@@ -42,7 +42,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Declaration of one item of a group: its name, unit and help text.
+/// The declaration of one item of a group: name, unit and help text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemSpec {
     name: Cow<'static, str>,
@@ -89,8 +89,7 @@ impl ItemSpec {
     }
 }
 
-/// Identifier of one counter in a group: its index in the order of declaration, and its slot in the group's
-/// memory.
+/// An item of a group: its index in the order of declaration, and the word (slot) of the group's memory that it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Item {
     index: u16,
@@ -98,20 +97,20 @@ pub struct Item {
 }
 
 impl Item {
-    /// Returns the item with this index and slot; for the macro `group!`.
+    /// Creates an item from its index and slot; for code that the macro `group!` generates.
     #[doc(hidden)]
     #[must_use]
     pub const fn at(index: usize, slot: u16) -> Item {
         Item { index: index as u16, slot }
     }
 
-    /// Returns the item's index in the order of declaration, and in the values of a fold.
+    /// Returns the item's index in the order of declaration, which is its position in the values of a read.
     #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
     }
 
-    /// Returns the index of the item's 64-bit word in the group's memory.
+    /// Returns the index of the 64-bit word in the group's memory that the item is in.
     #[must_use]
     #[inline]
     pub const fn slot(self) -> usize {
@@ -119,21 +118,21 @@ impl Item {
     }
 }
 
-/// A set of `N` items of a group that are updated together, by one commit.
+/// A set of `N` items of a group that are updated together by one commit, such as packets and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Event<const N: usize> {
     slot: u16,
 }
 
 impl<const N: usize> Event<N> {
-    /// Returns the event whose first item is in this slot; for the macro `group!`.
+    /// Creates an event whose first item is in this slot; for code that the macro `group!` generates.
     #[doc(hidden)]
     #[must_use]
     pub const fn at(slot: u16) -> Event<N> {
         Event { slot }
     }
 
-    /// Returns the slot of the event's first item; the other items have the next slots.
+    /// Returns the slot of the event's first item; the other items are in the next slots.
     #[must_use]
     #[inline]
     pub const fn slot(self) -> usize {
@@ -233,8 +232,8 @@ const fn is_taken(slots: &[u16], slot: usize) -> bool {
     false
 }
 
-/// Computes the slots of a group's items at compile time, those of an event side by side; for the macro
-/// `group!`.
+/// Computes the slots of `N` items at compile time, so that the items of each event are adjacent and aligned; for code
+/// that the macro `group!` generates.
 #[doc(hidden)]
 #[must_use]
 pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
@@ -247,7 +246,7 @@ pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
     }
 }
 
-/// Kind of a group of counters: its items, its events and where each item lies. Cheap to clone.
+/// The layout of a kind of group: its items, its events, and the slot of each item. Cheap to clone.
 ///
 /// ```
 /// use statctr::{Group, ItemSpec, Schema, Unit};
@@ -282,8 +281,8 @@ struct Inner {
 }
 
 impl Schema {
-    /// Creates a schema of these items. Each of `events` lists the indices of items that are to be
-    /// updated by one commit; [`event`](Self::event) returns the events.
+    /// Creates a schema of these items. Each element of `events` lists the indices of items to be updated by one
+    /// commit; [`event`](Self::event) returns the events.
     ///
     /// # Errors
     /// [`Error::BadSchema`] where there are no items or more than 8192, where an event has no items
@@ -302,37 +301,38 @@ impl Schema {
         Ok(Schema(Arc::new(Inner { items, slots, events, extent, widest, in_order })))
     }
 
-    /// Returns the number of items of a group.
+    /// Returns the number of items in a group of this schema.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // there is always one
     pub fn len(&self) -> usize {
         self.0.items.len()
     }
 
-    /// Returns the declarations of the group's items: name, unit and help text.
+    /// Returns the declarations (name, unit, help text) of the items.
     #[must_use]
     pub fn specs(&self) -> &[ItemSpec] {
         &self.0.items
     }
 
-    /// Returns the item at `index`, in the order of declaration.
+    /// Returns the item with this index in the order of declaration; `None` if there is none.
     #[must_use]
     pub fn item(&self, index: usize) -> Option<Item> {
         self.0.slots.get(index).map(|&slot| Item { index: index as u16, slot })
     }
 
-    /// Returns the group's items, in the order of declaration.
+    /// Returns an iterator over the items in the order of declaration.
     pub fn items(&self) -> impl Iterator<Item = Item> + '_ {
         (0..self.len()).filter_map(|index| self.item(index))
     }
 
-    /// Returns the event at `index`, in the order given to [`new`](Self::new), if it has `N` items.
+    /// Returns the event with this index in the order given to [`new`](Self::new); `None` if there is none or it does
+    /// not have `N` items.
     #[must_use]
     pub fn event<const N: usize>(&self, index: usize) -> Option<Event<N>> {
         self.0.events.get(index).filter(|event| event.items == N).map(|event| Event { slot: event.slot })
     }
 
-    /// Returns the number of cache lines (chunks) that a group takes in each CPU's unit.
+    /// Returns the number of cache lines (chunks) that a group of this schema takes for each CPU.
     #[must_use]
     pub fn chunks(&self) -> usize {
         self.0.extent.div_ceil(CHUNK_WORDS)
@@ -342,7 +342,7 @@ impl Schema {
         self.0.widest
     }
 
-    /// Copies sums, which are in the order of slots from `first` on, to their items' positions in `values`.
+    /// Copies `sums`, which are in the order of slots from `first` on, to the positions of their items in `values`.
     pub(crate) fn scatter(&self, first: usize, sums: &[u64], values: &mut [u64]) {
         if self.0.in_order {
             if let Some(values) = values.get_mut(first..) {
@@ -358,7 +358,7 @@ impl Schema {
         }
     }
 
-    /// Returns `true` if both schemas are copies of one.
+    /// Returns `true` if both are clones of one schema; equal contents alone do not count.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -13,7 +13,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Reading of counters that can be subtracted: a number, several, a histogram, a registry.
+/// A type of values read from counters that can be subtracted to give a change and a rate: integers, floats, lists of
+/// integers, histograms, registries.
 pub trait Reading: Sized + sealed::Sealed {
     /// The change per second: an `f64` for each number; of averages and histograms the number of values.
     type Rate;
@@ -123,7 +124,7 @@ impl Reading for RegistryValues {
     }
 }
 
-/// Reading of counters with its time: two of them give a [`Change`], with its rate.
+/// Values read from counters with the time of the reading; two of them give a [`Change`] and a rate.
 ///
 /// ```
 /// use statctr::{Counter, Snapshot};
@@ -161,24 +162,24 @@ pub struct Snapshot<V> {
 }
 
 impl<V> Snapshot<V> {
-    /// Takes a snapshot: the time, and then what `read` returns.
+    /// Takes a snapshot: notes the time, then calls `read` for the values.
     pub fn take(read: impl FnOnce() -> V) -> Snapshot<V> {
         let taken = Instant::now();
         Snapshot { values: read(), taken }
     }
 
-    /// Creates a snapshot of values that were read at the time `taken`.
+    /// Creates a snapshot of values that the caller read at the time `taken`.
     pub fn at(taken: Instant, values: V) -> Snapshot<V> {
         Snapshot { values, taken }
     }
 
-    /// Returns what was read.
+    /// Returns the values that were read.
     #[must_use]
     pub fn values(&self) -> &V {
         &self.values
     }
 
-    /// Returns the time when the reading began.
+    /// Returns the time at which the reading began.
     #[must_use]
     pub fn taken(&self) -> Instant {
         self.taken
@@ -186,7 +187,7 @@ impl<V> Snapshot<V> {
 }
 
 impl<V: Reading> Snapshot<V> {
-    /// Returns what changed since an earlier snapshot of the same.
+    /// Returns the change from an earlier snapshot of the same counters to this one.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for one of something else: of another length, or of a histogram of other buckets.
@@ -197,9 +198,8 @@ impl<V: Reading> Snapshot<V> {
 }
 
 impl Snapshot<u64> {
-    /// Returns what was added since an earlier snapshot to a counter that is only added to, and sometimes set
-    /// back: the difference, or where the value went down (the difference, read as a signed number, is below
-    /// 0) the value, as if the counter had begun at 0 then. Prometheus' `increase` has this rule.
+    /// Returns the increase of a counter since an earlier snapshot, by the rule of Prometheus' `increase`: if the value
+    /// went down (as a signed difference), the counter was reset, and its present value is the increase.
     #[must_use]
     pub fn increase_since(&self, earlier: &Snapshot<u64>) -> u64 {
         let difference = self.values.wrapping_sub(earlier.values);
@@ -207,7 +207,7 @@ impl Snapshot<u64> {
     }
 }
 
-/// The difference of two [`Snapshot`]s, and the time between them.
+/// The difference of two [`Snapshot`]s and the time between them.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Change<V> {
@@ -216,20 +216,20 @@ pub struct Change<V> {
 }
 
 impl<V: Reading> Change<V> {
-    /// Returns the difference; of unsigned numbers modulo 2⁶⁴.
+    /// Returns the difference of the values, modulo 2⁶⁴ for unsigned numbers.
     #[must_use]
     pub fn delta(&self) -> &V {
         &self.delta
     }
 
-    /// Returns the time from one snapshot to the other; 0 where they were taken in the other order.
+    /// Returns the time between the two snapshots; zero if they were passed in the wrong order.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }
 
-    /// Returns the difference per second; `None` where no time went by. Differences of unsigned numbers count
-    /// as signed here: a counter that went down has a rate below 0.
+    /// Returns the difference per second; `None` if no time elapsed. Unsigned differences count as signed, so that a
+    /// value that went down has a negative rate.
     #[must_use]
     pub fn per_second(&self) -> Option<V::Rate> {
         let seconds = self.elapsed.as_secs_f64();
@@ -238,14 +238,14 @@ impl<V: Reading> Change<V> {
 }
 
 impl Counter {
-    /// Takes a snapshot of the value. Cost: a [`read`](Self::read) and a clock's.
+    /// Reads the counter's value and the time. Cost: a [`read`](Self::read) and reading the clock.
     pub fn snapshot(&self) -> Snapshot<u64> {
         Snapshot::take(|| self.read())
     }
 }
 
 impl CounterArray {
-    /// Takes a snapshot of all values, by a [fold](Self::fold_into).
+    /// Reads the values of all counters of the array ([`fold_into`](Self::fold_into)) and the time.
     pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
         Snapshot::take(|| {
             let mut values = vec![0; self.len()];
@@ -257,28 +257,28 @@ impl CounterArray {
 }
 
 impl Gauge {
-    /// Takes a snapshot of the value. Cost: a [`read`](Self::read) and a clock's.
+    /// Reads the gauge's value and the time. Cost: a [`read`](Self::read) and reading the clock.
     pub fn snapshot(&self) -> Snapshot<i64> {
         Snapshot::take(|| self.read())
     }
 }
 
 impl FloatGauge {
-    /// Takes a snapshot of the value. Cost: a [`read`](Self::read) and a clock's.
+    /// Reads the gauge's value and the time. Cost: a [`read`](Self::read) and reading the clock.
     pub fn snapshot(&self) -> Snapshot<f64> {
         Snapshot::take(|| self.read())
     }
 }
 
 impl Group {
-    /// Takes a snapshot of all items, in the order of declaration, by one [read](Self::read).
+    /// Reads all items of the group, in the order of declaration, by one [`read`](Self::read), and the time.
     pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
         Snapshot::take(|| self.read())
     }
 }
 
 impl GroupArray {
-    /// Takes a snapshot of all items of all groups, group by group, by a [fold](Self::fold_into).
+    /// Reads all items of all groups of the array, group by group ([`fold_into`](Self::fold_into)), and the time.
     pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
         Snapshot::take(|| {
             let mut values = vec![0; self.len() * self.schema().len()];
@@ -290,8 +290,8 @@ impl GroupArray {
 }
 
 impl Registry {
-    /// Takes a snapshot of all that is registered; each counter, array and group is read once, so that the items
-    /// of a group are of one read. Cost: that of [`visit`](Self::visit), and allocations.
+    /// Reads everything in the registry, and the time. Each counter, array and group is read once, so that the items of
+    /// a group belong together. Cost: a [`visit`](Self::visit), and allocations.
     pub fn snapshot(&self) -> Snapshot<RegistryValues> {
         Snapshot::take(|| self.read())
     }

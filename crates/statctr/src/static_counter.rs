@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The counters that are listed in the program's registry, the newest first.
 static LISTED: StaticList<StaticCounter> = StaticList::new();
 
-/// A counter that is a static: made by the compiler, ready before `main`, and known by its name.
+/// A per-CPU counter that is a `static` of the program: usable before `main`, without initialisation, and known to
+/// exporters by its name.
 ///
 /// ```
 /// use statctr::{Registry, StaticCounter, Unit};
@@ -67,8 +68,8 @@ impl Linked for StaticCounter {
 }
 
 impl StaticCounter {
-    /// Creates a counter of this name (letters, digits, `_` and `:`, no digit first), with a help text
-    /// and a unit for exporters.
+    /// Creates a static counter of this name (letters, digits, `_` and `:`, no digit first), with a help text and a
+    /// unit for exporters.
     ///
     /// Names are the program's to keep apart: the values of static counters of equal name are
     /// added up by [`Registry::visit`](crate::Registry::visit).
@@ -84,7 +85,8 @@ impl StaticCounter {
         StaticCounter { word: StaticWord::new(), link: Link::new(), description }
     }
 
-    /// Adds 1. Somewhat more than half a nanosecond after the first time; never waits; async-signal-safe.
+    /// Adds 1 to the counter. Somewhat more than half a nanosecond after the first time; never waits;
+    /// async-signal-safe.
     #[inline(always)]
     pub fn inc(&'static self) {
         if !self.word.try_inc() {
@@ -92,7 +94,7 @@ impl StaticCounter {
         }
     }
 
-    /// Subtracts 1. Cost as [`inc`](Self::inc).
+    /// Subtracts 1 from the counter. Cost as [`inc`](Self::inc).
     #[inline(always)]
     pub fn dec(&'static self) {
         if !self.word.try_dec() {
@@ -100,7 +102,7 @@ impl StaticCounter {
         }
     }
 
-    /// Adds `value`. Cost as [`Counter::add`](crate::Counter::add); async-signal-safe.
+    /// Adds `value` to the counter. Cost as [`Counter::add`](crate::Counter::add); async-signal-safe.
     #[inline(always)]
     pub fn add(&'static self, value: u64) {
         if !self.word.try_add(value) {
@@ -108,7 +110,7 @@ impl StaticCounter {
         }
     }
 
-    /// Subtracts `value`. Cost as [`add`](Self::add).
+    /// Subtracts `value` from the counter. Cost as [`add`](Self::add).
     #[inline(always)]
     pub fn sub(&'static self, value: u64) {
         self.add(value.wrapping_neg());
@@ -121,49 +123,49 @@ impl StaticCounter {
         self.word.add_slow(value);
     }
 
-    /// Returns the value: the sum over the CPUs that ever counted, and what was counted atomically.
-    /// Takes no lock and disturbs no writer. Async-signal-safe.
+    /// Returns the counter's value: the sum over the CPUs that ever counted, and what was counted atomically. Takes no
+    /// lock and disturbs no writer. Async-signal-safe.
     #[must_use]
     pub fn read(&self) -> u64 {
         self.word.read()
     }
 
-    /// Returns what was counted on one CPU. What was counted atomically is on no CPU.
+    /// Returns the part of the value that one CPU counted; what was counted atomically belongs to no CPU.
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId) -> u64 {
         self.word.read_cpu(cpu.index())
     }
 
-    /// Returns the part of the value that was counted atomically; for tests of how often it is used.
+    /// Returns the part of the value that was counted atomically, in a word that all CPUs share; for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn fallback_part(&self) -> u64 {
         self.word.fallback_part()
     }
 
-    /// Lists the counter in the program's registry with the value 0, before its first update does so.
-    /// Takes no memory; async-signal-safe.
+    /// Puts the counter into the program's registry with the value 0, which its first update would do otherwise. Takes
+    /// no memory; async-signal-safe.
     pub fn list(&'static self) {
         LISTED.add(self);
     }
 
-    /// Returns the name, help text, unit and labels.
+    /// Returns the counter's name, help text, unit and labels.
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// Returns the mode of updates: [`Mode::Rseq`] if it has per-CPU words or its next update can get
-    /// some, [`Mode::Striped`] if these are updated atomically because there is no rseq, else
-    /// [`Mode::AtomicFallback`]. Async-signal-safe.
+    /// Returns how the counter is updated: [`Mode::Rseq`] if it has per-CPU words or gets them by its next update,
+    /// [`Mode::Striped`] if these are updated atomically as there is no rseq, else [`Mode::AtomicFallback`].
+    /// Async-signal-safe.
     #[must_use]
     pub fn mode(&self) -> Mode {
         Mode::of_static(self.word.tag())
     }
 
-    /// Does what the first updates of static counters cannot do wherever they run: registers threads for
-    /// rseq where libc does not, and tests the kernel on aarch64. Once for the process; at the start of
-    /// `main`, say. Building a pool does the same.
+    /// Registers threads for rseq where libc does not, and tests the kernel on aarch64: what updates of static counters
+    /// cannot do, as they may be in signal handlers. To be called once, at the start of `main`; building a pool does it
+    /// too.
     ///
     /// Cost: on x86-64 with glibc nothing; elsewhere a thread, on aarch64 some milliseconds, and two
     /// seconds at most. Not for signal handlers.
@@ -171,7 +173,8 @@ impl StaticCounter {
         let _ = rseq::tested_offset();
     }
 
-    /// Returns the memory of all static counters of the process: none before the first update of one.
+    /// Measures the address space and resident memory of all static counters of the process; none before the first
+    /// update.
     ///
     /// Reads `/proc/self/smaps`: milliseconds in a large program.
     ///
@@ -191,12 +194,12 @@ impl fmt::Debug for StaticCounter {
     }
 }
 
-/// Returns the counters that are listed.
+/// Returns an iterator over the static counters in the program's registry.
 pub(crate) fn listed() -> impl Iterator<Item = &'static StaticCounter> {
     LISTED.iter()
 }
 
-/// Counters of one name, by the values of `N` labels: a static, too.
+/// A `static` family of counters with one name, one counter for each combination of values of its `N` labels.
 ///
 /// ```
 /// use statctr::{StaticFamily, Unit};
@@ -249,14 +252,14 @@ struct Table<const N: usize> {
 }
 
 impl<const N: usize> StaticFamily<N> {
-    /// The most counters of a family, unless [`limit`](Self::limit) says otherwise.
+    /// The largest number of counters in a family, unless [`limit`](Self::limit) sets another.
     pub const DEFAULT_LIMIT: usize = 1000;
-    /// The most bytes of a label's value.
+    /// The largest length in bytes of a label's value; longer ones are counted by the overflow counter.
     pub const MAX_VALUE_BYTES: usize = 256;
-    /// The value of all labels of the counter for what is beyond the bounds.
+    /// The value that all labels of the overflow counter have; it counts for label values beyond the family's bounds.
     pub const OVERFLOW: &'static str = "overflow";
 
-    /// Creates a family of this name, with a help text, a unit and the names of its labels.
+    /// Creates a family of counters with this name, help text and unit, and these names of labels.
     ///
     /// # Panics
     /// For bad names, labels that are named twice, and for no label at all; in a static that is an error
@@ -283,7 +286,7 @@ impl<const N: usize> StaticFamily<N> {
         StaticFamily { name, help, unit, labels, limit: Self::DEFAULT_LIMIT, table: OnceBox::new() }
     }
 
-    /// Sets the most counters of the family, 1 to 65 536, the one for the rest not included.
+    /// Sets the largest number of counters in the family, 1 to 65 536, without the overflow counter.
     ///
     /// # Panics
     /// For other numbers; in a static that is an error of the compilation.
@@ -294,8 +297,8 @@ impl<const N: usize> StaticFamily<N> {
         self
     }
 
-    /// Returns the counter for these values of the labels, in the order of the labels; where it is not
-    /// there yet it is made, and listed in the program's registry, with the value 0.
+    /// Returns the counter for these values of the labels, in the order of the labels. Creates it if it does not exist,
+    /// and puts it into the program's registry.
     ///
     /// Counters that are there are found without a lock or an allocation, in signal handlers, too; to
     /// make one allocates, so that is not for them.
@@ -357,13 +360,13 @@ impl<const N: usize> StaticFamily<N> {
         labels.fold(plain, |description, (label, value)| description.label(*label, value.to_owned()))
     }
 
-    /// Returns the number of counters, the one for the rest not included.
+    /// Returns the number of counters in the family, without the overflow counter.
     #[must_use]
     pub fn len(&'static self) -> usize {
         self.table.get().map_or(0, |table| table.entries.load(Ordering::Relaxed))
     }
 
-    /// Returns `true` if there are none.
+    /// Returns `true` if the family has no counters.
     #[must_use]
     pub fn is_empty(&'static self) -> bool {
         self.len() == 0

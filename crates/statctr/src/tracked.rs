@@ -9,8 +9,8 @@ use crate::pieces::Pieces;
 use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
 
-/// Array of groups of one schema whose updates leave a mark at the cache line that they write, so that an
-/// [`IncrementalFold`] reads only those that were written since the last fold.
+/// An array of groups of counters whose updates mark the cache lines that they write, so that an [`IncrementalFold`]
+/// rereads only what changed since the last one.
 ///
 /// For arrays that are much larger than what is written between two folds. An update costs half a nanosecond more
 /// (AMD Zen 5) than of a [`GroupArray`](crate::GroupArray), and a CPU has a byte more for each line.
@@ -40,7 +40,7 @@ pub struct TrackedGroupArray {
     schema: Schema,
 }
 
-/// Borrowed access to one group of counters of a [`TrackedGroupArray`].
+/// A reference to one group of counters of a [`TrackedGroupArray`], by which it is updated and read.
 #[derive(Debug, Clone, Copy)]
 pub struct TrackedGroupRef<'a> {
     lines: &'a StampedLines,
@@ -92,13 +92,13 @@ impl TrackedGroupArray {
         &self.schema
     }
 
-    /// Returns `true` if updates leave marks, so that folds read what was written.
+    /// Returns `true` if updates mark the cache lines that they write; if not, each fold reads all lines.
     #[must_use]
     pub fn is_tracked(&self) -> bool {
         self.pieces.iter().all(|(piece, _)| piece.front() > 0)
     }
 
-    /// Returns access to the group at `index` of the array; `None` behind its end.
+    /// Returns a reference to the group at `index`; `None` if the array is shorter.
     #[must_use]
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<TrackedGroupRef<'_>> {
@@ -106,8 +106,8 @@ impl TrackedGroupArray {
         Some(TrackedGroupRef { lines, first: index * self.group_words })
     }
 
-    /// Reads the values of all items of all groups of the array into `values`, group by group; see
-    /// [`GroupArray::fold_into`](crate::GroupArray::fold_into). Reads all lines.
+    /// Reads all items of all groups, also unchanged ones, and stores their values in `values`, group by group; see
+    /// [`GroupArray::fold_into`](crate::GroupArray::fold_into).
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -124,8 +124,8 @@ impl TrackedGroupArray {
         Ok(())
     }
 
-    /// Starts a series of folds, of which each but the first reads what was written since the one before. There is one
-    /// at a time.
+    /// Starts a series of reads of the array, each of which but the first rereads only what was written since the one
+    /// before. There can be one series at a time.
     ///
     /// # Errors
     /// [`Error::BadSetting`] while there is another.
@@ -142,8 +142,8 @@ impl TrackedGroupArray {
     }
 }
 
-/// A series of folds of a [`TrackedGroupArray`], each of which reads the cache lines that were written since the one
-/// before. A line that one CPU wrote is read on all.
+/// A series of reads of a [`TrackedGroupArray`], each of which rereads only the cache lines written since the one
+/// before (on all CPUs, even if one CPU wrote them).
 ///
 /// Memory: 16 bytes for each item, as long as this lives.
 ///
@@ -158,7 +158,8 @@ pub struct IncrementalFold<'a> {
 }
 
 impl IncrementalFold<'_> {
-    /// Returns the values of all items of all groups as of now, group by group, in the order of declaration.
+    /// Rereads what was written since the last fold, and returns the present values of all items of all groups, group
+    /// by group, in the order of declaration.
     ///
     /// Cost: a byte for each line of each CPU that counts, and the lines that were written since the last fold, of all
     /// these CPUs.
@@ -181,13 +182,13 @@ impl IncrementalFold<'_> {
         values
     }
 
-    /// Returns the values of the last fold; zeros before the first.
+    /// Returns the values of all items at the last fold; zeros before the first.
     #[must_use]
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// Returns the number of cache lines that the last fold read, each on all CPUs; for tests.
+    /// Returns the number of cache lines that the last fold reread (each on all CPUs); for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn lines_read(&self) -> usize {
@@ -215,20 +216,19 @@ impl TrackedGroupRef<'_> {
         self.lines.add(self.first + item.slot(), value);
     }
 
-    /// Adds one number to each of the `N` items of `event`, by one commit; see
-    /// [`Group::commit`](crate::Group::commit).
+    /// Adds `deltas` to the `N` items of an event by one commit; see [`Group::commit`](crate::Group::commit).
     #[inline(always)]
     pub fn commit<const N: usize>(self, event: Event<N>, deltas: [u64; N]) {
         self.lines.commit(self.first + event.slot(), &deltas);
     }
 
-    /// Returns the value of one item of the group, the sum over the CPUs.
+    /// Returns the value of one item of the group, summed over the CPUs.
     #[must_use]
     pub fn read_item(self, item: Item) -> u64 {
         self.lines.lines().read(self.slot(item)).unwrap_or(0)
     }
 
-    /// Returns the part of an item's value that was counted on one CPU.
+    /// Returns the part of an item's value that one CPU counted.
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
         self.lines.lines().read_cpu(cpu.index(), self.slot(item)).unwrap_or(0)
@@ -241,7 +241,7 @@ impl TrackedGroupRef<'_> {
         lines.arena().while_locked(|| lines.set_locked(self.slot(item), value));
     }
 
-    /// Adds `value` to an item on a CPU that this kernel cannot have, for measurements; see
+    /// Adds `value` to an item on a synthetic CPU that this kernel cannot have, for measurements; see
     /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors

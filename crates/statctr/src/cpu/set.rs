@@ -23,7 +23,7 @@ pub struct CpuSet {
 }
 
 impl CpuSet {
-    /// Creates a set without CPUs.
+    /// Creates an empty set of CPUs.
     #[must_use]
     pub const fn new() -> Self {
         CpuSet { words: Vec::new() }
@@ -53,13 +53,13 @@ impl CpuSet {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Returns `true` if the set is empty.
+    /// Returns `true` if no CPU is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Returns the largest CPU number in the set.
+    /// Returns the CPU with the largest number in the set; `None` if it is empty.
     #[must_use]
     pub fn last(&self) -> Option<CpuId> {
         let top = self.words.last()?;
@@ -67,7 +67,7 @@ impl CpuSet {
         Some(CpuId::new(bit))
     }
 
-    /// Returns the CPUs of the set, by number.
+    /// Returns an iterator over the set's CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         self.words.iter().enumerate().flat_map(|(index, &word)| {
             let mut rest = word;

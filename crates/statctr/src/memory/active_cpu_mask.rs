@@ -7,7 +7,8 @@
 use super::atomics::{Atomics, Room};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Mask of the CPUs that ever counted, which readers walk. Bits are set in place, and cleared only in a copy.
+/// The bit mask of the CPUs that ever counted in a piece of memory; readers sum these CPUs' words. A bit is set
+/// atomically and never cleared in place.
 #[derive(Debug)]
 pub(crate) struct ActiveCpuMask {
     summary: Atomics<AtomicU64>,
@@ -33,8 +34,7 @@ impl ActiveCpuMask {
         cpus.div_ceil(64) + cpus.div_ceil(4096)
     }
 
-    /// Adds a CPU to the mask of those that counted. Stores that this thread makes afterwards happen after
-    /// the bit is set.
+    /// Sets a CPU's bit in the mask; the calling thread's later stores are ordered after it.
     ///
     /// Lower level first: a reader that finds the upper bit finds the lower one.
     pub(crate) fn insert(&self, cpu: usize) {
@@ -42,8 +42,8 @@ impl ActiveCpuMask {
         self.summary[cpu / 4096].fetch_or(1 << (cpu / 64 % 64), Ordering::SeqCst);
     }
 
-    /// Makes this mask equal to `other` without `cpu`. Both have the same number of CPUs, and nobody inserts
-    /// any meanwhile; a concurrent walk may see either mask.
+    /// Overwrites this mask with a copy of `other` without `cpu`. Both have room for the same CPUs, and no bit is set
+    /// meanwhile; concurrent walks may see either content.
     pub(crate) fn copy_without(&self, other: &ActiveCpuMask, cpu: usize) {
         for (index, (word, theirs)) in self.words.iter().zip(&*other.words).enumerate() {
             let mut bits = theirs.load(Ordering::Relaxed);
@@ -63,8 +63,7 @@ impl ActiveCpuMask {
         self.words.get(cpu / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (cpu % 64) & 1 == 1)
     }
 
-    /// Calls `visit` with each CPU that ever counted, by number. A CPU that is inserted meanwhile may or may
-    /// not be among them.
+    /// Calls `visit` with each CPU in the mask, in ascending order; a CPU that is inserted meanwhile may be missed.
     #[inline]
     pub(crate) fn for_each(&self, mut visit: impl FnMut(usize)) {
         for (outer, summary) in self.summary.iter().enumerate() {

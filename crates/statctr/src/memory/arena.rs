@@ -18,7 +18,8 @@ use std::sync::atomic::Ordering;
 /// No unit is made smaller than this when address space is short.
 const MIN_UNIT_BYTES: usize = 16 << 10;
 
-/// Settings of an arena of counter memory: layout of units, kinds of update, CPUs and nodes to expect.
+/// The settings of an arena (a pool's counter memory): layout of per-CPU units, kinds of updates, CPUs to prepare
+/// memory for, NUMA nodes.
 #[derive(Debug, Clone)]
 pub(crate) struct ArenaSettings {
     /// Layout of its reservations.
@@ -33,7 +34,7 @@ pub(crate) struct ArenaSettings {
     pub(crate) nodes: Vec<(NodeId, CpuSet)>,
 }
 
-/// Address space and number of words that an arena of counters occupies.
+/// The numbers of reservations, bytes of address space and counter words that an arena (a pool's counter memory) takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     /// Reservations made.
@@ -44,8 +45,8 @@ pub(crate) struct Usage {
     pub(crate) words: usize,
 }
 
-/// Numbers of cache lines and of whole reservations that a trim of free counter memory returned to the
-/// system.
+/// The result of a trim: numbers of cache lines and of whole reservations of free counter memory that were returned to
+/// the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trimmed {
     /// Chunks whose words are zero again, in every unit.
@@ -71,7 +72,8 @@ pub(super) struct ReservationEntry {
     pub(super) shapes: BTreeMap<usize, PieceShape>,
 }
 
-/// All counter memory of one pool: a growing set of reservations. Lives as long as any slot in it.
+/// The counter memory of one pool: a growing set of reservations (address ranges with a unit for each CPU). Lives as
+/// long as any counter in it.
 pub(crate) struct Arena {
     settings: ArenaSettings,
     state: Lock<State>,
@@ -101,8 +103,8 @@ impl Arena {
         self.state.lock()
     }
 
-    /// Returns the number of updates that were added to the shared fallback cell because their CPU had no
-    /// memory of its own, and `true` if updates may do so at present.
+    /// Returns the number of updates that went to the shared fallback cell because their CPU had no memory of its own,
+    /// and `true` if updates may be doing so at present.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         self.supply.shortfalls()
     }
@@ -111,7 +113,8 @@ impl Arena {
         &self.settings
     }
 
-    /// Returns the number of counter words in a unit (one CPU's part), which limits the length of a group.
+    /// Returns the number of 64-bit counter words in a unit (one CPU's part of a reservation), which limits the size of
+    /// a group.
     pub(crate) fn unit_words(&self) -> usize {
         self.settings.layout.unit_bytes / 8
     }
@@ -283,7 +286,8 @@ impl Arena {
         held.reservation.slot_of(address).is_some_and(|word| give(held, word))
     }
 
-    /// Runs `change` under the arena's lock: no counter is created, dropped or set meanwhile.
+    /// Runs `change` with the arena's lock held, so that no counter is created, dropped or set meanwhile; returns its
+    /// result.
     pub(crate) fn while_locked<R>(&self, change: impl FnOnce() -> R) -> R {
         let _state = self.state.lock();
         change()
@@ -300,8 +304,7 @@ impl Arena {
         })
     }
 
-    /// Returns the address ranges of all counter memory: the reservations, and the blocks that movable units
-    /// are made of.
+    /// Returns the address ranges of all memory of the arena: its reservations, and the blocks of movable units.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         let mut addresses = self.depot().map(Depot::addresses).unwrap_or_default();
         let state = self.state.lock();
@@ -309,7 +312,7 @@ impl Arena {
         addresses
     }
 
-    /// Returns the CPUs that counted in any of the reservations, without those that were drained since.
+    /// Returns the CPUs that counted in the arena and were not drained since.
     pub(crate) fn active_cpus(&self) -> CpuSet {
         let mut cpus = CpuSet::new();
         for held in self.state.lock().reservations.values() {
@@ -318,7 +321,7 @@ impl Arena {
         cpus
     }
 
-    /// Touches the memory of `cpu`'s words of all existing counters, so that its updates take no page fault.
+    /// Prefaults the memory of `cpu`'s words of all existing counters, so that its updates take no page fault.
     pub(crate) fn prefault(&self, cpu: CpuId) -> Result<()> {
         let state = self.state.lock();
         for held in state.reservations.values() {
@@ -328,7 +331,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Returns the memory of dropped counters to the system.
+    /// Returns the memory of dropped counters to the system; the result says how much.
     pub(crate) fn trim(&self) -> Result<Trimmed> {
         let mut state = self.state.lock();
         self.supply.clear_short();

@@ -25,7 +25,8 @@ use crate::rseq::{self, HandleTag};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Owner of a counter's words of which each CPU leaves less than a batch unflushed.
+/// Owner of the memory of an approximate counter: per-CPU words, each with less than a batch not flushed yet, and the
+/// shared word that they are flushed to.
 #[derive(Debug)]
 pub(crate) struct BoundedSum {
     /// The word that is counted in; the next one is the part that was flushed.
@@ -43,7 +44,7 @@ unsafe impl Send for BoundedSum {}
 unsafe impl Sync for BoundedSum {}
 
 impl BoundedSum {
-    /// Takes memory for a counter with the value `initial` from `arena`.
+    /// Allocates memory in `arena` for an approximate counter with the value `initial`.
     pub(crate) fn take(arena: &Arc<Arena>, initial: u64, batch: u64) -> Result<BoundedSum> {
         let handle = adopt(arena.take_bounded_sum(initial)?, arena);
         let sum = BoundedSum {
@@ -144,12 +145,12 @@ impl BoundedSum {
         unsafe { self.handle.base.add(8).cast().as_ref() }
     }
 
-    /// Returns the exact value.
+    /// Returns the approximate counter's exact value, the sum over the CPUs.
     pub(crate) fn read(&self) -> u64 {
         self.handle.read()
     }
 
-    /// Returns a value that is off by at most the bound.
+    /// Returns the value without what CPUs have not flushed yet: off by at most [`bound`](Self::bound).
     #[inline]
     pub(crate) fn approximate(&self) -> u64 {
         // the baseline first, as in `Handle::read`
@@ -169,12 +170,12 @@ impl BoundedSum {
         self.read()
     }
 
-    /// Returns the most that the approximate value is off by.
+    /// Returns the largest error of [`approximate`](Self::approximate).
     pub(crate) fn bound(&self) -> u64 {
         self.limit * (self.cpus() + 1)
     }
 
-    /// Sets the value by its baseline. Takes the arena's lock.
+    /// Sets the approximate counter's value by changing its baseline, which reads add. Takes the arena's lock.
     pub(crate) fn set(&self, value: u64) {
         arena_of(self.handle).while_locked(|| self.handle.set_locked(value));
     }

@@ -22,7 +22,7 @@ const READY: usize = 32;
 /// No slab takes more address space than this, unless a block alone does.
 const SLAB_BYTES: usize = 64 << 20;
 
-/// Stock of zeroed memory blocks that the CPUs' movable units are made of.
+/// Allocator of the zeroed memory blocks that serve as CPUs' units in flexible pools, with a stock for each NUMA node.
 pub(crate) struct Depot {
     block_bytes: usize,
     stride: usize,
@@ -46,7 +46,7 @@ struct Bucket {
 }
 
 impl Depot {
-    /// Creates a depot of blocks for units with this layout. `several` are the nodes, if there is more than
+    /// Creates an allocator of blocks of the size of a unit; `several` lists the NUMA nodes, empty if there is only
     /// one.
     pub(crate) fn new(layout: &Layout, several: &[(NodeId, CpuSet)]) -> Depot {
         let last = several.iter().filter_map(|(_, cpus)| cpus.last()).max();
@@ -75,8 +75,8 @@ impl Depot {
         self.bucket_of.get(cpu).map_or(self.buckets.len() - 1, |&bucket| bucket.into())
     }
 
-    /// Takes a zeroed block of memory for a CPU's unit and returns its address, if one is ready or the kernel
-    /// maps more. Async-signal-safe.
+    /// Allocates a zeroed block for a CPU's unit from the stock, or maps memory for more; returns its address, `None`
+    /// if that fails. Async-signal-safe.
     pub(crate) fn take_ready(&self, cpu: usize) -> Option<usize> {
         let bucket = &self.buckets[self.bucket_of(cpu)];
         let taken =
@@ -104,8 +104,8 @@ impl Depot {
         taken.or_else(|| if grown { bucket.take() } else { None })
     }
 
-    /// Takes a zeroed block of memory for a CPU's unit and returns its address. Waits and allocates: not for
-    /// writers.
+    /// Allocates a zeroed block for a CPU's unit and returns its address; `None` without memory. May wait for a lock:
+    /// not for updates.
     pub(crate) fn take(&self, cpu: usize) -> Option<usize> {
         let bucket = self.bucket_of(cpu);
         let mut spare = self.spare.lock();
@@ -115,8 +115,8 @@ impl Depot {
         spare[bucket].pop()
     }
 
-    /// Returns a CPU's block, in which nobody counts any more, to the depot. Readers with an outdated view
-    /// may still load from it.
+    /// Frees a CPU's block that is no longer written. Readers with an outdated view of the units may still load from
+    /// it.
     pub(crate) fn give(&self, cpu: usize, block: usize) {
         let mut spare = self.spare.lock();
         if let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(block)) {
@@ -130,12 +130,12 @@ impl Depot {
         }
     }
 
-    /// Returns a block that was taken and never written to the depot. Async-signal-safe.
+    /// Frees a block that was allocated and never written. Async-signal-safe.
     pub(crate) fn give_unused(&self, cpu: usize, block: usize) {
         self.buckets[self.bucket_of(cpu)].put(block);
     }
 
-    /// Makes zeroed blocks ready, so that the slow path of updates finds one without a system call.
+    /// Refills the stock of zeroed blocks, so that slow paths of updates find one without a system call.
     pub(crate) fn refill(&self) {
         let mut spare = self.spare.lock();
         self.short.store(0, Ordering::Relaxed);
@@ -188,8 +188,7 @@ impl Depot {
         Ok((0..count).map(move |index| start + index * stride))
     }
 
-    /// Makes the first `bytes` of a block writable, for good; `false` where the kernel refuses.
-    /// Async-signal-safe.
+    /// Makes the first `bytes` of a block writable, for good; returns `false` if the kernel refuses. Async-signal-safe.
     pub(crate) fn make_writable(&self, block: usize, bytes: usize) -> bool {
         match self.slabs.iter().find(|slab| slab.addresses().contains(&block)) {
             Some(slab) => slab.make_writable(block - slab.addresses().start, bytes.min(self.block_bytes)),
@@ -197,7 +196,7 @@ impl Depot {
         }
     }
 
-    /// Touches the first `bytes` bytes of a block, so that later stores take no page fault.
+    /// Prefaults the first `bytes` of a block, so that later stores take no page fault.
     pub(crate) fn populate(&self, block: usize, bytes: usize) -> Result<()> {
         match self.slabs.iter().find(|slab| slab.addresses().contains(&block)) {
             Some(slab) => slab.populate(block - slab.addresses().start, bytes.min(self.block_bytes)),
@@ -205,13 +204,13 @@ impl Depot {
         }
     }
 
-    /// Returns the address ranges of the memory that the depot's blocks were cut from.
+    /// Returns the address ranges of the mappings that blocks are cut from.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         self.slabs.iter().map(Mapping::addresses).collect()
     }
 
-    /// Returns the number of updates that found no block ready in the depot, and whether there was one since
-    /// the last refill.
+    /// Returns the number of updates that found no block in stock, and `true` if there was one since the last complete
+    /// refill.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         (self.shortfalls.load(Ordering::Relaxed), self.short.load(Ordering::Relaxed) != 0)
     }

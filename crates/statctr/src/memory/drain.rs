@@ -19,7 +19,7 @@ use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
 use crate::rseq;
 
-/// Number of blocks and bytes of counts that the drain of a CPU moved.
+/// The result of a drain: numbers of memory blocks, and of bytes of counts, that were moved away from a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Drained {
@@ -30,7 +30,8 @@ pub struct Drained {
 }
 
 impl Arena {
-    /// Moves what `cpu` counted into the residues, which readers add, and frees the CPU's memory.
+    /// Moves `cpu`'s counts in the arena to the residue (words with the counts of drained CPUs, which reads add), and
+    /// frees its memory.
     pub(crate) fn drain(&self, cpu: CpuId) -> Result<Drained> {
         let Some(depot) = self.depot() else { return Ok(Drained::default()) };
         let cpu = cpu.index();
@@ -61,7 +62,8 @@ impl Arena {
         Ok(drained)
     }
 
-    /// Makes memory blocks ready for these CPUs in every reservation, so that their first updates find one.
+    /// Stocks a memory block for each of these CPUs and each reservation, so that their first updates need no system
+    /// call.
     pub(crate) fn expect(&self, cpus: &CpuSet) {
         if self.depot().is_some() {
             let mut state = self.lock();

@@ -24,7 +24,8 @@ use crate::rseq::{self, HandleTag};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Owner of a floating-point sum: two words for each CPU, and the words that are shared.
+/// Owner of the memory of a floating-point gauge: a sum and its epoch for each CPU, and the shared value that was set
+/// last.
 ///
 /// On a line of its own: all writers load the epoch.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ unsafe impl Send for FloatSum {}
 unsafe impl Sync for FloatSum {}
 
 impl FloatSum {
-    /// Takes memory for one sum with the value `initial` from `arena`.
+    /// Allocates memory in `arena` for a floating-point gauge with the value `initial`.
     pub(crate) fn take(arena: &Arc<Arena>, initial: f64) -> Result<FloatSum> {
         let handle = adopt(arena.take_float_sum()?, arena);
         let zero = || AtomicU64::new(0);
@@ -104,7 +105,8 @@ impl FloatSum {
         let _ = fallback.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Sets the value. Takes the arena's lock.
+    /// Sets the floating-point gauge by starting a new epoch, in which CPUs' earlier sums do not count. Takes the
+    /// arena's lock.
     pub(crate) fn set(&self, value: f64) {
         arena_of(self.handle).while_locked(|| {
             let next = self.epoch.load(Ordering::Relaxed) + 1;
@@ -117,7 +119,7 @@ impl FloatSum {
         });
     }
 
-    /// Returns the value. Async-signal-safe.
+    /// Returns the floating-point gauge's value: what was set last and the CPUs' sums of this epoch. Async-signal-safe.
     pub(crate) fn read(&self) -> f64 {
         let epoch = self.epoch.load(Ordering::Acquire);
         let value = f64::from_bits(self.values[slot(epoch)].load(Ordering::Relaxed));

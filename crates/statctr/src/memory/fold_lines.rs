@@ -5,8 +5,8 @@ use super::layout::CHUNK_WORDS;
 use super::owner::Lines;
 use std::ops::Range;
 
-/// Sums many groups of `chunks` cache lines each over the CPUs, and passes the sums to `sink(piece, first
-/// word in it, sums)`. Groups that lie side by side are read as one.
+/// Sums groups of `chunks` cache lines each over the CPUs and passes the sums to `sink(index of the piece, index of the
+/// first word in it, sums)`. Adjacent pieces are read in one pass.
 pub(crate) fn fold_runs<'a>(
     pieces: impl IntoIterator<Item = &'a Lines>,
     chunks: usize,
@@ -38,8 +38,8 @@ pub(crate) fn fold_runs<'a>(
     }
 }
 
-/// Sums the groups `rows` of a piece of memory, of `chunks` cache lines each behind the first `front` ones, over the
-/// CPUs, and passes the sums to `sink(row, first word in it, sums)`.
+/// Sums the rows `rows` of a piece of counter memory over the CPUs and passes the sums to `sink(row, index of the first
+/// word in it, sums)`. A row is `chunks` cache lines; `front` lines precede the first.
 pub(crate) fn fold_rows(
     lines: &Lines,
     front: usize,
@@ -70,8 +70,8 @@ pub(crate) fn fold_rows(
     }
 }
 
-/// Sums the first `chunks` cache lines of one piece of counter memory over the CPUs, tile by tile, and passes
-/// the sums to `sink(first word, sums)`.
+/// Sums the first `chunks` cache lines of a piece of counter memory over the CPUs, a tile (some lines) at a time, and
+/// passes the sums to `sink(index of the first word, sums)`.
 pub(crate) fn fold_piece_tiles(lines: &Lines, chunks: usize, sink: impl FnMut(usize, &[u64])) {
     fold_piece(lines, chunks, &mut Tile::new(), sink);
 }

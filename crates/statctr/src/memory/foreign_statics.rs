@@ -6,7 +6,7 @@ use crate::rseq::HandleTag;
 use crate::sys::{Link, Linked, StaticList};
 use std::ffi::{CStr, c_char};
 
-/// Counter that is a static of a C program: `statctr_static_t`. Zeros but for the strings before its
+/// A counter that is a static variable of a C program (`statctr_static_t`): all zeros but for its texts before the
 /// first use.
 #[derive(Debug)]
 #[repr(C)]
@@ -36,14 +36,14 @@ impl Linked for RawStatic {
 static LISTED: StaticList<RawStatic> = StaticList::new();
 
 impl RawStatic {
-    /// Lists the counter in the program's registry, unless it has no name. Async-signal-safe.
+    /// Puts the static C counter into the program's registry, unless it has no name. Async-signal-safe.
     pub fn list(&'static self) {
         if !self.name.is_null() {
             LISTED.add(self);
         }
     }
 
-    /// Adds `value`, as the header's inline section did not. Async-signal-safe.
+    /// Adds `value` to the static C counter: the slow path of the C header's inline update. Async-signal-safe.
     #[inline]
     pub fn add(&'static self, value: u64) {
         if !self.word.try_add(value) {
@@ -52,24 +52,26 @@ impl RawStatic {
         }
     }
 
-    /// Adds `value` without per-CPU words, for code that cannot use them. Async-signal-safe.
+    /// Adds `value` atomically to the static C counter's shared word, for callers whose code cannot use per-CPU words.
+    /// Async-signal-safe.
     pub fn add_atomically(&'static self, value: u64) {
         self.list();
         self.word.add_early(value);
     }
 
-    /// Returns the value. Async-signal-safe.
+    /// Returns the static C counter's value, summed over the CPUs. Async-signal-safe.
     #[must_use]
     pub fn read(&self) -> u64 {
         self.word.read()
     }
 
-    /// Returns the tag of its updates; see [`StaticWord::tag`].
+    /// Returns the tag that says how the static C counter is updated; see [`StaticWord::tag`].
     pub(crate) fn tag(&self) -> Option<HandleTag> {
         self.word.tag()
     }
 
-    /// Takes the counter out of the program's registry, before its memory goes. Its words stay taken.
+    /// Takes the static C counter out of the program's registry, before its code is unloaded. Its per-CPU words are not
+    /// freed.
     ///
     /// # Safety
     /// The lock of the program's registry is held ([`Registry::while_locked`](crate::Registry)); nobody
@@ -80,8 +82,8 @@ impl RawStatic {
     }
 }
 
-/// Returns the name, help text, unit and value of each listed static. The lock of the program's registry
-/// is held.
+/// Returns each static C counter in the program's registry as ([name, help text, unit], value). The registry's lock has
+/// to be held.
 pub(crate) fn listed_foreign_statics() -> impl Iterator<Item = ([String; 3], u64)> {
     LISTED.iter().map(|counter| {
         let text = |string: *const c_char| {

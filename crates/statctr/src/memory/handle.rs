@@ -6,8 +6,8 @@ use crate::sys;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Two words that locate a counter: the address of its home word, and its reservation's tagged table; the
-/// content of a C `statctr_t`.
+/// A counter's handle, two words: the address of its home word, and the tagged address of its reservation's table,
+/// which maps CPUs to their words. The content of a C `statctr_t`.
 ///
 /// Invariant of this folder: the reservation of `table` lives as long as the handle is used, and
 /// `base` is the home address of a slot that the handle's owner owns.
@@ -30,7 +30,7 @@ impl Handle {
         unsafe { Reservation::of_table(self.table) }
     }
 
-    /// Returns the handle of the counter `index` words behind this one.
+    /// Returns the handle of the counter whose word lies `index` words after this one's.
     ///
     /// # Safety
     /// That word belongs to the same owner.
@@ -99,8 +99,8 @@ impl Handle {
         }
     }
 
-    /// Adds `value` where no critical section was tried in line: by one, or as
-    /// [`add_slow`](Self::add_slow).
+    /// Adds `value` in a critical section and, if that does not commit, by the slow path; for callers without inline
+    /// code for the section.
     pub(crate) fn add_again(self, value: u64) {
         // SAFETY: the invariant is the contract of the section.
         if !unsafe { rseq::add(self.base.as_ptr(), self.table.as_ptr(), value) } {
@@ -108,8 +108,8 @@ impl Handle {
         }
     }
 
-    /// Adds `value` to a counter after the critical section failed to commit: puts the CPU into the active
-    /// mask, retries a bounded number of times, then uses the fallback cell.
+    /// Adds `value` to a counter after its critical section did not commit: puts the CPU into the active mask and
+    /// retries, a bounded number of times, then adds atomically to the fallback cell.
     ///
     /// Async-signal-safe: no lock, no allocation.
     #[cold]
@@ -168,14 +168,14 @@ impl Handle {
         }
     }
 
-    /// Adds `value` atomically to the counter's fallback cell, which all CPUs share.
+    /// Adds `value` atomically to the counter's fallback cell, the word that all CPUs share.
     pub(crate) fn add_to_fallback(self, value: u64) {
         self.reservation().use_home();
         self.home().fetch_add(value, Ordering::Relaxed);
     }
 
-    /// Applies an event to the words from `base` on after the section failed to commit, or if the slot does
-    /// not support it.
+    /// Adds an event's `deltas` to consecutive words after the critical section did not commit, or where none supports
+    /// it.
     ///
     /// # Safety
     /// The words that the commit writes (N rounded up to a power of two) are the owner's, in one
@@ -205,7 +205,7 @@ impl Handle {
         }
     }
 
-    /// Returns the part of a counter's value that is in its shared fallback cell.
+    /// Returns the part of the counter's value that is in its fallback cell.
     pub(crate) fn fallback_part(self) -> u64 {
         if self.reservation().homes_in_use() { self.home().load(Ordering::Relaxed) } else { 0 }
     }
@@ -223,7 +223,7 @@ impl Handle {
         })
     }
 
-    /// Returns the counter's word at a displacement, in bytes, from its home word: that of one CPU.
+    /// Returns the counter's word of one CPU, which lies `displacement` bytes from its home word.
     #[inline(always)]
     pub(crate) fn at(&self, displacement: usize) -> &AtomicU64 {
         // SAFETY: displacements lead from a home word to the same slot of another unit. Sections
@@ -232,7 +232,8 @@ impl Handle {
         unsafe { at(self.base, displacement).as_ref() }
     }
 
-    /// Returns a counter's value: the sum of baseline, home word and each active CPU's word, in this order.
+    /// Returns the counter's value: the sum of its baseline, its home word and each active CPU's word, loaded in this
+    /// order.
     #[inline]
     pub(crate) fn read(self) -> u64 {
         // SAFETY: by the invariant the header lives while the handle is used.
@@ -263,7 +264,7 @@ impl Handle {
         self.at(reservation.baseline_displacement()).load(Ordering::Acquire)
     }
 
-    /// Returns the part of a counter's value that is in one CPU's word.
+    /// Returns the part of the counter's value that is in one CPU's word.
     pub(crate) fn read_cpu(self, cpu: usize) -> u64 {
         self.reservation().cpus().consistently(|walk| {
             walk.displacement_if_active(cpu)
@@ -271,13 +272,12 @@ impl Handle {
         })
     }
 
-    /// Sets a counter's value by its baseline. The arena's lock is held.
+    /// Sets the counter's value by changing its baseline. The arena's lock has to be held.
     pub(crate) fn set_locked(self, value: u64) {
         self.store_baseline(value.wrapping_sub(self.counted()));
     }
 
-    /// Stores the number that reads of the counter add to the sum, unless it is there already. The arena's
-    /// lock is held.
+    /// Stores the counter's baseline, the number that reads add to the CPUs' sum. The arena's lock has to be held.
     pub(crate) fn store_baseline(self, baseline: u64) {
         if self.baseline() != baseline {
             let reservation = self.reservation();
@@ -286,8 +286,8 @@ impl Handle {
         }
     }
 
-    /// Returns the counter's word of one CPU, which readers include from now on; where all CPUs share a word,
-    /// that one. `None` where the CPU has none and cannot get one. The arena's lock is held.
+    /// Returns the address of the counter's word of one CPU, and makes reads include that CPU; in shared placement, the
+    /// shared word. `None` if the CPU cannot get a word. The arena's lock has to be held.
     pub(crate) fn cpu_word_locked(self, cpu: usize) -> Option<NonNull<u64>> {
         let reservation = self.reservation();
         if self.is(HandleTag::Uniprocessor) || reservation.layout().cpus.is_empty() {
@@ -298,8 +298,8 @@ impl Handle {
         Some(NonNull::from(self.at(displacement)).cast())
     }
 
-    /// Adds `value` to a counter's word of a synthetic CPU, which this kernel cannot have. The arena's lock
-    /// is held, so there is one writer.
+    /// Adds `value` to the counter's word of a synthetic CPU, which this kernel cannot have; returns `false` if there
+    /// is no such word. The arena's lock has to be held, which makes the caller the only writer.
     pub(crate) fn add_on_synthetic_locked(self, cpu: usize, value: u64) -> bool {
         self.add_on_synthetic_locked_to(cpu, 0, value)
     }

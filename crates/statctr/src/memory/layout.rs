@@ -3,10 +3,9 @@
 use super::mapping::PAGE;
 use crate::cpu::CpuSet;
 
-/// Bytes of a chunk: one cache line with the words of eight counters, the unit in which CPUs fetch and own
-/// memory.
+/// The bytes of a chunk, a cache line with the words of eight counters.
 pub(crate) const CHUNK_BYTES: usize = 64;
-/// Number of counter words in a chunk, which is one cache line.
+/// The number of 64-bit counter words in a chunk (a cache line).
 pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
 
 /// Units that are not a CPU's: the home words and the baselines.
@@ -14,7 +13,7 @@ pub(super) const COMMON_UNITS: usize = 2;
 /// Two more where CPUs' units are movable: the residues of the two views.
 pub(super) const RESIDUES: usize = 2;
 
-/// Sizes and distances of the per-CPU units in a reservation of counter memory.
+/// The sizes and distances of the per-CPU units in a reservation of counter memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// CPUs that get a unit.
@@ -30,9 +29,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Returns the distance in bytes from one CPU's unit to the next: the unit, a page so that no page holds
-    /// the words of CPUs on two nodes, and a chunk so that the same slot of different CPUs falls into
-    /// different cache sets.
+    /// Returns the distance in bytes from one CPU's unit to the next: a unit, plus a page so that no page holds words
+    /// of CPUs on two nodes, plus a chunk so that a counter's words of different CPUs fall into different cache sets.
     pub(crate) fn stride(&self) -> usize {
         self.unit_bytes + PAGE + CHUNK_BYTES
     }
@@ -43,7 +41,8 @@ impl Layout {
     }
 }
 
-/// Layout of latched lines: two copies of each line, then a sequence number per line.
+/// The layout of latched cache lines: each line twice, and a sequence number that says which copy is current (as the
+/// kernel's `seqcount_latch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LatchLayout {
     /// Lines that hold items.
@@ -51,8 +50,7 @@ pub(crate) struct LatchLayout {
 }
 
 impl LatchLayout {
-    /// Returns the number of cache lines that both copies of the latched lines and their sequence numbers
-    /// take in all.
+    /// Returns the number of cache lines that the two copies and the sequence numbers take together.
     #[inline]
     pub(crate) fn chunks(self) -> usize {
         2 * self.lines + self.lines.div_ceil(CHUNK_WORDS)

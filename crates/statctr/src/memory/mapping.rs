@@ -10,7 +10,8 @@ use crate::sys::set_errno;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// A private anonymous memory mapping between two guard pages, which the kernel merges with nothing else.
+/// A private anonymous memory mapping between two guard pages, so that the kernel cannot merge it with others; unmapped
+/// when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     whole: NonNull<u8>,
@@ -30,16 +31,16 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes (whole pages) of address space that read as zero. No memory is used until it is
-    /// written, and none is set aside for it.
+    /// Maps `len` bytes (whole pages) of zeroed memory, without committing any: pages are allocated when they are first
+    /// written.
     ///
     /// Async-signal-safe, but for `errno`, and has to stay so (see `slabs`): system calls alone.
     pub(crate) fn new(len: usize) -> Result<Mapping> {
         Mapping::reserve(len, 0)
     }
 
-    /// Reserves address space in which nothing may be written before
-    /// [`make_writable`](Self::make_writable), in up to `parts` parts.
+    /// Maps `len` bytes that cannot be written before [`make_writable`](Self::make_writable), which may be called on up
+    /// to `parts` parts.
     pub(crate) fn read_only(len: usize, parts: usize) -> Result<Mapping> {
         if !sys::PROTECTS {
             return Mapping::reserve(len, 0);
@@ -67,19 +68,19 @@ impl Mapping {
         Ok(Mapping { whole, len, pieces })
     }
 
-    /// Returns the address of the mapping's first usable byte, at a page boundary.
+    /// Returns the page-aligned address of the mapping's first usable byte.
     pub(crate) fn start(&self) -> NonNull<u8> {
         // SAFETY: the guard page in front is part of the mapping.
         unsafe { self.whole.add(PAGE) }
     }
 
-    /// Returns `true` if the whole mapping may be written.
+    /// Returns `true` if the whole mapping is writable.
     pub(crate) fn is_writable(&self) -> bool {
         self.pieces == 0
     }
 
-    /// Makes the pages of `offset..offset + len` of the mapping writable; `false` where the kernel refuses.
-    /// Async-signal-safe.
+    /// Makes the bytes `offset..offset + len` of the mapping (whole pages) writable; returns `false` if the kernel
+    /// refuses. Async-signal-safe.
     pub(crate) fn make_writable(&self, offset: usize, len: usize) -> bool {
         let page = sys::page_size();
         let first = offset.min(self.len) / page * page;
@@ -96,7 +97,7 @@ impl Mapping {
         done
     }
 
-    /// Returns the number of the mapping's usable bytes.
+    /// Returns the mapping's usable size in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -107,15 +108,15 @@ impl Mapping {
         start..start + self.len
     }
 
-    /// Asks the kernel to take the mapping's pages from this NUMA node where it can. Errors are ignored:
-    /// kernels and sandboxes without memory policies refuse, and pages of another node serve as well.
+    /// Sets the NUMA node from which the kernel preferably allocates the mapping's pages. Errors are ignored, as pages
+    /// of any node serve.
     pub(crate) fn prefer(&self, node: NodeId) {
         let start = self.start().as_ptr();
         crate::sys::prefer_for(start, self.len, node);
     }
 
-    /// Touches the pages of `offset..offset + len` of the mapping, without changing their contents, so that
-    /// later stores take no page fault.
+    /// Prefaults the pages of `offset..offset + len` of the mapping without changing their contents, so that later
+    /// stores take no page fault.
     pub(crate) fn populate(&self, offset: usize, len: usize) -> Result<()> {
         let start = self.start().addr().get();
         // SAFETY: inside the mapping.
@@ -123,8 +124,8 @@ impl Mapping {
     }
 }
 
-/// Touches the pages of `len` bytes from an address on, without changing their contents, so that later stores
-/// take no page fault.
+/// Prefaults the pages of `len` bytes from `address` on without changing their contents, so that later stores take no
+/// page fault.
 ///
 /// # Safety
 /// The bytes lie in a mapping that lives.
@@ -140,8 +141,8 @@ pub(crate) unsafe fn populate(address: usize, len: usize) -> Result<()> {
     unsafe { sys::populate(first, last - first) }.or_else(refused)
 }
 
-/// Zeroes `len` bytes of memory from `start` on: whole pages are returned to the system, words at the edges
-/// are stored to.
+/// Zeroes `len` bytes of a mapping from `start` on: whole pages by returning them to the system, the words at the edges
+/// by stores.
 ///
 /// # Safety
 /// The bytes lie in a mapping that lives, at multiples of 8, and nobody counts there now.
@@ -173,7 +174,7 @@ pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Stores zeros to those words of a range of memory that are not zero.
+/// Zeroes a byte range behind `start` by stores, to those words alone that are not zero.
 ///
 /// # Safety
 /// The contract is that of [`zero`].

@@ -61,7 +61,8 @@ impl Drop for EpochWords {
     }
 }
 
-/// Owner of the words of a maximum: those of two epochs for each CPU, and the words that are shared.
+/// Owner of the memory of a per-CPU maximum: words for the last two epochs (a reset starts an epoch) for each CPU, and
+/// shared words.
 ///
 /// On a line of its own: all writers load the epoch.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ unsafe impl Send for Maximum {}
 unsafe impl Sync for Maximum {}
 
 impl Maximum {
-    /// Takes memory for one maximum, of nothing so far, from `arena`.
+    /// Allocates memory in `arena` for a maximum without values.
     pub(crate) fn take_memory(arena: &Arc<Arena>) -> Result<Maximum> {
         let words = [EpochWords::take(arena)?, EpochWords::take(arena)?];
         // the CPUs' words are zero, and so is no epoch
@@ -88,7 +89,7 @@ impl Maximum {
         Ok(Maximum { words, epoch: AtomicU64::new(1), fallback })
     }
 
-    /// Raises the maximum to `value`, if it is less.
+    /// Raises the maximum to `value` if it is smaller, in the calling thread's CPU's word.
     #[inline(always)]
     pub(crate) fn raise(&self, value: u64) {
         if cfg!(feature = "uniprocessor") || !self.raise_in_section(value) {
@@ -146,12 +147,12 @@ impl Maximum {
         ended
     }
 
-    /// Sets the maximum. Takes the arena's lock.
+    /// Sets the maximum to `value`, dropping what CPUs observed before. Takes the arena's lock.
     pub(crate) fn set(&self, value: u64) {
         arena_of(self.words[0].0).while_locked(|| _ = self.begin_locked(value));
     }
 
-    /// Begins anew, and returns the maximum until then. Takes the arena's lock.
+    /// Resets the maximum and returns its value until then. Takes the arena's lock.
     pub(crate) fn take(&self) -> u64 {
         arena_of(self.words[0].0).while_locked(|| {
             let ended = self.begin_locked(0);
@@ -161,7 +162,7 @@ impl Maximum {
         })
     }
 
-    /// Returns the maximum. Async-signal-safe.
+    /// Returns the maximum over all CPUs' words. Async-signal-safe.
     pub(crate) fn read(&self) -> u64 {
         let epoch = self.epoch.load(Ordering::Acquire);
         let maximum = self.maximum_of(epoch);

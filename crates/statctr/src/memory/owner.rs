@@ -36,7 +36,7 @@ pub(super) unsafe fn release(handle: Handle, give: impl FnOnce(&Arena)) {
     }
 }
 
-/// Owner of one counter's words, which are freed when it is dropped.
+/// Owner of one counter's slot (its word in each CPU's unit), which is freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Word(Handle);
 
@@ -46,7 +46,7 @@ unsafe impl Send for Word {}
 unsafe impl Sync for Word {}
 
 impl Word {
-    /// Takes memory for one counter with the value `initial` from `arena`.
+    /// Allocates a slot in `arena` for one counter with the value `initial`.
     pub(crate) fn take(arena: &Arc<Arena>, initial: u64) -> Result<Word> {
         arena.take_word(initial).map(|handle| Word(adopt(handle, arena)))
     }
@@ -65,7 +65,7 @@ impl Word {
         std::mem::ManuallyDrop::new(self).0
     }
 
-    /// Takes back ownership of the counter whose handle [`into_handle`](Self::into_handle) returned.
+    /// Takes ownership of a counter back, by the handle that [`into_handle`](Self::into_handle) returned.
     ///
     /// # Safety
     /// The handle came from [`Word::into_handle`] and was not taken back yet.
@@ -81,7 +81,7 @@ impl Drop for Word {
     }
 }
 
-/// Owner of a run of whole cache lines (chunks) of counter memory, for an array or a group; freed when it is
+/// Owner of consecutive cache lines of counter memory (in each CPU's unit), for an array or a group; freed when
 /// dropped.
 #[derive(Debug)]
 pub(crate) struct Lines {
@@ -96,13 +96,14 @@ unsafe impl Send for Lines {}
 unsafe impl Sync for Lines {}
 
 impl Lines {
-    /// Takes `chunks` cache lines side by side from the arena for an array of single counters, each with the
-    /// value `initial`.
+    /// Allocates `chunks` consecutive cache lines in the arena for an array of single counters, each with the value
+    /// `initial`.
     pub(crate) fn take_words(arena: &Arc<Arena>, chunks: usize, initial: u64) -> Result<Lines> {
         Lines::take(arena, chunks, None, arena.settings().counters, initial)
     }
 
-    /// Takes cache lines from the arena for a group of counters, all zero.
+    /// Allocates `chunks` consecutive cache lines in the arena for groups of counters, all zero; latched ones if there
+    /// is a `layout`.
     pub(crate) fn take_group(
         arena: &Arc<Arena>,
         chunks: usize,
@@ -151,13 +152,14 @@ impl Lines {
         self.chunks as usize
     }
 
-    /// Gives up ownership of the cache lines and returns their first handle and their number, for C.
+    /// Gives up ownership of the cache lines, for C; returns the handle of the first word, the number of lines, and the
+    /// layout if they are latched.
     pub(crate) fn into_parts(self) -> (Handle, u32, Option<LatchLayout>) {
         let lines = std::mem::ManuallyDrop::new(self);
         (lines.handle, lines.chunks, lines.layout)
     }
 
-    /// Takes back ownership of cache lines by what [`into_parts`](Self::into_parts) returned.
+    /// Takes ownership of cache lines back, by what [`into_parts`](Self::into_parts) returned.
     ///
     /// # Safety
     /// The parts came from [`Lines::into_parts`] and were not taken back yet.
@@ -166,15 +168,13 @@ impl Lines {
         Lines { handle, chunks, layout }
     }
 
-    /// Returns the number of cache lines that hold the group's items, second copies of latched lines left
-    /// out.
+    /// Returns the number of cache lines with items; of latched lines, which exist twice, each counts once.
     #[inline]
     pub(crate) fn item_chunks(&self) -> usize {
         self.layout.map_or(self.chunks as usize, |layout| layout.lines)
     }
 
-    /// Returns the handle of the counter in word `index` of the cache lines; `None` where there is no such
-    /// word.
+    /// Returns the handle of the counter in word `index` of the cache lines; `None` beyond their end.
     #[inline(always)]
     pub(crate) fn word(&self, index: usize) -> Option<Handle> {
         // SAFETY: in range, so the owner's.
@@ -230,8 +230,8 @@ impl Lines {
         }
     }
 
-    /// Adds `deltas` to the counters from word `first` on by one commit; does nothing if `first` is not
-    /// aligned for it or lies outside.
+    /// Adds `deltas` to consecutive counters from word `first` on by one commit; does nothing if `first` is not aligned
+    /// for that or out of range.
     #[inline(always)]
     pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
         const { assert!(N >= 1 && N <= CHUNK_WORDS) };
@@ -273,7 +273,7 @@ impl Lines {
         }
     }
 
-    /// Returns the value of the counter in word `index`, the sum over the CPUs.
+    /// Returns the value of the counter in word `index`, summed over the CPUs; `None` beyond the lines' end.
     pub(crate) fn read(&self, index: usize) -> Option<u64> {
         let word = self.word(index)?;
         Some(match self.layout {
@@ -286,7 +286,7 @@ impl Lines {
         })
     }
 
-    /// Returns the part of the value of the counter in word `index` that was counted on one CPU.
+    /// Returns the part of the value of the counter in word `index` that one CPU counted; `None` beyond the lines' end.
     pub(crate) fn read_cpu(&self, cpu: usize, index: usize) -> Option<u64> {
         let word = self.word(index)?;
         Some(match self.layout {
@@ -297,7 +297,8 @@ impl Lines {
         })
     }
 
-    /// Sets the value of the counter in word `index` by its baseline. The arena's lock is held.
+    /// Sets the value of the counter in word `index` by changing its baseline; `None` beyond the lines' end. The
+    /// arena's lock has to be held.
     pub(crate) fn set_locked(&self, index: usize, value: u64) -> Option<()> {
         let word = self.word(index)?;
         match self.layout {
@@ -310,7 +311,7 @@ impl Lines {
         Some(())
     }
 
-    /// Adds to the counter in word `index` on a CPU that this kernel cannot have; see
+    /// Adds `value` to the counter in word `index` on a synthetic CPU that this kernel cannot have; see
     /// [`Handle::add_on_synthetic_locked`].
     pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
         self.word(index).is_some_and(|word| match self.layout {
@@ -336,8 +337,8 @@ impl Lines {
         unsafe { fold::fold_tile(self.handle.word(first * CHUNK_WORDS), sums) };
     }
 
-    /// Returns `true` if the cache lines of `next` lie right behind these in the same reservation, so that
-    /// both can be summed as one piece.
+    /// Returns `true` if the cache lines of `next` directly follow these in the same reservation, so that both can be
+    /// read in one pass.
     pub(crate) fn is_followed_by(&self, next: &Lines) -> bool {
         let end = self.handle.base.addr().get() + self.chunks() * CHUNK_BYTES;
         self.layout.is_none()

@@ -62,8 +62,8 @@ const HOME: u32 = 1;
 /// Set in a reservation when one of its baselines may be other than zero.
 const BASELINE: u32 = 2;
 
-/// A range of address space for counters, with a home unit and a unit for each possible CPU; a counter has
-/// the same slot in each of these units.
+/// An address range for counters that consists of equally laid out units: a home unit and one for each possible CPU. A
+/// counter has the same offset in all of them.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     mapping: Mapping,
@@ -93,8 +93,8 @@ struct OwnUnits {
 }
 
 impl Reservation {
-    /// Reserves address space for units of this layout. `supply`, from which movable units get memory, must
-    /// outlive the reservation; `owner` is the arena's address.
+    /// Reserves address space for units of this layout. Movable units get memory from `supply`, which must outlive the
+    /// reservation; `owner` is the arena's address.
     pub(crate) fn new(
         layout: Layout,
         supply: *const UnitSupply,
@@ -203,7 +203,7 @@ impl Reservation {
         rseq::publish_header(self.mapping.start().as_ptr());
     }
 
-    /// Returns the address of the arena (the pool's memory) that the reservation belongs to.
+    /// Returns the address of the arena (the pool's counter memory) that the reservation belongs to.
     pub(crate) fn owner(&self) -> *const () {
         self.owner
     }
@@ -212,7 +212,7 @@ impl Reservation {
         &self.layout
     }
 
-    /// Returns the address of the reservation's mapping, which identifies the reservation in its arena.
+    /// Returns the start address of the reservation's mapping, which identifies the reservation.
     pub(crate) fn address(&self) -> usize {
         self.mapping.addresses().start
     }
@@ -225,7 +225,7 @@ impl Reservation {
         self.layout.unit_bytes / CHUNK_BYTES
     }
 
-    /// Returns the CPUs' units in the reservation.
+    /// Returns the per-CPU units of the reservation.
     #[inline]
     pub(crate) fn cpus(&self) -> &Units {
         &self.cpus
@@ -241,14 +241,14 @@ impl Reservation {
         unsafe { &*self.supply }
     }
 
-    /// Returns the address of entry 0 of the reservation's table of CPUs' displacements, with the tag of the
-    /// update kind in its low bits.
+    /// Returns the tagged address of the reservation's table, which maps a CPU number to the displacement of the CPU's
+    /// unit; `tag`, in the low bits, says how counters are updated.
     pub(crate) fn table(&self, tag: HandleTag) -> NonNull<u8> {
         // SAFETY: the header is part of the mapping, and so is the byte that the tag leads to.
         unsafe { self.mapping.start().add(size_of::<Header>() + tag as usize) }
     }
 
-    /// Returns the reservation whose table has this tagged address.
+    /// Returns the reservation that a tagged table address belongs to.
     ///
     /// # Safety
     /// `table` was made by [`Reservation::table`] of a reservation that lives for `'a`.
@@ -268,13 +268,13 @@ impl Reservation {
         unsafe { self.mapping.start().cast().as_ref() }
     }
 
-    /// Returns the displacement of the only CPU's unit that readers have to read, if there is only one: a
-    /// shortcut past the mask and the view. Whatever else comes to be read first ends it, so a reader that
-    /// can know of anything else does not find it any more; it never comes back, so who finds it twice has
-    /// read that unit and no other.
+    /// Returns the displacement of the only unit that readers have to read, if just one CPU ever counted; a shortcut
+    /// that spares them the mask and the view.
     ///
-    /// # Safety
-    /// The contract is that of [`of_table`](Self::of_table).
+    /// The shortcut ends, for good, before anything else may have to be read. So a reader that could know of other
+    /// counts does not find it any more, and one that finds it before and after reading has missed nothing.
+    ///
+    /// # Safety The contract is that of [`of_table`](Self::of_table).
     #[inline]
     pub(crate) unsafe fn only_unit_of(table: NonNull<u8>) -> Option<usize> {
         // SAFETY: the header stands in front of the table and lives by the caller's promise.
@@ -297,12 +297,13 @@ impl Reservation {
         self.header().quick.swap(SEVERAL, Ordering::SeqCst);
     }
 
-    /// Returns the count of readers that make writers of latched lines use the fallback cell for a moment.
+    /// Returns the count of readers that currently make writers of latched lines use the fallback cell, so that they
+    /// can finish.
     pub(crate) fn hold(&self) -> &AtomicU64 {
         &self.header().hold
     }
 
-    /// Returns a CPU's entry in a tagged table: the displacement of its unit, 0 where nobody announced it.
+    /// Returns a CPU's entry in a tagged table: the displacement of its unit in bytes, 0 if the CPU has not counted.
     ///
     /// # Safety
     /// The table's reservation lives.
@@ -325,7 +326,7 @@ impl Reservation {
         })
     }
 
-    /// Returns the address of a counter's home word, by its slot.
+    /// Returns the address of a counter's home word (its word that belongs to no CPU), by its slot.
     pub(crate) fn home(&self, word: usize) -> NonNull<u8> {
         debug_assert!(word * 8 < self.layout.unit_bytes);
         // SAFETY: the slot lies in the home unit.
@@ -337,19 +338,19 @@ impl Reservation {
         self.home.wrapping_add(displacement)
     }
 
-    /// Returns the slot of the counter whose home word has this address, if it is in this reservation.
+    /// Returns the slot of the counter whose home word is at this address; `None` if it is not in this reservation.
     pub(crate) fn slot_of(&self, home: usize) -> Option<usize> {
         let offset = home.checked_sub(self.mapping.addresses().start + self.home)?;
         (offset < self.layout.unit_bytes && offset % 8 == 0).then_some(offset / 8)
     }
 
-    /// Returns the distance in bytes from a counter's home word to its baseline, which readers add.
+    /// Returns the distance in bytes from a counter's home word to its baseline, a number that reads add.
     pub(crate) fn baseline_displacement(&self) -> usize {
         self.layout.stride()
     }
 
-    /// Adds a CPU to the mask that readers walk, then lets critical sections count in its words. Returns
-    /// `false` if it has no unit now.
+    /// Makes a CPU active: adds it to the mask that readers walk, then enters its unit into the table so that critical
+    /// sections count there. Returns `false` if it has no unit.
     ///
     /// The mask first: a reader that can know of a store there must find the CPU in the mask.
     /// Async-signal-safe: no lock, no allocation.
@@ -424,8 +425,8 @@ impl Reservation {
         }
     }
 
-    /// Gives a CPU memory for a unit where units are movable and it has none, if there is some. The arena's
-    /// lock is held. Returns `true` if it has a unit now.
+    /// Allocates a unit for a CPU if units are movable and it has none; returns `true` if it has one afterwards. The
+    /// arena's lock has to be held.
     pub(crate) fn assign(&self, cpu: usize) -> bool {
         if self.cpus.is_movable() && cpu < self.cpus.len() {
             let held = self.cpus.changing().lock();
@@ -437,8 +438,8 @@ impl Reservation {
         self.cpus.displacement(cpu).is_some()
     }
 
-    /// Adds a synthetic CPU to the mask that readers walk, without letting critical sections count there, and
-    /// returns the displacement of its unit; `None` if it has none. The arena's lock is held.
+    /// Adds a synthetic CPU to the mask that readers walk, without letting critical sections count there; returns the
+    /// displacement of its unit, `None` if it has none. The arena's lock has to be held.
     pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
         if self.cpus.walk().displacement_if_active(cpu).is_none() {
@@ -521,8 +522,9 @@ impl Reservation {
         }
     }
 
-    /// Returns the displacement of a stripe's unit, which readers walk from now on; where the stripe has no
-    /// unit, that of another stripe. `None` where there is none to be had. Async-signal-safe.
+    /// Returns the displacement of the unit for a stripe (a word index for threads that count atomically), which
+    /// readers include from now on; another stripe's if that has no unit, `None` if there is none at all.
+    /// Async-signal-safe.
     #[cold]
     pub(crate) fn announced_stripe(&self, stripe: usize) -> Option<usize> {
         let other = stripe.checked_rem(self.cpus.len())?;
@@ -530,20 +532,19 @@ impl Reservation {
         self.entry(announced).map(|entry| entry.load(Ordering::Acquire))
     }
 
-    /// Adds the calling thread's CPU to the mask that readers walk. `false` where the thread is not
-    /// registered for rseq or its CPU has no unit.
+    /// Makes the calling thread's CPU active, so that readers include it and critical sections count there. Returns
+    /// `false` if the thread is not registered for rseq or its CPU has no unit.
     pub(crate) fn announce_current(&self) -> bool {
         rseq::current_cpu().is_some_and(|cpu| self.announce(cpu as usize))
     }
 
-    /// Makes readers include home words, before the first store to one.
+    /// Makes readers include home words (fallback cells); called before the first store to one.
     ///
-    /// Who finds it set must be sure of what came before it was: that [`note_more`](Self::note_more)
-    /// ended the quick way of reading. Else a reader to whom this thread hands its count over could
-    /// still find the one unit, and miss the home word. So the load acquires what the `fetch_or`
-    /// releases, and the handing over carries it on. (A processor whose stores become visible to all
-    /// others at once, as x86-64 and aarch64, would not show the difference; the language does not
-    /// promise that.)
+    /// A thread that finds the flag already set must also know that the reservation no longer offers the single-unit
+    /// shortcut ([`note_more`](Self::note_more) came first): otherwise a reader that learns of this thread's count
+    /// could still read the one unit only, and miss the home word. Therefore the load acquires what the `fetch_or`
+    /// releases. (x86-64 and aarch64, whose stores become visible to all other processors at once, would not show the
+    /// difference; the language does not promise that.)
     #[inline]
     pub(crate) fn use_home(&self) {
         if self.state.load(Ordering::Acquire) & HOME == 0 {
@@ -552,27 +553,27 @@ impl Reservation {
         }
     }
 
-    /// Makes readers include baselines, before the first store to one.
+    /// Makes readers include baselines; called before the first store to one.
     pub(crate) fn use_baseline(&self) {
         self.note_more();
         self.state.fetch_or(BASELINE, Ordering::SeqCst);
     }
 
-    /// Returns `true` if readers must add the counters' home words. Call it after loading the baselines:
-    /// whoever saw a baseline that was made from a count in a home word must add that word.
+    /// Returns `true` if readers must add counters' home words. To be called after baselines were loaded: a reader that
+    /// saw a baseline computed from a home word must add that word.
     #[inline]
     pub(crate) fn homes_in_use(&self) -> bool {
         self.state.load(Ordering::Acquire) & HOME != 0
     }
 
-    /// Returns `true` if readers must add the counters' baselines.
+    /// Returns `true` if readers must add counters' baselines.
     #[inline]
     pub(crate) fn baselines_in_use(&self) -> bool {
         self.state.load(Ordering::Acquire) & BASELINE != 0
     }
 
-    /// Touches the first `bytes` of a CPU's unit, so that its updates take no page fault; does nothing if it
-    /// has no unit.
+    /// Prefaults the first `bytes` of a CPU's unit, so that its updates take no page fault; does nothing if it has no
+    /// unit.
     pub(crate) fn populate(&self, cpu: usize, bytes: usize) -> Result<()> {
         let Some(unit) = self.cpus.displacement(cpu).filter(|_| bytes > 0) else { return Ok(()) };
         match self.depot() {
@@ -584,7 +585,7 @@ impl Reservation {
         }
     }
 
-    /// Zeroes the words of `chunks` free cache lines, from `first` on, in every CPU's unit.
+    /// Zeroes `chunks` free cache lines from line `first` on, in every CPU's unit.
     ///
     /// # Safety
     /// No slot in these chunks is taken, and none is taken meanwhile.

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Pause between attempts where a lock is held for long.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Spin lock that an updating thread may try to take, also in a signal handler.
+/// A spin lock that may be tried in signal handlers and on the slow path of updates, which never wait for it.
 #[derive(Debug)]
 pub(crate) struct SignalSafeLock(AtomicU64);
 
@@ -24,7 +24,7 @@ impl SignalSafeLock {
         SignalSafeLock(AtomicU64::new(0))
     }
 
-    /// Takes the lock if it is free. Async-signal-safe.
+    /// Takes the lock if it is free; `None` if it is held. Async-signal-safe.
     pub(crate) fn try_lock(&self) -> Option<SignalSafeLockGuard<'_>> {
         let ours = forks() + 1;
         let seen = self.0.load(Ordering::Relaxed);
@@ -34,7 +34,7 @@ impl SignalSafeLock {
         taken.then(|| SignalSafeLockGuard(self))
     }
 
-    /// Waits for the lock. Not for writers, nor for signal handlers.
+    /// Spins until the lock is taken. Not for updates or signal handlers.
     pub(crate) fn lock(&self) -> SignalSafeLockGuard<'_> {
         // held for a few instructions, or by a thread that wants this CPU
         for _ in 0..100 {

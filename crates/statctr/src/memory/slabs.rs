@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 /// The binary logarithm of the most requests that go by between two attempts to map memory.
 const MAX_BACKOFF_SHIFT: u32 = 10;
 
-/// List of memory mappings, each with a record inside itself; they are unmapped with the list.
+/// A lock-free list that owns memory mappings; each list entry lies inside its mapping. All are unmapped when the list
+/// is dropped.
 #[derive(Debug)]
 pub(crate) struct Slabs {
     /// The address of the newest record; 0 where there is none.
@@ -29,7 +30,7 @@ struct Record {
     older: usize,
 }
 
-/// Bytes that the list's record inside each mapping takes; records are aligned to the same number.
+/// The size, and alignment, in bytes of the list entry that [`Slabs`] keeps inside each mapping.
 pub(crate) const RECORD_BYTES: usize = size_of::<Record>();
 
 impl Slabs {
@@ -37,8 +38,8 @@ impl Slabs {
         Slabs { newest: AtomicUsize::new(0) }
     }
 
-    /// Adds a mapping to the list, with its record `offset` bytes behind its start; returns the record's
-    /// address. Async-signal-safe.
+    /// Adds a mapping to the list, with the list entry at `offset` in it; returns the entry's address.
+    /// Async-signal-safe.
     ///
     /// # Safety
     /// Nobody else ever uses those [`RECORD_BYTES`] bytes, which lie in the mapping, at a multiple of
@@ -61,7 +62,7 @@ impl Slabs {
         }
     }
 
-    /// Returns the mapping that a record of the list lies in.
+    /// Returns the mapping that contains a list entry, given by its address; `None` for 0.
     ///
     /// # Safety
     /// 0, or what [`add`](Self::add) returned, and its list lives for `'a`.
@@ -71,7 +72,7 @@ impl Slabs {
         Some(&unsafe { place.as_ref() }.mapping)
     }
 
-    /// Returns the mappings, the newest first.
+    /// Returns an iterator over the mappings in the list, the newest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Mapping> {
         let record = |address: usize| {
             let place = NonNull::new(std::ptr::with_exposed_provenance_mut::<Record>(address));
@@ -95,8 +96,8 @@ impl Drop for Slabs {
     }
 }
 
-/// Gate for memory mappings by updates that found nothing ready: one thread at a time, with a back-off after
-/// the kernel refused.
+/// A gate through which updates that found no memory ready may map some: one thread at a time, with exponential
+/// back-off after the kernel refused.
 #[derive(Debug)]
 pub(crate) struct Growth {
     lock: SignalSafeLock,
@@ -117,9 +118,8 @@ impl Growth {
         }
     }
 
-    /// Runs `map` unless `is_there`, another thread is mapping, or the kernel refused too often and too
-    /// recently. Returns `true` if there is memory now. Async-signal-safe where `map` is, but for `errno`,
-    /// which is put back.
+    /// Calls `map` to get memory, unless `is_there`, another thread is mapping, or the kernel refused too recently;
+    /// returns `true` if there is memory now. Restores `errno`; async-signal-safe if `map` is.
     #[cold]
     pub(crate) fn try_grow(
         &self,
@@ -149,12 +149,12 @@ impl Growth {
         mapped.is_ok()
     }
 
-    /// Waits until no other thread is mapping memory for updates. Not for writers.
+    /// Waits until no update is mapping memory, and keeps others from it until the guard is dropped. Not for updates.
     pub(crate) fn wait(&self) -> SignalSafeLockGuard<'_> {
         self.lock.lock()
     }
 
-    /// Returns the number of times that an update, which found no memory ready, mapped some.
+    /// Returns the number of times that an update found no memory ready and mapped some.
     pub(crate) fn successes(&self) -> usize {
         self.successes.load(Ordering::Relaxed)
     }

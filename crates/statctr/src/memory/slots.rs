@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Number of cache lines with room that are searched for two words side by side.
 const PAIR_SEARCH: usize = 8;
 
-/// Allocator of counters' slots in a reservation: single words and runs of cache lines, by index in the unit.
+/// Allocator of counters' slots in a reservation: single 64-bit words and runs of cache lines, as indices into a unit.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// Per chunk, a bit per word that is taken.
@@ -24,7 +24,8 @@ pub(crate) struct Slots {
     words: usize,
 }
 
-/// An allocated counter word, or run of cache lines, by its index in the unit.
+/// An allocated word or run of cache lines, as an index of words in the unit, with a flag that says whether it has to
+/// be zeroed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AllocatedSlots {
     /// Index of the first word in the unit.
@@ -48,7 +49,7 @@ impl Slots {
         slots
     }
 
-    /// Returns the number of counter words that are allocated.
+    /// Returns the number of allocated counter words.
     pub(crate) fn words(&self) -> usize {
         self.words
     }
@@ -73,7 +74,7 @@ impl Slots {
         Some(first)
     }
 
-    /// Allocates `length` cache lines of counter words side by side.
+    /// Allocates `length` consecutive cache lines; `None` if there is no free run.
     pub(crate) fn take_chunks(&mut self, length: usize) -> Option<AllocatedSlots> {
         let first = self.take_run(u32::try_from(length).ok().filter(|&length| length > 0)?)? as usize;
         let range = first..first + length;
@@ -84,7 +85,7 @@ impl Slots {
         Some(AllocatedSlots { word: first * CHUNK_WORDS, used })
     }
 
-    /// Allocates the word of one counter, if possible in a cache line with other single counters.
+    /// Allocates one word, preferably in a cache line that other single counters use; `None` if the unit is full.
     pub(crate) fn take_word(&mut self) -> Option<AllocatedSlots> {
         let chunk = match self.partial.first() {
             Some(&chunk) => chunk,
@@ -107,7 +108,8 @@ impl Slots {
         Some(result)
     }
 
-    /// Allocates two words at an even index, if possible in a cache line with other single counters.
+    /// Allocates two words at an even index, preferably in a cache line that other single counters use; `None` if the
+    /// unit is full.
     pub(crate) fn take_pair(&mut self) -> Option<AllocatedSlots> {
         // of the chunks with room only the first few: a program may have many with one word left
         let with_room = self.partial.iter().take(PAIR_SEARCH).find_map(|&chunk| {
@@ -134,7 +136,7 @@ impl Slots {
         Some(result)
     }
 
-    /// Frees the word of one counter; returns `false` if it was not allocated.
+    /// Frees one allocated word; returns `false` if it was not allocated.
     pub(crate) fn free_word(&mut self, word: usize) -> bool {
         let (chunk, bit) = (word / CHUNK_WORDS, 1u8 << (word % CHUNK_WORDS));
         if self.taken.get(chunk).is_none_or(|taken| taken & bit == 0) {
@@ -151,7 +153,7 @@ impl Slots {
         true
     }
 
-    /// Frees `length` cache lines of counter words; returns `false` if one of them was not allocated whole.
+    /// Frees `length` cache lines; returns `false` if one of them was not allocated as a whole.
     pub(crate) fn free_chunks(&mut self, word: usize, length: usize) -> bool {
         let first = word / CHUNK_WORDS;
         let range = first..first.saturating_add(length);
@@ -181,8 +183,8 @@ impl Slots {
         self.insert_run(first, length);
     }
 
-    /// Returns the runs of free cache lines that counters used before, so that they may not be zero: (first,
-    /// number).
+    /// Returns the runs of free cache lines that may not be zero, as they were allocated before: (first line, number of
+    /// lines).
     pub(crate) fn used_runs(&self) -> Vec<(usize, usize)> {
         let used = |&(first, length): &(usize, usize)| {
             self.used[first..first + length].iter().any(|&bits| bits != 0)
@@ -190,12 +192,13 @@ impl Slots {
         self.runs.iter().map(|(&first, &length)| (first as usize, length as usize)).filter(used).collect()
     }
 
-    /// Notes that the words of these free cache lines are zero again.
+    /// Records that these free cache lines have been zeroed.
     pub(crate) fn mark_unused(&mut self, first: usize, length: usize) {
         self.used[first..first + length].fill(0);
     }
 
-    /// Returns the cache lines that were ever allocated since the memory was last zero, as one range from 0.
+    /// Returns the number of cache lines, from the first on, that contain all words allocated since the memory was last
+    /// zero.
     pub(crate) fn used_extent(&self) -> usize {
         self.used.iter().rposition(|&bits| bits != 0).map_or(0, |last| last + 1)
     }

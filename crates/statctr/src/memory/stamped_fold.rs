@@ -50,7 +50,8 @@ struct CpuState {
     done: u64,
 }
 
-/// Sums of a piece of stamped lines, so that the next fold reads what was written since.
+/// The sums of a [`TrackedGroupArray`](crate::TrackedGroupArray)'s rows at the last fold, so that the next one rereads
+/// only cache lines stamped as written since.
 #[derive(Debug)]
 pub(crate) struct StampedFold {
     cpus: Vec<CpuState>,
@@ -68,7 +69,7 @@ pub(crate) struct StampedFold {
 }
 
 impl StampedFold {
-    /// Prepares folds of `rows` rows of so many cache lines each; nothing is read yet.
+    /// Creates a fold of `rows` rows of `chunks` cache lines each; nothing is read yet.
     pub(crate) fn new(chunks: usize, rows: usize) -> StampedFold {
         StampedFold {
             cpus: Vec::new(),
@@ -81,13 +82,13 @@ impl StampedFold {
         }
     }
 
-    /// Returns the number of cache lines that the last fold read, each on all CPUs.
+    /// Returns the number of cache lines that the last fold reread; each was read on all active CPUs.
     pub(crate) fn lines_read(&self) -> usize {
         self.read.unwrap_or(0)
     }
 
-    /// Passes the sums of the rows that may have changed since the last fold to `sink(row, sums)`; all rows at first.
-    /// The piece is the same each time.
+    /// Rereads the cache lines written since the last fold of the same `piece`, and passes the sums of each row that
+    /// may have changed (at first all) to `sink(row, sums)`.
     pub(crate) fn fold(&mut self, piece: &StampedLines, mut sink: impl FnMut(usize, &[u64])) {
         let epoch = piece.advance();
         self.meet_cpus(piece);

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 #[repr(C, align(64))]
 struct Epoch(AtomicU64);
 
-/// Owner of cache lines of counter memory that are stamped when they are written, where sections can do that; freed
-/// when it is dropped.
+/// Owner of cache lines of counter memory whose updates also store a stamp (a byte that marks the line as written since
+/// the last fold); freed when dropped. Without stamps on machines that cannot keep them.
 #[derive(Debug)]
 pub(crate) struct StampedLines {
     lines: Lines,
@@ -36,7 +36,7 @@ fn with_front(lines: usize) -> usize {
     1 + lines.div_ceil(CHUNK_BYTES) + lines
 }
 
-/// Returns the number of stamped lines that fit into a unit of so many words.
+/// Returns the number of stamped cache lines, with their stamps, that fit into a unit of `unit_words` words.
 pub(crate) fn most_stamped(unit_words: usize) -> usize {
     // behind the first, each 64 have a line of stamps
     let chunks = (unit_words / CHUNK_WORDS).saturating_sub(1);
@@ -44,13 +44,13 @@ pub(crate) fn most_stamped(unit_words: usize) -> usize {
 }
 
 impl StampedLines {
-    /// Returns `true` if the groups of this pool can be stamped: sections update them, in units that stay where they
-    /// are.
+    /// Returns `true` if the arena's groups can be stamped: they are updated by critical sections, in units that do not
+    /// move.
     pub(crate) fn fit(arena: &Arena) -> bool {
         rseq::CAN_STAMP && arena.settings().groups == HandleTag::Rseq && arena.depot().is_none()
     }
 
-    /// Takes `lines` stamped lines side by side from an arena in which they [`fit`](Self::fit), all zero.
+    /// Allocates `lines` consecutive stamped cache lines, all zero, in an arena that can stamp ([`fit`](Self::fit)).
     pub(crate) fn take(arena: &Arc<Arena>, lines: usize) -> Result<StampedLines> {
         let piece = Lines::take_group(arena, with_front(lines), None)?;
         let head = piece.handle();
@@ -62,7 +62,7 @@ impl StampedLines {
         Ok(StampedLines::new(piece, front))
     }
 
-    /// Makes lines of which no stamps are kept.
+    /// Wraps cache lines for which no stamps are kept, so that each fold reads all of them.
     pub(crate) fn unstamped(lines: Lines) -> StampedLines {
         StampedLines::new(lines, 0)
     }
@@ -72,17 +72,17 @@ impl StampedLines {
         StampedLines { lines, front, epoch, is_read: AtomicBool::new(false) }
     }
 
-    /// Returns the lines with what is in front of them.
+    /// Returns the allocated cache lines, those in front that hold the stamps included.
     pub(crate) fn lines(&self) -> &Lines {
         &self.lines
     }
 
-    /// Returns the number of the first cache line with counters.
+    /// Returns the number of cache lines, at the start, that hold stamps and no counters.
     pub(crate) fn front(&self) -> usize {
         self.front
     }
 
-    /// Returns the number of the word `index` of the stamped lines among all words.
+    /// Converts the index of a counter word to its index among all words of the allocation, stamps included.
     #[inline(always)]
     pub(crate) fn slot(&self, index: usize) -> usize {
         self.front * CHUNK_WORDS + index
@@ -100,7 +100,7 @@ impl StampedLines {
         Some((word, Stamps { head, epoch, line: index / CHUNK_WORDS }))
     }
 
-    /// Adds `value` to the word `index`.
+    /// Adds `value` to the counter in word `index` and stamps its cache line.
     #[inline(always)]
     pub(crate) fn add(&self, index: usize, value: u64) {
         let Some((word, stamps)) = self.stamped(index) else { return self.lines.add(index, value) };
@@ -139,7 +139,8 @@ impl StampedLines {
         }
     }
 
-    /// Adds `deltas` to the counters from word `first` on by one commit, as [`Lines::commit`] does.
+    /// Adds `deltas` to consecutive counters from word `first` on by one commit, as [`Lines::commit`] does, and stamps
+    /// their cache line.
     #[inline(always)]
     pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
         const { assert!(N >= 1 && N <= CHUNK_WORDS) };
@@ -168,8 +169,8 @@ impl StampedLines {
         });
     }
 
-    /// Adds `value` to the word `index` on a synthetic CPU, with the stores of a section. The arena's lock is held, so
-    /// there is one writer.
+    /// Adds `value` to the counter in word `index` on a synthetic CPU and stamps its line; returns `false` if the CPU
+    /// has no unit. The arena's lock has to be held, which makes the caller the only writer.
     pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
         if self.front == 0 {
             return self.lines.add_on_synthetic_locked(index, cpu, value);
@@ -200,13 +201,12 @@ impl StampedLines {
         self.lines.handle().at(displacement).load(Ordering::Acquire)
     }
 
-    /// Makes whoever asks the only one who folds by stamps, until [`end_reading`](Self::end_reading). `false`: somebody
-    /// does.
+    /// Claims the right to fold by stamps, which one reader has at a time; returns `false` if another one has it.
     pub(crate) fn begin_reading(&self) -> bool {
         !self.is_read.swap(true, Ordering::Acquire)
     }
 
-    /// Lets others fold by stamps.
+    /// Gives the right to fold by stamps up.
     pub(crate) fn end_reading(&self) {
         self.is_read.store(false, Ordering::Release);
     }

@@ -47,8 +47,8 @@ static TABLE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static GROWTH: Growth = Growth::new();
 static SUPPLY: UnitSupply = UnitSupply::none();
 
-/// Word of a static counter: its handle, once it has one, and the cell that serves until then.
-/// Part of the C ABI.
+/// The variable part of a static counter: its handle, set by the first update that can get per-CPU words, and a word
+/// that is added to atomically until then. Part of the C ABI.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct StaticWord {
@@ -84,7 +84,8 @@ impl StaticWord {
         Some(Handle { base: NonNull::new(self.base.load(Ordering::Relaxed))?, table })
     }
 
-    /// Adds by a section. Returns `false` where that did not commit: then [`add_slow`](Self::add_slow).
+    /// Adds `value` to the static counter in a critical section; returns `false` if that did not commit, and
+    /// [`add_slow`](Self::add_slow) has to be called.
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_add(&self, value: u64) -> bool {
@@ -93,7 +94,7 @@ impl StaticWord {
         unsafe { rseq::add_to_static(&self.fast, Self::table(), value) }
     }
 
-    /// Adds 1, as [`try_add`](Self::try_add).
+    /// Adds 1 to the static counter in a critical section; returns `false` if that did not commit.
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_inc(&self) -> bool {
@@ -101,7 +102,7 @@ impl StaticWord {
         unsafe { rseq::inc_static(&self.fast, Self::table()) }
     }
 
-    /// Subtracts 1, as [`try_add`](Self::try_add).
+    /// Subtracts 1 from the static counter in a critical section; returns `false` if that did not commit.
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_dec(&self) -> bool {
@@ -109,8 +110,8 @@ impl StaticWord {
         unsafe { rseq::dec_static(&self.fast, Self::table()) }
     }
 
-    /// Adds after the section failed to commit: claims a slot where there is none yet.
-    /// Async-signal-safe.
+    /// Adds `value` to the static counter after its critical section did not commit; first allocates per-CPU words if
+    /// it has none. Async-signal-safe.
     #[cold]
     #[inline(never)]
     pub(crate) fn add_slow(&self, value: u64) {
@@ -132,30 +133,30 @@ impl StaticWord {
         }
     }
 
-    /// Adds to the word that serves before the claim. Async-signal-safe.
+    /// Adds `value` atomically to the word that serves before the static counter has per-CPU words. Async-signal-safe.
     pub(crate) fn add_early(&self, value: u64) {
         self.early.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// Returns the value. Async-signal-safe.
+    /// Returns the static counter's value: what was counted atomically, and the sum over the CPUs. Async-signal-safe.
     pub(crate) fn read(&self) -> u64 {
         let early = self.early.load(Ordering::Relaxed);
         early.wrapping_add(self.handle().map_or(0, Handle::read))
     }
 
-    /// Returns what was counted on one CPU.
+    /// Returns the part of the static counter's value that one CPU counted.
     pub(crate) fn read_cpu(&self, cpu: usize) -> u64 {
         self.handle().map_or(0, |handle| handle.read_cpu(cpu))
     }
 
-    /// Returns the part of the value that was counted atomically.
+    /// Returns the part of the static counter's value that was counted atomically, in words that CPUs share.
     pub(crate) fn fallback_part(&self) -> u64 {
         let early = self.early.load(Ordering::Relaxed);
         early.wrapping_add(self.handle().map_or(0, Handle::fallback_part))
     }
 
-    /// Returns the tag of its updates, if it has a slot or the next update can claim one. Async-signal-safe,
-    /// but for `errno`.
+    /// Returns the tag that says how the static counter is updated; `None` if it has no per-CPU words and its next
+    /// update cannot get any. Async-signal-safe, but for `errno`.
     pub(crate) fn tag(&self) -> Option<HandleTag> {
         match self.table.load(Ordering::Acquire).addr() & TAG_MASK {
             0 if cfg!(feature = "uniprocessor") => None,
@@ -211,7 +212,7 @@ fn tag_at_once() -> Option<HandleTag> {
     }
 }
 
-/// Returns the tagged table of the words whose updates are in line; null before there is one.
+/// Returns the tagged table of CPUs that inline updates of static counters use; null before one exists.
 pub(crate) fn static_table() -> *mut u8 {
     TABLE.load(Ordering::Acquire)
 }
@@ -286,7 +287,7 @@ fn make_block() -> Option<(Mapping, NonNull<Reservation>)> {
     Some((books, block))
 }
 
-/// Use of memory by all static counters of the process.
+/// The memory that all static counters of the process use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaticsInUse {
     /// Blocks made.
@@ -297,7 +298,7 @@ pub(crate) struct StaticsInUse {
     pub(crate) addresses: Vec<std::ops::Range<usize>>,
 }
 
-/// Returns the use of memory by static counters.
+/// Measures the memory that all static counters of the process use.
 pub(crate) fn statics_in_use() -> StaticsInUse {
     let addresses: Vec<_> = blocks().map(|block| block.mapping().addresses()).collect();
     StaticsInUse { blocks: addresses.len(), slots: TAKEN.load(Ordering::Relaxed), addresses }

@@ -5,7 +5,8 @@ use super::layout::Layout;
 use crate::cpu::{CpuSet, NodeId};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The source from which an arena's CPUs get memory for their units when they first count.
+/// The source of memory for the per-CPU units of an arena: an allocator of blocks where units are movable, and the
+/// number of updates that found no memory.
 pub(crate) struct UnitSupply {
     /// Blocks, where units are movable.
     depot: Option<Depot>,

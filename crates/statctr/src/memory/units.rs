@@ -23,7 +23,8 @@ struct View {
     residue: AtomicUsize,
 }
 
-/// The CPUs' units in a reservation: each CPU's part of the counter memory, at a fixed place or movable.
+/// The per-CPU units (parts of counter memory) of one reservation, at fixed addresses or movable, with the view of them
+/// that readers sum.
 #[derive(Debug)]
 pub(crate) struct Units {
     /// By CPU number: displacement from a home word to that CPU's, 0 where the CPU has no unit.
@@ -35,7 +36,8 @@ pub(crate) struct Units {
     changing: SignalSafeLock,
 }
 
-/// The set of CPUs' units that one reader sums, valid until a drain publishes another.
+/// A reader's view: the set of units to sum, and the residue (counts of drained CPUs). Valid until a drain publishes
+/// another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk<'a> {
     units: &'a Units,
@@ -44,7 +46,7 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Units {
-    /// Creates the CPUs' units at fixed distances from the home unit.
+    /// Creates units at fixed distances from the home unit, one per CPU number.
     pub(crate) fn fixed(displacements: &[usize]) -> Units {
         let places = Atomics::<AtomicUsize>::new(displacements.len());
         places.iter().zip(displacements).for_each(|(place, unit)| place.store(*unit, Ordering::Relaxed));
@@ -78,7 +80,7 @@ impl Units {
         }
     }
 
-    /// Creates an empty set of movable units, for CPU numbers 0 to `cpus` − 1.
+    /// Creates a set without units for CPU numbers 0 to `cpus` − 1, which get movable units later.
     pub(crate) fn movable(cpus: usize) -> Units {
         let view = || View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
         Units {
@@ -90,7 +92,7 @@ impl Units {
         }
     }
 
-    /// Returns the number of CPU numbers, from 0 on, that can have a unit.
+    /// Returns the number of CPU numbers, from 0 on, for which there can be a unit.
     pub(crate) fn len(&self) -> usize {
         self.displacements.len()
     }
@@ -103,16 +105,15 @@ impl Units {
         &self.changing
     }
 
-    /// Returns the distance in bytes from a home word to the same counter's word of a CPU; `None` where the
-    /// CPU has no unit.
+    /// Returns the distance in bytes from a counter's home word to its word of one CPU; `None` if the CPU has no unit.
     #[inline]
     pub(crate) fn displacement(&self, cpu: usize) -> Option<usize> {
         let displacement = self.displacements.get(cpu)?.load(Ordering::Acquire);
         (displacement != 0).then_some(displacement)
     }
 
-    /// Gives a CPU that has no unit the memory at a displacement as its unit; returns the unit that the CPU
-    /// has then.
+    /// Makes the memory at a displacement the unit of a CPU, unless it has one; returns the displacement of the CPU's
+    /// unit.
     ///
     /// An exchange and not a store: a fork within a signal handler can let a second thread in.
     pub(crate) fn assign(&self, cpu: usize, displacement: usize, _held: &SignalSafeLockGuard<'_>) -> usize {
@@ -123,7 +124,7 @@ impl Units {
         }
     }
 
-    /// Takes its unit from a CPU that no reader's view has any more.
+    /// Takes a CPU's unit away; no reader's view contains it any more.
     pub(crate) fn unassign(&self, cpu: usize, _held: &SignalSafeLockGuard<'_>) {
         if let Some(place) = self.displacements.get(cpu) {
             // after the view without it: who finds no unit finds that view, too
@@ -131,20 +132,20 @@ impl Units {
         }
     }
 
-    /// Adds a CPU that has a unit to the mask that readers walk. For movable units the lock is held.
+    /// Adds a CPU, which has a unit, to the active mask that readers walk. For movable units the lock has to be held.
     pub(crate) fn announce(&self, cpu: usize) {
         self.walk().view.active.insert(cpu);
     }
 
-    /// Returns the set of units that a reader has to sum now.
+    /// Returns the current view: the units that a reader has to sum.
     #[inline]
     pub(crate) fn walk(&self) -> Walk<'_> {
         let generation = if self.movable { self.generation.load(Ordering::Acquire) } else { 0 };
         Walk { units: self, view: &self.views[generation & 1], generation }
     }
 
-    /// Returns the result of `work` on one reader's view of the units that stayed current throughout; repeats
-    /// it only if a drain published another view meanwhile.
+    /// Calls `work` with a view of the units, again if a drain published another meanwhile; returns the result for a
+    /// view that stayed current.
     #[inline]
     pub(crate) fn consistently<R>(&self, mut work: impl FnMut(Walk<'_>) -> R) -> R {
         loop {
@@ -156,15 +157,14 @@ impl Units {
         }
     }
 
-    /// Returns the number of the readers' view that is published next; whoever prepares it holds the lock.
+    /// Returns the number (generation) of the view that the lock's holder will publish next.
     pub(crate) fn next_view(&self) -> usize {
         // readers of what is overwritten from here on must see that its time is over
         fence(Ordering::Release);
         (self.generation.load(Ordering::Relaxed) + 1) & 1
     }
 
-    /// Publishes the readers' next view: the CPUs of this one without `cpu`, and the residue into which that
-    /// CPU's counts were moved.
+    /// Publishes the next view: the current one without `cpu`, whose counts are now at the displacement `residue`.
     pub(crate) fn publish_without(&self, cpu: usize, residue: usize, _held: &SignalSafeLockGuard<'_>) {
         let generation = self.generation.load(Ordering::Relaxed);
         let (now, next) = (&self.views[generation & 1], &self.views[(generation + 1) & 1]);
@@ -178,7 +178,7 @@ impl Units {
 }
 
 impl Walk<'_> {
-    /// Returns `true` if no drain has published another view of the units since this one was taken.
+    /// Returns `true` if no drain has published another view since this one was taken.
     #[inline]
     pub(crate) fn is_current(self) -> bool {
         if !self.units.movable {
@@ -188,15 +188,14 @@ impl Walk<'_> {
         self.units.generation.load(Ordering::Relaxed) == self.generation
     }
 
-    /// Returns the distance in bytes from a home word to the word with the counts of drained CPUs; 0 where
-    /// there is none.
+    /// Returns the distance in bytes from a counter's home word to its word with the counts of drained CPUs; 0 if there
+    /// are none.
     #[inline]
     pub(crate) fn residue(self) -> usize {
         if self.units.movable { self.view.residue.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Calls `visit` with the displacement of each unit that a reader sums: that of the drained CPUs' counts,
-    /// then each active CPU's.
+    /// Calls `visit` with the displacement of each unit in the view: the residue's, then each active CPU's.
     #[inline]
     pub(crate) fn for_each(self, mut visit: impl FnMut(usize)) {
         let residue = self.residue();
@@ -215,12 +214,13 @@ impl Walk<'_> {
         });
     }
 
-    /// Calls `visit` with each CPU whose unit a reader sums.
+    /// Calls `visit` with the number of each active CPU in the view.
     pub(crate) fn for_each_cpu(self, visit: impl FnMut(usize)) {
         self.view.active.for_each(visit);
     }
 
-    /// Returns the distance in bytes from a home word to the word of a CPU, if that CPU ever counted.
+    /// Returns the distance in bytes from a counter's home word to its word of one CPU; `None` if that CPU never
+    /// counted.
     #[inline]
     pub(crate) fn displacement_if_active(self, cpu: usize) -> Option<usize> {
         self.units.displacement(cpu).filter(|_| self.view.active.contains(cpu))

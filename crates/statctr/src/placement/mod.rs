@@ -23,7 +23,8 @@ use std::sync::Arc;
 pub use usage::Memory;
 pub(crate) use usage::{measure_statics, resident};
 
-/// Choice of where the per-CPU words of a pool's counters lie, and of how they are updated.
+/// The choice of where a pool's counters have their per-CPU words and how these are updated: one shared word, plain on
+/// one CPU, fixed, flexible, or striped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {
@@ -73,8 +74,8 @@ impl Placement {
     }
 }
 
-/// Mechanism by which counters are updated at present: per CPU by rseq, atomically (on a word per CPU or on
-/// one), or as plain words.
+/// The mechanism by which counters are updated at present: restartable sequences (rseq) on per-CPU words, atomic
+/// instructions on per-CPU or shared words, or plain instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
@@ -98,7 +99,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Returns the mode of a static counter whose words have this tag, or get it by the next update.
+    /// Returns the update mode of a static counter whose handle has this tag; `None` stands for no per-CPU words.
     pub(crate) fn of_static(tag: Option<HandleTag>) -> Mode {
         match tag {
             Some(HandleTag::Striped) => Mode::Striped,
@@ -121,9 +122,9 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Returns the mode of the calling thread's updates in a pool of the mode [`Mode::Rseq`]:
-/// [`Mode::Rseq`], or [`Mode::AtomicFallback`] where this thread is not registered with the kernel;
-/// [`Mode::Striped`] where no thread of the process uses rseq, and there is no such pool.
+/// Returns how the calling thread updates counters in a pool of the mode [`Mode::Rseq`]: [`Mode::Rseq`],
+/// [`Mode::AtomicFallback`] if this thread is not registered for rseq, or [`Mode::Striped`] if no thread of the process
+/// uses rseq.
 ///
 /// Cost: a few nanoseconds. Async-signal-safe, once a pool was built. Registers the thread where that is
 /// the library's to do ([`registration`](crate::registration)).
@@ -137,7 +138,8 @@ pub fn thread_mode() -> Mode {
     }
 }
 
-/// The reason for which a process's counters are updated atomically instead of by rseq.
+/// The reason why a process updates counters atomically and not by rseq: no registration, a kernel that failed the
+/// test, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FallbackReason {
@@ -167,8 +169,8 @@ impl fmt::Display for FallbackReason {
     }
 }
 
-/// Returns why pools of this process count atomically ([`Mode::Striped`]); `None` where they
-/// count by rseq, as far as is known: on aarch64 the kernel is tested when the first pool is built.
+/// Returns the reason why pools of this process count atomically ([`Mode::Striped`]); `None` if they count by rseq, as
+/// far as is known: on aarch64 the kernel is tested when the first pool is built.
 #[must_use]
 pub fn fallback_reason() -> Option<FallbackReason> {
     match rseq::settle() {
@@ -183,7 +185,7 @@ pub fn fallback_reason() -> Option<FallbackReason> {
     }
 }
 
-/// Width of the widest vector store of a machine, by which the items of an event are updated at once.
+/// The width of the widest vector store, by which the items of an event are committed at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum VectorWidth {
@@ -199,7 +201,7 @@ pub enum VectorWidth {
 }
 
 impl VectorWidth {
-    /// Returns the widest vector store of this machine, detected once.
+    /// Detects the widest vector store of this machine; the result is cached.
     #[must_use]
     pub fn detect() -> VectorWidth {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -214,7 +216,7 @@ impl VectorWidth {
         if cfg!(target_arch = "aarch64") { VectorWidth::Bytes8 } else { VectorWidth::Bytes16 }
     }
 
-    /// Returns the width of the vector store in bytes.
+    /// Returns the width in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -242,7 +244,8 @@ struct Plan {
     movable: bool,
 }
 
-/// Pool of memory for counters. Cheap to clone; the memory lives as long as the last counter in it.
+/// A pool of memory from which counters, arrays, groups and histograms are allocated. Clones share the pool; its memory
+/// lives as long as the last counter in it.
 ///
 /// ```
 /// use statctr::{Counter, Pool};
@@ -273,7 +276,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Bytes that one counter of a pool takes for each CPU, and the sizes of units.
+/// The memory costs of a pool: bytes per counter and CPU, size of a unit (one CPU's part), distance between units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cost {
@@ -289,7 +292,7 @@ pub struct Cost {
     pub vector_bytes: usize,
 }
 
-/// Builds a [`Pool`] with other settings than the defaults.
+/// Builder of a [`Pool`] with other settings than the defaults.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct PoolBuilder {
@@ -303,13 +306,13 @@ pub struct PoolBuilder {
 const DEFAULT_UNIT_BYTES: usize = 256 << 10;
 
 impl PoolBuilder {
-    /// Sets the machine whose CPUs and nodes the pool is laid out for; by default the one we run on.
+    /// Sets the topology (CPUs and NUMA nodes) that the pool is laid out for; by default this machine's.
     pub fn topology(mut self, topology: Topology) -> Self {
         self.topology = Some(topology);
         self
     }
 
-    /// Sets where the counters' per-CPU words lie; by default [`Placement::Fixed`]
+    /// Sets where the pool's counters have their per-CPU words; by default [`Placement::Fixed`]
     /// ([`Placement::Uniprocessor`] in a build with the feature `uniprocessor`).
     ///
     /// A synthetic topology with one CPU is taken at its word: threads that count in a uniprocessor
@@ -319,21 +322,21 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets the size of a unit: whole pages of 4096 bytes, 4 KiB to 1 GiB, by default 256 KiB. It
-    /// bounds the longest group (one counter takes 8 bytes). In the flexible placement it is also
-    /// the size of the blocks that a CPU gets and gives back, with a table of pointers for each.
+    /// Sets the size in bytes of a unit, one CPU's part of a block of counters: whole pages of 4096 bytes, 4 KiB to 1
+    /// GiB, by default 256 KiB. It bounds the longest group (one counter takes 8 bytes); in the flexible placement it
+    /// is also the size of the blocks that a CPU gets and gives back.
     pub fn unit_bytes(mut self, bytes: usize) -> Self {
         self.unit_bytes = bytes;
         self
     }
 
-    /// Forgoes vector stores wider than this in updates, as on a machine that does not have them.
+    /// Limits the vector stores that updates use to this width, as if the machine had no wider ones; for tests.
     pub fn max_vector(mut self, width: VectorWidth) -> Self {
         self.max_vector = width;
         self
     }
 
-    /// Builds the pool of counter memory. Takes no memory until the first counter is made.
+    /// Creates the pool. No memory is taken before its first counter is created.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for a unit size out of range, and [`Error::NotUniprocessor`].
@@ -373,7 +376,7 @@ impl PoolBuilder {
 }
 
 impl Pool {
-    /// Starts to build a pool of counter memory.
+    /// Returns a builder for a pool with other settings than the defaults.
     pub fn builder() -> PoolBuilder {
         PoolBuilder {
             topology: None,
@@ -383,7 +386,8 @@ impl Pool {
         }
     }
 
-    /// Returns the default pool, which counters come from if none is named: this machine, default placement.
+    /// Returns the process's default pool (this machine, default placement), which is created on first use and from
+    /// which counters are allocated if no pool is named.
     ///
     /// # Errors
     /// Fails as [`PoolBuilder::build`] does, at each call anew.
@@ -400,7 +404,7 @@ impl Pool {
         &self.arena
     }
 
-    /// Returns the mechanism by which the pool's counters are updated at present.
+    /// Returns the mechanism by which the pool's counters are updated at present: rseq, atomic or plain.
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.mode {
@@ -409,15 +413,15 @@ impl Pool {
         }
     }
 
-    /// Returns the number of updates that went to the fallback cell because their CPU had no memory
-    /// of its own in a flexible pool and none was ready. Nothing was lost by that but time.
+    /// Returns the number of updates that were added atomically to a shared word because their CPU had no memory of its
+    /// own and none was available (in flexible pools). They are counted all the same.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
         self.arena.shortfalls().0
     }
 
-    /// Moves the counts of `cpu` elsewhere and frees its memory: for a CPU that went offline, or that no
-    /// longer counts here. Does nothing in other placements than the flexible one.
+    /// Moves the counts of `cpu` to words that belong to no CPU and frees the CPU's memory: for a CPU that went
+    /// offline, or no longer counts here. Does nothing in other placements than the flexible one.
     ///
     /// Reads go on meanwhile and see neither a loss nor a double count. The CPU may go on counting,
     /// too, or come back at any moment: its updates go to the fallback cell meanwhile, at most one
@@ -438,35 +442,33 @@ impl Pool {
         Ok(drained)
     }
 
-    /// Registers `callback`, which is called whenever a CPU's part of this pool was moved, on the
-    /// thread that drained it: for statistics about statistics, or to move what else belongs to
-    /// that CPU. A call that is under way when the guard is dropped comes to its end.
+    /// Registers a callback that is called after each drain of a CPU in this pool, on the thread that drained it, with
+    /// the CPU and what was moved. Dropping the result unregisters it; a call under way is completed.
     pub fn on_moved(&self, callback: impl Fn(CpuId, Drained) + Send + Sync + 'static) -> DrainCallbackGuard {
         self.drain_callbacks.add(callback)
     }
 
-    /// Has memory ready for these CPUs in a flexible pool, so that their first updates need not map
-    /// any; and for a few others, which is all that other calls see to. At first the CPUs that are
-    /// online when the pool is made are expected.
+    /// Prepares memory in a flexible pool for these CPUs, and a few others, so that their first updates need no system
+    /// call. Initially the CPUs that are online when the pool is created are prepared for.
     ///
     /// Where there is no memory, [`mode`](Self::mode) says so.
     pub fn expect(&self, cpus: &CpuSet) {
         self.arena.expect(cpus);
     }
 
-    /// Returns where the per-CPU words of the pool's counters lie.
+    /// Returns the placement (where per-CPU words lie) that the pool was built with.
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// Returns the machine whose CPUs and nodes the pool is laid out for.
+    /// Returns the topology (CPUs and NUMA nodes) that the pool is laid out for.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Returns the bytes that a counter of this pool takes for each CPU, and the sizes of units.
+    /// Returns the pool's memory costs: bytes per counter and CPU, sizes of units.
     #[must_use]
     pub fn cost(&self) -> Cost {
         let layout = &self.arena.settings().layout;
@@ -479,7 +481,7 @@ impl Pool {
         }
     }
 
-    /// Returns the address space and, by the kernel's account, the memory that this pool occupies.
+    /// Returns the address space that the pool occupies, and how much of it is resident by the kernel's account.
     ///
     /// Reads `/proc/self/smaps`: milliseconds in a large program.
     ///
@@ -489,14 +491,14 @@ impl Pool {
         usage::measure(&self.arena)
     }
 
-    /// Returns the CPUs that counted in this pool (since they were drained).
+    /// Returns the CPUs that counted in this pool and were not drained since.
     #[must_use]
     pub fn active_cpus(&self) -> CpuSet {
         self.arena.active_cpus()
     }
 
-    /// Prefaults the memory in which these CPUs count, near to them: afterwards their first
-    /// update of any counter that exists now takes no page fault.
+    /// Prefaults these CPUs' words of all existing counters, on the CPUs' NUMA nodes, so that later updates there take
+    /// no page fault.
     ///
     /// CPUs that this pool has no unit for are passed over. Which node the pages come from is
     /// asked of the kernel, and left to it where a sandbox forbids to ask.
@@ -514,7 +516,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Returns the memory of dropped counters to the system.
+    /// Returns the memory of dropped counters to the system; the result says how much.
     ///
     /// # Errors
     /// [`Error::System`] where the kernel refuses; nothing is lost then.
@@ -522,8 +524,8 @@ impl Pool {
         self.arena.trim()
     }
 
-    /// Returns `true` if a thread of this kernel could run on the CPU, so that nobody may count there as a
-    /// synthetic CPU.
+    /// Returns `true` if a thread could run on this CPU under this kernel, so that it must not be used as a synthetic
+    /// CPU.
     pub(crate) fn could_be_real(cpu: u32) -> bool {
         static REAL: OnceBox<Option<CpuSet>> = OnceBox::new();
         let real = REAL.get_or_make(|| Topology::current().ok().map(|topology| topology.possible().clone()));

@@ -11,7 +11,7 @@ use std::{
     io::{BufRead, BufReader},
 };
 
-/// Bytes of address space and of memory that a pool of counters occupies.
+/// The bytes of address space and of resident memory that a pool of counters occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
@@ -31,7 +31,7 @@ pub(super) fn measure(arena: &Arena) -> Result<Memory> {
     Ok(Memory { reservations: usage.reservations, reserved: usage.reserved, resident, slots: usage.words })
 }
 
-/// Measures the memory of all static counters of the process.
+/// Measures the address space and resident memory of all static counters of the process.
 pub(crate) fn measure_statics() -> Result<Memory> {
     let usage = statics_in_use();
     Ok(Memory {

@@ -49,7 +49,7 @@ struct Value {
     value: u64,
 }
 
-/// The values of all counters, arrays and groups of a [`Registry`], as they were read once.
+/// The values of all counters, arrays and groups in a [`Registry`] at one reading.
 ///
 /// ```
 /// use statctr::{Counter, Description, Registry};
@@ -82,13 +82,13 @@ impl RegistryValues {
         self.0.len()
     }
 
-    /// Returns `true` if nothing was registered.
+    /// Returns `true` if there are no values, as nothing was registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns each value with its description, in the order of [`Registry::visit`].
+    /// Returns an iterator over the values with their descriptions, in the order of [`Registry::visit`].
     pub fn iter(&self) -> impl Iterator<Item = Sample<'_>> {
         self.0.iter().map(|value| Sample {
             description: &value.description,
@@ -108,7 +108,7 @@ impl RegistryValues {
 }
 
 impl Registry {
-    /// Reads all that is registered.
+    /// Reads the values of all registered counters, arrays and groups.
     pub(crate) fn read(&self) -> RegistryValues {
         let mut values = Vec::new();
         for (number, description, source) in self.living() {

@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicPtr;
 
 pub(crate) use super::one_cpu::*;
 
-/// Returns the registration of threads for rseq that glibc made, if any: offset of the area from the thread
-/// pointer, and its size.
+/// Returns where glibc has registered threads' rseq areas, as (offset from the thread pointer, size in bytes); `None`
+/// if it has not.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     let (offset, size): (*const isize, *const u32);
     // SAFETY: loads two addresses from the global offset table; they are null where the symbols
@@ -44,7 +44,8 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     (size != 0).then_some((offset, size))
 }
 
-/// Returns the number of the calling thread's CPU, which the kernel keeps in the thread's rseq area.
+/// Returns the CPU number that the kernel keeps in the calling thread's rseq area; negative if the thread is not
+/// registered.
 pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     let cpu: i32;
     // SAFETY: `offset` is the areas', so the thread pointer + offset + 4 is the calling thread's
@@ -63,7 +64,7 @@ pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     cpu
 }
 
-/// Clears the pointer to the current critical section in the calling thread's rseq area.
+/// Clears the pointer to the last critical section (`rseq_cs`) in the calling thread's rseq area.
 pub(crate) fn clear_section(offset: isize) {
     // SAFETY: `offset` is the areas', so the thread pointer + offset + 8 is the calling thread's
     // `rseq_cs` field, which a thread may set to 0 at any time outside a section.
@@ -79,8 +80,8 @@ pub(crate) fn clear_section(offset: isize) {
     }
 }
 
-/// Returns the rseq area's offset from the thread pointer, which a reservation keeps in front of its table; 0
-/// where the table's tag does not say "by rseq".
+/// Returns the offset of threads' rseq areas from the thread pointer, as stored in front of a reservation's table; 0 if
+/// the table's tag says that counters are not updated by rseq.
 ///
 /// The block loads, and claims to read no memory (`nomem`), which is what lets a loop do it once: as
 /// the sections of a loop may write all memory, the load would be repeated. By that claim compilers
@@ -115,7 +116,8 @@ pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
     offset
 }
 
-/// Returns `true` if a table is for sections; a loop asks once, where it asks first.
+/// Returns `true` if the tag of a table says that counters are updated by rseq; the compiler may hoist the test out of
+/// loops.
 ///
 /// # Safety
 /// The contract is that of [`offset_of_table`].
@@ -125,7 +127,8 @@ pub(crate) unsafe fn has_area(table: *const u8) -> bool {
     unsafe { offset_of_table(table) != 0 }
 }
 
-/// Returns a pointer that is stored once, as it is or as it was: null, or the stored one.
+/// Loads a pointer that is null at first and stored once; the compiler may hoist the load out of loops, which may then
+/// see null for longer.
 ///
 /// The block loads, and claims to read no memory, as [`offset_of_table`] does, so a loop does it once. What
 /// comes out may be null where it is not any more, for as long as the loop runs.
@@ -145,8 +148,8 @@ pub(crate) fn load_stored_once(place: &'static AtomicPtr<u8>) -> *const u8 {
     std::ptr::with_exposed_provenance(address)
 }
 
-/// Orders the stores to the header in front of a reservation's table before all uses of the table's address:
-/// see [`offset_of_table`].
+/// Orders earlier stores to the header in front of a reservation's table before all uses of the table's address; see
+/// [`offset_of_table`].
 #[inline(always)]
 pub(crate) fn publish_header(header: *const u8) {
     // SAFETY: no instruction, but as far as the compiler knows one that uses all memory.
@@ -310,8 +313,8 @@ define_add!(
     dec, "sub {t}, {t}, #1"
 );
 
-/// Never commits an event, and returns `false`: `commit` of the specification, for which there is no store
-/// wide enough here.
+/// Adds nothing and returns `false`, as aarch64 has no single store that is wide enough for an event (`commit` of the
+/// specification).
 ///
 /// # Safety
 /// None needed here.
@@ -320,9 +323,9 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// Adds `deltas` to the latched cache line at `line` by one commit, the store of a sequence number
-/// (`latch_commit` of the specification). The second copy lies `copies` bytes on, the sequence number
-/// `sequence` bytes on.
+/// Adds `deltas` to a latched cache line in a critical section: changes the copy that is not current, `copies` bytes
+/// apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
+/// specification).
 ///
 /// `false`: nothing was added, take the slow path.
 ///
@@ -397,8 +400,8 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds to one word of a latched cache line (`latch_add` of the specification); the line's sequence number is
-/// at `sequence`, in the home unit like `word`.
+/// Adds `value` to one word of a latched cache line in a critical section, in the current copy; the line's sequence
+/// number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`latch_commit`].

@@ -8,22 +8,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of places in a critical section where tests can delay or abort it.
+/// The number of injection points in a critical section, at which tests can delay or abort it.
 pub const POINTS: usize = 3;
 
-/// Delays and aborts that critical sections are to suffer in tests: for point p (1 to 3) word 2p holds the
-/// turns of a delay loop, and word 2p + 1 how many of the next passages are to be aborted.
+/// The delays and aborts that tests inject into critical sections: for point p (1 to 3), word 2p is the number of turns
+/// of a delay loop, word 2p + 1 the number of passages still to be aborted.
 pub(crate) static INJECTIONS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// Delays every further passage of critical sections through `point` by `turns` iterations of an empty loop;
-/// for tests.
+/// Delays all further critical sections at injection point `point` by `turns` iterations of an empty loop; for tests.
 pub fn delay(point: usize, turns: u64) {
     if (1..=POINTS).contains(&point) {
         INJECTIONS[2 * point].store(turns, Ordering::SeqCst);
     }
 }
 
-/// Aborts critical sections at their next `count` passages through `point`, on any thread; for tests.
+/// Aborts critical sections at their next `count` passages of injection point `point`, on any thread; for tests.
 ///
 /// The count is taken down without a lock prefix: with several threads more passages than that
 /// may abort.
@@ -33,20 +32,20 @@ pub fn abort(point: usize, count: u64) {
     }
 }
 
-/// Returns the number of critical sections that are still to be aborted at `point`.
+/// Returns the number of passages of injection point `point` that are still to be aborted.
 #[must_use]
 pub fn aborts_left(point: usize) -> u64 {
     if (1..=POINTS).contains(&point) { INJECTIONS[2 * point + 1].load(Ordering::SeqCst) } else { 0 }
 }
 
-/// Removes all delays, aborts and failures that tests injected.
+/// Removes all injected delays, aborts and failures.
 pub fn clear() {
     for word in INJECTIONS.iter().chain(&FAILURES) {
         word.store(0, Ordering::SeqCst);
     }
 }
 
-/// A request to the kernel, such as one for memory, that tests can make fail.
+/// The kinds of requests (for address space, pages, blocks, `membarrier` and so on) that tests can make fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Site {
@@ -66,25 +65,26 @@ pub enum Site {
     Membarrier,
 }
 
-/// All requests to the kernel that tests can make fail.
+/// All kinds of requests that tests can make fail.
 pub const SITES: [Site; 7] =
     [Site::Map, Site::Populate, Site::Discard, Site::Block, Site::Instance, Site::Table, Site::Membarrier];
 
 /// By site: how many of the next requests are to fail.
 static FAILURES: [AtomicU64; SITES.len()] = [const { AtomicU64::new(0) }; SITES.len()];
 
-/// Makes the next `count` requests of this kind to the kernel fail, on any thread; for tests.
+/// Makes the next `count` requests of this kind fail, on any thread, as if memory were short or the kernel refused; for
+/// tests.
 pub fn fail(site: Site, count: u64) {
     FAILURES[site as usize].store(count, Ordering::SeqCst);
 }
 
-/// Returns the number of requests of this kind to the kernel that are still to fail.
+/// Returns the number of requests of this kind that are still to fail.
 #[must_use]
 pub fn failures_left(site: Site) -> u64 {
     FAILURES[site as usize].load(Ordering::SeqCst)
 }
 
-/// Returns `true` if a test wants this request to the kernel to fail. Async-signal-safe.
+/// Returns `true` if a test wants this request to fail, and counts it as failed. Async-signal-safe.
 pub(crate) fn fails(site: Site) -> bool {
     let less = |count: u64| count.checked_sub(1);
     FAILURES[site as usize].fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()

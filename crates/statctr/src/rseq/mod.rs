@@ -266,11 +266,11 @@ pub(crate) use tag::{HandleTag, TAG_MASK};
 
 use std::sync::atomic::AtomicU64;
 
-/// Number of items (64-bit statistics) of a lazy object: as many as one vector store commits.
+/// The number of 64-bit items of a lazy object: four, as many as one vector store commits.
 pub(crate) const ITEMS: usize = 4;
 
-/// Parameters by which critical sections update a lazy pool's objects: operations, masks, kind of index. Part
-/// of the C ABI.
+/// The parameters with which critical sections update a lazy pool's objects: masks that select each item's operation,
+/// field of the rseq area with the owner's number, vector width. Part of the C ABI.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct JoinSettings {
@@ -296,7 +296,8 @@ const _: () = assert!(
     std::mem::offset_of!(JoinSettings, area) == 96 && std::mem::offset_of!(JoinSettings, indices) == 120
 );
 
-/// The stamp of an update's line: where it is in the piece, and what is stored there.
+/// The parameters of a stamp, which an update stores to mark its cache line as written: address of the stamps, current
+/// epoch, index of the line.
 #[derive(Debug, Clone, Copy)]
 #[allow(dead_code)] // read by sections alone, where there are some that stamp
 pub(crate) struct Stamps {
@@ -309,50 +310,46 @@ pub(crate) struct Stamps {
     pub(crate) line: usize,
 }
 
-/// Number of times that the slow path of an update tries a critical section before it uses the fallback cell.
+/// The number of times that the slow path of an update retries its critical section before it uses the fallback cell.
 ///
 /// Preemption that often in a row within a few nanoseconds each means a debugger or an emulator.
 pub(crate) const TRIES: usize = 16;
 
-/// Returns the offset of the threads' rseq areas from the thread pointer; `None` where rseq cannot
-/// be used: there is no registration, nobody looked for one yet, or the kernel did not pass its test.
+/// Returns the offset of threads' rseq areas from the thread pointer; `None` if rseq cannot be used: no registration,
+/// not looked for yet, or the kernel failed its test.
 pub(crate) fn offset() -> Option<isize> {
     registration::offset().filter(|_| self_test::is_trusted())
 }
 
-/// Returns the [`offset`], after looking for a registration and testing the kernel where that is
-/// necessary. For whoever builds a pool, never in an update: it starts threads, and may take two
-/// seconds.
+/// Returns the [`offset`], after looking for a registration and testing the kernel if necessary. It may start threads
+/// and take two seconds, so it is for building pools only.
 pub(crate) fn tested_offset() -> Option<isize> {
     registration::settle();
     self_test::test_once(registration::offset()?);
     offset()
 }
 
-/// Returns the [`offset`] as far as it can be found out without threads, locks or memory: where libc
-/// registers threads and this kernel needs no test, or somebody did the rest before. Async-signal-safe,
-/// but for `errno`.
+/// Returns the [`offset`] if it can be found without threads, locks or allocation: where libc registers threads and
+/// this kernel needs no test, or it was found before. Async-signal-safe, but for `errno`.
 pub(crate) fn offset_at_once() -> Option<isize> {
     registration::settle_by_libc();
     if self_test::is_due() { None } else { offset() }
 }
 
-/// Returns `true` if no section will ever be used in this process: there are none for this machine, nobody
-/// registers threads, or the kernel failed its test. `false` as long as nobody looked. Async-signal-safe.
+/// Returns `true` if critical sections will never be used in this process: none exist for this architecture, nobody
+/// registers threads, or the kernel failed its test; `false` while that is unknown. Async-signal-safe.
 pub(crate) fn is_ruled_out() -> bool {
     !HAS_SECTIONS || registration::is_ruled_out() || !self_test::is_trusted()
 }
 
-/// Offset in bytes of the field `cpu_id` in a thread's rseq area.
+/// The offset in bytes of the field `cpu_id` (number of the CPU) in a thread's rseq area.
 pub(crate) const CPU_ID: usize = 4;
-/// Offset in bytes of `mm_cid`, the concurrency id, in a thread's rseq area, where the kernel has one
+/// The offset in bytes of the field `mm_cid` (concurrency id) in a thread's rseq area, if the kernel has it
 /// ([`has_mm_cid`]).
 pub(crate) const MM_CID: usize = 24;
 
-/// Returns `true` if this kernel keeps a concurrency id: a number below the smaller of the
-/// process's threads and the CPUs that it may use, which no other running thread of the process has
-/// (Linux 6.3 and later). It is no CPU: it has no node, and two processes may have the same at
-/// once.
+/// Returns `true` if this kernel maintains concurrency ids (`mm_cid`, Linux 6.3): numbers, unique among the running
+/// threads of a process, below the smaller of its threads and the CPUs that it may use.
 ///
 /// The kernel says so by the size of what it fills in, in the auxiliary vector; glibc's
 /// `__rseq_size` does not.
@@ -360,15 +357,14 @@ pub(crate) fn has_mm_cid() -> bool {
     offset().is_some() && crate::sys::rseq_feature_size() >= MM_CID + 4
 }
 
-/// Returns the CPU number that the kernel keeps for the calling thread, which is registered where that is
-/// this library's to do; `None` where the thread is not registered. It may be out of date as soon as
-/// it is read. Async-signal-safe.
+/// Returns the number of the CPU that the calling thread runs on, from its rseq area; `None` if the thread is not
+/// registered (it is registered first where that is this library's task). May be outdated at once. Async-signal-safe.
 pub(crate) fn current_cpu() -> Option<u32> {
     registered_cpu(offset()?)
 }
 
-/// Clears the pointer to the last critical section in the calling thread's rseq area, before its code is
-/// unloaded.
+/// Clears the pointer to the last critical section in the calling thread's rseq area. Necessary before the code of that
+/// section is unloaded.
 ///
 /// A thread's rseq area goes on naming the last section after it is over; the kernel follows that
 /// address at the next preemption. Before code with sections in it is unmapped (`dlclose` of a

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Adds `value` to `*word` on a machine with one possible CPU.
+/// Adds `value` to `*word` by one unlocked instruction, for machines with a single possible CPU.
 ///
 /// # Safety
 /// `word` is an aligned live `u64` that only these functions write.
@@ -13,7 +13,7 @@ pub(crate) unsafe fn add_on_one_cpu(word: *mut u8, value: u64) {
     unsafe { &*word.cast::<AtomicU64>() }.fetch_add(value, Ordering::Relaxed);
 }
 
-/// Adds 1 to `*word` on a machine with one possible CPU.
+/// Adds 1 to `*word` by one unlocked instruction, for machines with a single possible CPU.
 ///
 /// # Safety
 /// The contract is that of [`add_on_one_cpu`].
@@ -23,7 +23,7 @@ pub(crate) unsafe fn inc_on_one_cpu(word: *mut u8) {
     unsafe { add_on_one_cpu(word, 1) };
 }
 
-/// Subtracts 1 from `*word` on a machine with one possible CPU.
+/// Subtracts 1 from `*word` by one unlocked instruction, for machines with a single possible CPU.
 ///
 /// # Safety
 /// The contract is that of [`add_on_one_cpu`].

@@ -8,18 +8,17 @@ use std::sync::atomic::AtomicPtr;
 mod instance;
 pub(crate) use instance::*;
 
-/// Returns `None`: on this machine no critical sections are written, so a registration of glibc is of no use.
+/// Returns `None`, as a registration of glibc would be of no use: a stub for architectures without critical sections.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     None
 }
 
-/// Returns no CPU number of the calling thread's rseq area: no critical sections are written for this
-/// machine.
+/// Returns no CPU number of a thread's rseq area: a stub for architectures without critical sections.
 pub(crate) fn area_cpu_id(_offset: isize) -> i32 {
     -1
 }
 
-/// Returns `false`: no critical sections are written for this machine.
+/// Returns `false`: on this architecture no counters are updated by critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -28,19 +27,19 @@ pub(crate) unsafe fn has_area(_table: *const u8) -> bool {
     false
 }
 
-/// Returns null: no critical sections are written for this machine, so nobody needs the pointer.
+/// Returns null: a stub for architectures without critical sections.
 #[inline(always)]
 pub(crate) fn load_stored_once(_place: &'static AtomicPtr<u8>) -> *const u8 {
     std::ptr::null()
 }
 
-/// Does nothing: no critical section here loads the header in front of a reservation's table.
+/// Does nothing: a stub for architectures without critical sections, of which none would load the header.
 pub(crate) fn publish_header(_header: *const u8) {}
 
-/// Does nothing: no critical sections are written for this machine.
+/// Does nothing: a stub for architectures without critical sections.
 pub(crate) fn clear_section(_offset: isize) {}
 
-/// Never adds to a counter, and returns `false`: no critical sections are written for this machine.
+/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -49,7 +48,7 @@ pub(crate) unsafe fn add(_base: *mut u8, _table: *const u8, _value: u64) -> bool
     false
 }
 
-/// Never adds to a counter, and returns `false`: no critical sections are written for this machine.
+/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -58,7 +57,7 @@ pub(crate) unsafe fn inc(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
-/// Never subtracts from a counter, and returns `false`: no critical sections are written for this machine.
+/// Subtracts nothing from the counter and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -67,7 +66,7 @@ pub(crate) unsafe fn dec(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
-/// Never adds to a floating-point sum, and returns `false`: no critical sections are written for this machine.
+/// Adds nothing to the floating-point sum and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -76,7 +75,7 @@ pub(crate) unsafe fn add_float(_base: *mut u8, _table: *const u8, _epoch: *const
     false
 }
 
-/// Never adds to a counter, and returns `false`: no critical sections are written for this machine.
+/// Adds nothing to the approximate counter and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -85,7 +84,7 @@ pub(crate) unsafe fn add_bounded(_base: *mut u8, _table: *const u8, _limit: u64,
     false
 }
 
-/// Never notes anything as flushed, and returns `false`: no critical sections are written for this machine.
+/// Marks nothing as flushed and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -93,7 +92,7 @@ pub(crate) unsafe fn claim(_base: *mut u8, _table: *const u8, _claimed: *mut u64
     false
 }
 
-/// Never raises a maximum, and returns `false`: no critical sections are written for this machine.
+/// Leaves the maximum as it is and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -108,7 +107,7 @@ pub(crate) unsafe fn raise(
     false
 }
 
-/// Never commits an event, and returns `false`: no critical sections are written for this machine.
+/// Adds nothing to the event's items and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -117,7 +116,7 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// Never commits to a latched line, and returns `false`: no critical sections are written for this machine.
+/// Adds nothing to the latched cache line and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -131,7 +130,7 @@ pub(crate) unsafe fn latch_commit(
     false
 }
 
-/// Never adds to a latched line, and returns `false`: no critical sections are written for this machine.
+/// Adds nothing to the latched cache line and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.

@@ -1,7 +1,7 @@
 //! The tag of a handle, which the sections test.
 
-/// Tag in the low bits of a handle's table address, which says how its counter is updated: by rseq,
-/// atomically, on one word or on a stripe's, or as a plain word.
+/// The tag in the low bits of a handle's table address, which says how the counter is updated: by rseq, by rseq on
+/// latched lines, atomically (shared word or stripe), or by plain instructions.
 ///
 /// These values are part of the C ABI (`statctr.h` tests them in line).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,5 +19,5 @@ pub(crate) enum HandleTag {
     Striped = 16,
 }
 
-/// Mask of the tag bits in the address of a reservation's table; tables are aligned to more.
+/// The mask of the tag bits in the address of a reservation's table, which is aligned to more.
 pub(crate) const TAG_MASK: usize = 63;

@@ -2,10 +2,11 @@
 
 use super::Stamps;
 
-/// No section of this machine stamps lines: its stores become visible in any order, or there are no sections.
+/// Support for stamping cache lines as written: `false`, as the architecture's stores become visible in any order or it
+/// has no critical sections.
 pub(crate) const CAN_STAMP: bool = false;
 
-/// Never adds to a counter, and returns `false`: no lines are stamped on this machine.
+/// Adds nothing to the counter and returns `false`: a stub for architectures on which cache lines cannot be stamped.
 ///
 /// # Safety
 /// None needed here.
@@ -14,7 +15,8 @@ pub(crate) unsafe fn add_stamped(_base: *mut u8, _table: *const u8, _stamps: Sta
     false
 }
 
-/// Never adds to an event's items, and returns `false`: no lines are stamped on this machine.
+/// Adds nothing to the event's items and returns `false`: a stub for architectures on which cache lines cannot be
+/// stamped.
 ///
 /// # Safety
 /// None needed here.

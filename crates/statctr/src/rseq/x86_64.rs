@@ -11,8 +11,8 @@
 use std::arch::asm;
 use std::sync::atomic::AtomicPtr;
 
-/// Returns the registration of threads for rseq that glibc made, if any: offset of the area from the thread
-/// pointer, and its size.
+/// Returns where glibc has registered threads' rseq areas, as (offset from the thread pointer, size in bytes); `None`
+/// if it has not.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     let (offset, size): (*const isize, *const u32);
     // SAFETY: loads two addresses from the global offset table; they are null where the symbols
@@ -38,7 +38,8 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     (size != 0).then_some((offset, size))
 }
 
-/// Returns the number of the calling thread's CPU, which the kernel keeps in the thread's rseq area.
+/// Returns the CPU number that the kernel keeps in the calling thread's rseq area; negative if the thread is not
+/// registered.
 pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     let cpu: i32;
     // SAFETY: `offset` is the areas', so fs:[offset + 4] is the calling thread's `cpu_id` field. It
@@ -54,7 +55,7 @@ pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     cpu
 }
 
-/// Clears the pointer to the current critical section in the calling thread's rseq area.
+/// Clears the pointer to the last critical section (`rseq_cs`) in the calling thread's rseq area.
 pub(crate) fn clear_section(offset: isize) {
     // SAFETY: `offset` is the areas', so fs:[offset + 8] is the calling thread's `rseq_cs` field,
     // which a thread may set to 0 at any time outside a section.
@@ -67,8 +68,8 @@ pub(crate) fn clear_section(offset: isize) {
     }
 }
 
-/// Returns the rseq area's offset from the thread pointer, which a reservation keeps in front of its table; 0
-/// where the table's tag does not say "by rseq".
+/// Returns the offset of threads' rseq areas from the thread pointer, as stored in front of a reservation's table; 0 if
+/// the table's tag says that counters are not updated by rseq.
 ///
 /// The block loads, and claims to read no memory (`nomem`), which is what lets a loop do it once: as
 /// the sections of a loop may write all memory, the load would be repeated. By that claim compilers
@@ -104,7 +105,8 @@ pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
     offset
 }
 
-/// Returns a pointer that is stored once, as it is or as it was: null, or the stored one.
+/// Loads a pointer that is null at first and stored once; the compiler may hoist the load out of loops, which may then
+/// see null for longer.
 ///
 /// The block loads, and claims to read no memory, as [`offset_of_table`] does, so a loop does it once. What
 /// comes out may be null where it is not any more, for as long as the loop runs.
@@ -123,8 +125,8 @@ pub(crate) fn load_stored_once(place: &'static AtomicPtr<u8>) -> *const u8 {
     std::ptr::with_exposed_provenance(address)
 }
 
-/// Orders the stores to the header in front of a reservation's table before all uses of the table's address:
-/// see [`offset_of_table`].
+/// Orders earlier stores to the header in front of a reservation's table before all uses of the table's address; see
+/// [`offset_of_table`].
 #[inline(always)]
 pub(crate) fn publish_header(header: *const u8) {
     // SAFETY: no instruction, but as far as the compiler knows one that uses all memory.
@@ -313,8 +315,8 @@ define_add!(
     dec, "add qword ptr [{t}], -1"
 );
 
-/// Adds to the `N` items of an event, 2 ≤ N ≤ 8, in a critical section that ends with one vector store
-/// (`commit` of the specification). Returns `false` if nothing was stored.
+/// Adds `deltas` to the `N` items of an event (2 to 8) in a critical section that ends with one vector store. Returns
+/// `false` if nothing was added. (`commit` of the specification.)
 ///
 /// `false`: nothing was added, or the machine has no store as wide as the event; take the slow
 /// path.
@@ -488,9 +490,9 @@ unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
     true
 }
 
-/// Adds `deltas` to the latched cache line at `line` by one commit, the store of a sequence number
-/// (`latch_commit` of the specification). The second copy lies `copies` bytes on, the sequence number
-/// `sequence` bytes on.
+/// Adds `deltas` to a latched cache line in a critical section: changes the copy that is not current, `copies` bytes
+/// apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
+/// specification).
 ///
 /// `false`: nothing was added, take the slow path.
 ///
@@ -551,8 +553,8 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds to one word of a latched cache line (`latch_add` of the specification); the line's sequence number is
-/// at `sequence`, in the home unit like `word`.
+/// Adds `value` to one word of a latched cache line in a critical section, in the current copy; the line's sequence
+/// number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`latch_commit`].

@@ -12,7 +12,7 @@ use super::RawMutex;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 
-/// The library's locks, in the order in which they may be taken together and in which `fork` takes them.
+/// The locks of this library, in the order in which a thread may take them together and in which `fork` takes them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
     /// The counters of C that a registry has: registers while it is held.
@@ -29,7 +29,7 @@ pub(crate) enum Rank {
     Registration,
 }
 
-/// A mutex of the library that survives `fork`: the child's copies are unlocked.
+/// A mutex that survives `fork`: the child's copy is unlocked and its value consistent, whoever held it in the parent.
 ///
 /// Made and dropped only while the thread holds no other: `fork` takes the list of locks first and
 /// then every lock in it. Checked in debug builds.
@@ -44,7 +44,7 @@ unsafe impl<T: Send> Send for Lock<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// Guard of a [`Lock`], which gives access to the value and unlocks when dropped.
+/// The guard of a locked [`Lock`], which dereferences to the value and unlocks when dropped.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
     before: Option<Rank>,

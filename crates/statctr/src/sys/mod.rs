@@ -33,8 +33,8 @@ pub(crate) use set_errno::set_errno;
 pub(crate) use static_list::{Link, Linked, StaticList};
 pub(crate) use stripe::stripe;
 
-/// The page size in bytes that memory layouts are made for: the largest that the architecture has, so that
-/// guard pages are pages and no two units share one. A smaller one of the kernel divides it.
+/// The page size in bytes that memory layouts assume: the largest that the architecture has, so that guard pages are
+/// whole pages and no two units share one. The kernel's page size divides it.
 pub(crate) const PAGE: usize = if cfg!(any(
     target_arch = "x86_64",
     target_arch = "x86",

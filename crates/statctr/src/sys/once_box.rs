@@ -7,19 +7,19 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A value that is created once, without a lock, and lives as long as the program.
+/// A cell in a `static` that is set once, without a lock, and whose value is never dropped.
 #[derive(Debug)]
 pub struct OnceBox<T>(AtomicPtr<T>, PhantomData<Box<T>>);
 
 impl<T: Send + Sync + 'static> OnceBox<T> {
-    /// Creates a box without a value.
+    /// Creates an empty cell.
     #[must_use]
     #[allow(clippy::new_without_default)] // for statics
     pub const fn new() -> OnceBox<T> {
         OnceBox(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
 
-    /// Returns the value, if it was set.
+    /// Returns the value; `None` if it was not set.
     #[must_use]
     #[inline]
     pub fn get(&'static self) -> Option<&'static T> {
@@ -27,12 +27,12 @@ impl<T: Send + Sync + 'static> OnceBox<T> {
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Returns the value, after setting it to `value` if there was none.
+    /// Returns the cell's value, which is set to `value` if it was empty.
     pub fn get_or(&'static self, value: T) -> &'static T {
         self.get().unwrap_or_else(|| self.try_set(value).unwrap_or_else(|first| first))
     }
 
-    /// Sets the value and returns it.
+    /// Sets the value of an empty cell and returns it.
     ///
     /// # Errors
     /// The value that there is already; `value` is dropped.
@@ -51,7 +51,8 @@ impl<T: Send + Sync + 'static> OnceBox<T> {
         }
     }
 
-    /// Returns the value, created by `make` if there was none; `make` may run more than once.
+    /// Returns the cell's value, created by `make` if it was empty. Several threads may call `make`; one result is
+    /// kept.
     pub fn get_or_make(&'static self, make: impl FnOnce() -> T) -> &'static T {
         match self.get() {
             Some(there) => there,

@@ -1,7 +1,6 @@
 //! The thread's error number.
 
-/// Sets the calling thread's `errno`, which a slow path must leave as it found it. Nothing where the system
-/// keeps no such number per thread, or no signal handler could see it.
+/// Sets the calling thread's `errno`, so that a slow path can restore it; does nothing on systems without one.
 pub(crate) fn set_errno(number: i32) {
     #[cfg(any(target_os = "linux", target_os = "emscripten", target_os = "hurd", target_os = "redox"))]
     // SAFETY: the calling thread's own.

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 /// State of a link whose element is in the list.
 const LISTED: u64 = u64::MAX;
 
-/// The part of an element that its list uses. Part of the C ABI; zeros: in no list.
+/// The link to the next element that each element of a [`StaticList`] contains; zeros if it is in no list. Part of the
+/// C ABI.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Link<T> {
@@ -26,13 +27,13 @@ impl<T> Link<T> {
     }
 }
 
-/// An element of a [`StaticList`].
+/// A type that contains a [`Link`], so that its statics can be in a [`StaticList`].
 pub(crate) trait Linked: Sized + Sync + 'static {
     /// Returns the link, which nobody but the list uses.
     fn link(&self) -> &Link<Self>;
 }
 
-/// List of statics.
+/// A lock-free linked list of statics, each of which contains its link.
 #[derive(Debug)]
 pub(crate) struct StaticList<T>(AtomicPtr<T>);
 
@@ -41,8 +42,8 @@ impl<T: Linked> StaticList<T> {
         StaticList(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// Adds an element, unless it is there or somebody else is adding it. Cost where it is there: a
-    /// load. Async-signal-safe.
+    /// Adds an element to the list, unless it is in it or another thread is adding it; a load if it is in it.
+    /// Async-signal-safe.
     #[inline]
     pub(crate) fn add(&self, element: &'static T) {
         if element.link().state.load(Ordering::Acquire) != LISTED {
@@ -74,7 +75,7 @@ impl<T: Linked> StaticList<T> {
         link.state.store(LISTED, Ordering::Release);
     }
 
-    /// Returns the elements, the newest first.
+    /// Returns an iterator over the elements of the list, the newest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static T> + use<T> {
         // SAFETY: addresses in the list are null, or of elements that live as long as they are in it.
         let element = |address: *mut T| unsafe { NonNull::new(address).map(|place| place.as_ref()) };
@@ -82,7 +83,7 @@ impl<T: Linked> StaticList<T> {
         std::iter::successors(first, move |here| element(here.link().next.load(Ordering::Acquire)))
     }
 
-    /// Removes an element, whose memory may go then; does nothing if it is not there. Elements that are
+    /// Removes an element from the list, after which its memory may be freed; does nothing if it is not in it. Elements
     /// added meanwhile stay.
     ///
     /// # Safety

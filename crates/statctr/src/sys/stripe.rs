@@ -18,8 +18,8 @@ thread_local! {
     static CHOSEN: AtomicUsize = const { AtomicUsize::new(0) };
 }
 
-/// Returns the calling thread's stripe: a CPU number, or a number below the number of CPUs that the process
-/// may use. Async-signal-safe, but for `errno`.
+/// Returns the index of the per-CPU word that the calling thread adds to atomically (its stripe): the thread's CPU,
+/// looked up once in 256 calls, or elsewhere than on Linux a number of the thread. Async-signal-safe, but for `errno`.
 #[inline(always)]
 pub(crate) fn stripe() -> usize {
     // a thread that ends has none any more on systems that free thread-local values

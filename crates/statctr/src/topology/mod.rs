@@ -17,7 +17,7 @@ use std::path::Path;
 
 const SYSFS: &str = "/sys";
 
-/// CPUs and NUMA nodes of a machine, real or synthetic.
+/// The CPUs and NUMA nodes of a machine, real or synthetic, at one moment.
 ///
 /// ```
 /// use statctr::topology::{CpuId, CpuSet, NodeId, Topology};
@@ -43,8 +43,8 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Reads the topology of the machine we run on, from `/sys`; CPUs that the kernel lets this
-    /// process run on belong to it, whatever the files say.
+    /// Reads this machine's topology from `/sys`. CPUs on which the kernel lets this process run are included, whatever
+    /// the files say.
     ///
     /// Where the files are missing or not what the kernel writes, every number that the kernel's
     /// own CPU mask has room for (`sched_getaffinity(2)`) counts as possible, the CPUs that the
@@ -83,14 +83,14 @@ impl Topology {
         }
     }
 
-    /// Returns the online CPUs by the kernel's files, if these state them.
+    /// Returns the online CPUs as listed in `/sys`; `None` if it has no such list.
     pub(crate) fn online_by_files() -> Option<CpuSet> {
         let mut topology = sysfs::read(Path::new(SYSFS)).ok()?;
         topology.add_allowed();
         Some(topology.online)
     }
 
-    /// Reads the topology that the tree under `root` describes: `root` stands for `/sys`.
+    /// Reads a topology from a copy of sysfs at `root`, which stands for `/sys`.
     ///
     /// Reads `devices/system/cpu/{possible,present,online}` and `devices/system/node/`; without the
     /// latter (a kernel without NUMA) no CPU has a node.
@@ -102,35 +102,35 @@ impl Topology {
         sysfs::read(root)
     }
 
-    /// Starts to describe a made-up machine with CPUs 0 to `possible` − 1; see [`SyntheticTopology`].
+    /// Returns a builder of a synthetic machine's topology with CPUs 0 to `possible` − 1; see [`SyntheticTopology`].
     pub fn synthetic(possible: u32) -> SyntheticTopology {
         SyntheticTopology::new((0..possible).map(CpuId::new).collect())
     }
 
-    /// Starts to describe a made-up machine whose CPU numbers have gaps.
+    /// Returns a builder of a synthetic machine's topology with these possible CPUs, whose numbers may have gaps.
     pub fn synthetic_sparse(possible: CpuSet) -> SyntheticTopology {
         SyntheticTopology::new(possible)
     }
 
-    /// Returns the CPUs that this machine may ever have: each has a bit in the kernel's masks.
+    /// Returns the possible CPUs: all that this machine can ever have, plugged in or not.
     #[must_use]
     pub fn possible(&self) -> &CpuSet {
         &self.possible
     }
 
-    /// Returns the CPUs that are plugged in.
+    /// Returns the present CPUs: those that are plugged in.
     #[must_use]
     pub fn present(&self) -> &CpuSet {
         &self.present
     }
 
-    /// Returns the CPUs that the scheduler used when this snapshot was taken.
+    /// Returns the CPUs that were online (used by the scheduler) when this topology was read.
     #[must_use]
     pub fn online(&self) -> &CpuSet {
         &self.online
     }
 
-    /// Returns the NUMA node of a CPU; `None` where the machine has no nodes or does not say.
+    /// Returns the NUMA node of a CPU; `None` if the machine has no nodes or does not say.
     #[must_use]
     pub fn node_of(&self, cpu: CpuId) -> Option<NodeId> {
         self.nodes.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(node, _)| *node)
@@ -141,7 +141,7 @@ impl Topology {
         self.nodes.iter().map(|(node, cpus)| (*node, cpus))
     }
 
-    /// Returns `true` if this topology is synthetic: it does not claim to be the machine we run on.
+    /// Returns `true` if the topology was made up by a [`SyntheticTopology`], not read from a machine.
     #[must_use]
     pub fn is_synthetic(&self) -> bool {
         self.synthetic

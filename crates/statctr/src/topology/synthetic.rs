@@ -4,8 +4,7 @@ use super::Topology;
 use crate::cpu::{CpuSet, NodeId};
 use crate::error::{Error, Result};
 
-/// Builds the [`Topology`] of a made-up machine; start with [`Topology::synthetic`] or
-/// [`Topology::synthetic_sparse`].
+/// A builder of the [`Topology`] of a made-up machine, for tests and measurements; see [`Topology::synthetic`].
 ///
 /// All possible CPUs are present and online unless said otherwise; without nodes no CPU has one.
 #[derive(Debug, Clone)]
@@ -22,13 +21,13 @@ impl SyntheticTopology {
         SyntheticTopology { possible, present: None, online: None, nodes: Vec::new() }
     }
 
-    /// Sets the CPUs that are plugged into the made-up machine.
+    /// Sets the present (plugged in) CPUs of the made-up machine; by default all possible ones.
     pub fn present(mut self, cpus: CpuSet) -> Self {
         self.present = Some(cpus);
         self
     }
 
-    /// Sets the online CPUs of the made-up machine; by default those that are present.
+    /// Sets the online CPUs of the made-up machine; by default all present ones.
     pub fn online(mut self, cpus: CpuSet) -> Self {
         self.online = Some(cpus);
         self

@@ -15,8 +15,8 @@ const LIMIT: u64 = 1 << 20;
 /// Threads whose masks are looked at.
 const THREADS: usize = 4096;
 
-/// Returns the first source (file, affinity or cpuset) that knows of a second CPU, and how many CPUs are
-/// known with it. A synthetic topology is taken at its word.
+/// Looks for evidence that the machine has more than one CPU; returns the first source (file, affinity or cpuset) that
+/// shows it, with the number of CPUs known by then. `None` if there is none. A synthetic topology is believed.
 pub(crate) fn evidence_of_second_cpu(topology: &Topology) -> Option<(&'static str, usize)> {
     type Source<'a> = (&'static str, &'a dyn Fn() -> Option<CpuSet>);
     let files: [Source<'_>; 2] = [

@@ -37,8 +37,7 @@ pub(super) const SIDE: usize = 1 << 19;
 /// No more than this is made to be there at a time.
 const AHEAD: usize = 1 << 18;
 
-/// Map from CPUs to the memory regions, one per NUMA node, that lazy objects and their instances are
-/// allocated from.
+/// A map from CPUs to NUMA nodes' memory regions, from which lazy objects and their instances are allocated.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     /// By CPU number: the index of its node in `nodes`.
@@ -61,13 +60,13 @@ impl Nodes {
         Nodes { by_cpu, nodes }
     }
 
-    /// Returns the index, among the nodes, of the NUMA node that a CPU is on.
+    /// Returns the index of the memory region for the NUMA node that a CPU is on.
     #[inline]
     pub(crate) fn index_of(&self, cpu: usize) -> usize {
         self.by_cpu.get(cpu).map_or(self.nodes.len() - 1, |&place| place.into())
     }
 
-    /// Returns the number of NUMA nodes' memory regions.
+    /// Returns the number of memory regions, one per NUMA node.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -123,7 +122,7 @@ pub(super) enum Shortage {
 /// Value of [`Cells::live`] before the cells are closed: more than there can be.
 const OPEN: usize = usize::MAX / 2;
 
-/// Allocator of memory cells of one size for lazy objects or their instances.
+/// Allocator of memory cells of one fixed size, for lazy objects or their instances.
 pub(crate) struct Cells {
     kind: CellKind,
     /// The last one serves CPUs that nobody expected.

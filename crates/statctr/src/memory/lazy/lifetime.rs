@@ -10,8 +10,8 @@ use super::pool::LazyMemory;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// Shared ownership of a lazy pool's memory, needed to create objects in it; dropping the last one ends the
-/// pool.
+/// A reference-counted handle to a lazy pool's memory, through which objects are created; the pool ends with the last
+/// one.
 pub(crate) struct LazyOwner(NonNull<LazyMemory>);
 
 // SAFETY: what it leads to is `Sync`, and is dropped by any thread.

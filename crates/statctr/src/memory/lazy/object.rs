@@ -12,8 +12,7 @@ use crate::rseq::{self, ITEMS, is_refused};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Owner of a lazy object's memory: four items with one instance for each CPU (node, concurrency id) that
-/// writes. Zero when created; freed when dropped.
+/// Owner of a lazy object's memory: four items, with an instance for each CPU (or node, or concurrency id) that writes.
 pub(crate) struct Object {
     cell: NonNull<Cell>,
     memory: NonNull<LazyMemory>,
@@ -25,7 +24,7 @@ unsafe impl Send for Object {}
 unsafe impl Sync for Object {}
 
 impl Object {
-    /// Creates a lazy object, all zero. May wait for a lock and map memory.
+    /// Creates a lazy object with all items zero. May wait for a lock and map memory.
     pub(crate) fn new(owner: &LazyOwner) -> Result<Object> {
         let memory: &LazyMemory = owner;
         let nodes = &memory.settings.nodes;
@@ -43,15 +42,13 @@ impl Object {
         Ok(object)
     }
 
-    /// Gives up ownership of a lazy object and returns the addresses of its cell and of its pool's memory,
-    /// for C.
+    /// Gives up ownership of the lazy object, for C; returns the addresses of its memory cell and of its pool's memory.
     pub(crate) fn into_parts(self) -> (NonNull<u8>, *const LazyMemory) {
         let object = std::mem::ManuallyDrop::new(self);
         (object.cell.cast(), object.memory.as_ptr())
     }
 
-    /// Takes back ownership of a lazy object by the two addresses that [`into_parts`](Self::into_parts)
-    /// returned.
+    /// Takes ownership of a lazy object back, by the addresses that [`into_parts`](Self::into_parts) returned.
     ///
     /// # Safety
     /// The parts came from [`Object::into_parts`] and were not taken back yet.
@@ -59,7 +56,7 @@ impl Object {
         Object { cell: cell.cast(), memory }
     }
 
-    /// Returns `true` if the lazy object was created in this pool's memory.
+    /// Returns `true` if the lazy object belongs to this pool.
     pub(crate) fn is_of(&self, owner: &LazyOwner) -> bool {
         self.memory == owner.memory()
     }
@@ -88,7 +85,8 @@ impl Object {
         unsafe { NonNull::new_unchecked(&raw mut (*self.cell.as_ptr()).own) }
     }
 
-    /// Joins `values` to the four items of the lazy object. Async-signal-safe; never waits.
+    /// Combines `values` with the four items of the lazy object, in the instance of the calling thread's CPU.
+    /// Async-signal-safe; never waits.
     #[inline(always)]
     pub(crate) fn update(&self, values: [u64; ITEMS]) {
         let memory = self.memory();
@@ -306,7 +304,7 @@ impl Object {
         }
     }
 
-    /// Returns the lazy object's four values, joined over all existing instances.
+    /// Returns the lazy object's four values, combined over its instances.
     #[inline]
     pub(crate) fn read(&self) -> [u64; ITEMS] {
         let cell = self.cell();
@@ -347,24 +345,24 @@ impl Object {
         owner.checked_sub(1).map(|index| index as usize)
     }
 
-    /// Returns the number of the lazy object's instances that are written, at least 1. The one that lies in
-    /// the object itself is not counted any more once its owner has a further one.
+    /// Returns the number of the lazy object's instances in use, at least 1. The first lies in the object itself, and
+    /// is no longer counted once its owner has one elsewhere.
     pub(crate) fn instances(&self) -> usize {
         let (owner, mut count) = (self.owner(), 1);
         self.further(|index, _| count += usize::from(Some(index) != owner));
         count
     }
 
-    /// Returns the addresses of the lazy object's instances, with the CPU, node or concurrency id of each as
-    /// an index; for tests of where memory lies.
+    /// Returns each instance's owner (number of the CPU, node or concurrency id) and address; for tests of where memory
+    /// lies.
     pub(crate) fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
         let mut places = vec![(self.owner(), self.own().addr().get())];
         self.further(|index, instance| places.push((Some(index), instance.addr().get())));
         places
     }
 
-    /// Joins `values` to the instance of an index (CPU, node or concurrency id) that no thread here can have.
-    /// One caller per index.
+    /// Combines `values` with the instance of an owner number that no thread of this machine can have; one caller per
+    /// number at a time.
     pub(crate) fn update_on_synthetic(&self, index: u32, values: [u64; ITEMS]) {
         let Some(instance) = self.find_or_make(index) else {
             self.use_shared();

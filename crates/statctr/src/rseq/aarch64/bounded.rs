@@ -2,8 +2,8 @@
 
 use super::{asm, entries_of_table, offset_of_table};
 
-/// Adds `value` to a CPU's counter in a critical section, unless that would leave more than `limit` unflushed,
-/// up or down (`add_bounded` of the specification). Returns `false` if nothing was added.
+/// Adds `value` to the CPU's word of an approximate counter in a critical section, unless more than `limit` would then
+/// be unflushed. Returns `false` if nothing was added. (`add_bounded` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`.
@@ -40,9 +40,8 @@ pub(crate) unsafe fn add_bounded(base: *mut u8, table: *const u8, limit: u64, va
     true
 }
 
-/// Notes in a critical section that all that a CPU counted is flushed, and stores in `claimed` the part of it
-/// that was not (`claim` of the specification). Returns `false` if nothing was noted; `claimed` is anything
-/// then.
+/// Marks in a critical section everything that the CPU counted as flushed, and stores what was unflushed in `*claimed`.
+/// Returns `false` if nothing was marked; `*claimed` is meaningless then. (`claim` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`; `claimed` is the caller's.

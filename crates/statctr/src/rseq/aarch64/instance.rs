@@ -6,8 +6,8 @@ use super::asm;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Two copies of a lazy object's four items for one CPU or concurrency id; the last bit of a number says
-/// which copy is current.
+/// A lazy object's four items of one CPU or concurrency id, in two copies; the lowest bit of a sequence number says
+/// which is current.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Instance {
@@ -16,18 +16,18 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Returns the instance's words, where no critical section writes them.
+    /// Returns the instance's four words as atomics, for instances that critical sections do not write.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.copies[0]
     }
 
-    /// Returns every word of an instance that has to be zero while it is unused.
+    /// Returns all words of the instance, which have to be zero while it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.copies.iter().flatten().chain([&self.sequence])
     }
 }
 
-/// Returns `true`: critical sections can update lazy objects on every machine of this architecture.
+/// Returns `true`: critical sections can update lazy objects on every aarch64 machine.
 pub(crate) const fn can_join(_width: usize) -> bool {
     true
 }
@@ -40,8 +40,8 @@ struct Joined {
     max: [u64; ITEMS],
 }
 
-/// Joins one value to each item of a lazy object's instance in a critical section (`join` of the
-/// specification). Returns `false` if nothing was stored.
+/// Combines one value with each item of a lazy object's instance in a critical section, by the operations in
+/// `settings`. Returns `false` if nothing was stored. (`join` of the specification.)
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the
@@ -137,8 +137,7 @@ pub(crate) unsafe fn join(
     true
 }
 
-/// Returns the values of a lazy object's instance, all as of one moment; `None` where a commit came in
-/// between.
+/// Reads the four values of a lazy object's instance, as of one moment; `None` if an update was committed meanwhile.
 ///
 /// # Safety
 /// The instance lives.
@@ -153,7 +152,7 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     (instance.sequence.load(Ordering::Relaxed) == before).then_some(values)
 }
 
-/// Returns a 32-bit field of the calling thread's rseq area, by its offset.
+/// Returns the 32-bit field at offset `field` of the calling thread's rseq area.
 ///
 /// # Safety
 /// `area` is the offset of glibc's area, and the kernel keeps a field there.

@@ -4,30 +4,29 @@ use super::super::{ITEMS, JoinSettings};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Four words of a lazy object's instance, which are only used as atomics on this machine.
+/// A lazy object's four items of one CPU or node; on architectures without critical sections, only updated atomically.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// Returns the four words of a lazy object's instance, as atomics.
+    /// Returns the four words of the instance as atomics.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
 
-    /// Returns every word of an instance that has to be zero while it is unused.
+    /// Returns all words of the instance, which have to be zero while it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.0.iter()
     }
 }
 
-/// Returns `false`: no critical sections that update lazy objects are written for this machine.
+/// Returns `false`: this architecture has no critical sections to update lazy objects.
 pub(crate) const fn can_join(_width: usize) -> bool {
     false
 }
 
-/// Never joins values to a lazy object's instance, and returns `false`: no critical sections are written for
-/// this machine.
+/// Changes nothing and returns `false`: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -40,7 +39,7 @@ pub(crate) unsafe fn join(
     false
 }
 
-/// Returns the values of a lazy object's instance, each as of some moment.
+/// Reads the four values of a lazy object's instance, each atomically, but not all as of one moment; never `None`.
 ///
 /// # Safety
 /// The instance lives.
@@ -50,8 +49,7 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     Some(std::array::from_fn(|index| words[index].load(Ordering::Relaxed)))
 }
 
-/// Returns no field of the calling thread's rseq area: there is none that sections compare with on this
-/// machine.
+/// Returns no field of an rseq area: a stub for architectures without critical sections.
 ///
 /// # Safety
 /// None needed here.

@@ -47,7 +47,7 @@ use crate::sys::{Lock, OnceBox, Rank, cpu_bound, small_cpu_bound};
 use std::fmt;
 use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU8, Ordering};
 
-/// The party that registers threads with the kernel for rseq: libc, this library, or another one.
+/// The party that registers the process's threads with the kernel for rseq: libc, this library, or someone else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Registration {
@@ -70,7 +70,7 @@ impl fmt::Display for Registration {
     }
 }
 
-/// Outcome of the search for the threads' rseq areas.
+/// The result of the search for threads' rseq areas, and who registers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Outcome {
@@ -110,8 +110,8 @@ static REGISTER: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 /// glibc's area holds at least the fields up to `cpu_id` and `rseq_cs` from this size on.
 const AREA_SIZE: u32 = 20;
 
-/// Finds the threads' rseq areas, once for the process, and decides who registers threads. Not for signal
-/// handlers, before it was done.
+/// Finds threads' rseq areas and decides who registers them, once for the process. Async-signal-safe only if it was
+/// called before.
 pub(crate) fn settle() -> Outcome {
     static ALONE: OnceBox<Lock<()>> = OnceBox::new();
     if let Some(outcome) = outcome() {
@@ -130,8 +130,8 @@ pub(crate) fn settle() -> Outcome {
     found.outcome
 }
 
-/// Notes the area of libc, where that registers threads: the part of [`settle`] that a signal handler
-/// may do, but for `errno`. What it stores is the same whoever does it.
+/// Records libc's rseq areas if libc registers threads: the part of [`settle`] that is async-signal-safe (but for
+/// `errno`).
 pub(crate) fn settle_by_libc() {
     if outcome().is_some() {
         return;
@@ -188,13 +188,12 @@ fn outcome() -> Option<Outcome> {
     Outcome::from_number(OUTCOME.load(Ordering::Acquire))
 }
 
-/// Returns `true` if the search is over and there is no area to use.
+/// Returns `true` if the search for rseq areas is over and found none to use.
 pub(crate) fn is_ruled_out() -> bool {
     outcome().is_some_and(|outcome| outcome > Outcome::Adopted)
 }
 
-/// Returns the offset of the threads' rseq areas from the thread pointer; `None` where there are none, or
-/// nobody looked yet.
+/// Returns the offset of threads' rseq areas from the thread pointer; `None` if there are none, or nobody has looked.
 pub(crate) fn offset() -> Option<isize> {
     outcome().filter(|outcome| *outcome <= Outcome::Adopted).map(|_| OFFSET.load(Ordering::Relaxed))
 }
@@ -205,8 +204,8 @@ impl PartialOrd for Outcome {
     }
 }
 
-/// Returns the number of the calling thread's CPU, after registering the thread where that is ours to
-/// do and was not done; `None` for a thread that is not registered. Async-signal-safe.
+/// Returns the number of the CPU that the calling thread runs on, from its rseq area, after registering the thread if
+/// that is this library's task; `None` if it is not registered. Async-signal-safe.
 pub(crate) fn registered_cpu(offset: isize) -> Option<u32> {
     let cpu = area_cpu_id(offset);
     if cpu == -1 {
@@ -225,7 +224,7 @@ fn register_thread() {
     }
 }
 
-/// Returns the party that registers this process's threads for rseq; `None` where nobody does.
+/// Returns who registers this process's threads for rseq: libc, this library or someone else; `None` if nobody does.
 ///
 /// Cost: the first call in a process may start a thread; after that a load. Not async-signal-safe
 /// before the first pool was built.

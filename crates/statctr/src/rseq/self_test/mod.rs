@@ -78,7 +78,7 @@ enum WatchOutcome {
     Continued,
 }
 
-/// Verdict of the test.
+/// The result of testing whether the kernel aborts critical sections as documented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Verdict {
@@ -98,8 +98,7 @@ static REQUESTED: AtomicU8 = AtomicU8::new(0);
 const ARMED: u8 = 1;
 const UNARMED: u8 = 2;
 
-/// Returns the result of the test of whether the kernel aborts critical sections; `None` if it was not
-/// tested.
+/// Returns the result of testing whether the kernel aborts critical sections; `None` if that was not tested.
 pub(crate) fn verdict() -> Option<Verdict> {
     match VERDICT.load(Ordering::Acquire) {
         1 => Some(Verdict::Aborts),
@@ -109,18 +108,18 @@ pub(crate) fn verdict() -> Option<Verdict> {
     }
 }
 
-/// Returns `true` if critical sections may be used, as far as is known now.
+/// Returns `true` if critical sections may be used: the kernel passed its test, or needs none.
 pub(crate) fn is_trusted() -> bool {
     verdict().is_none_or(|verdict| verdict == Verdict::Aborts)
 }
 
-/// Returns `true` if the kernel is still to be tested before sections may be used.
+/// Returns `true` if the kernel has to be tested before critical sections are used, and was not tested yet.
 pub(crate) fn is_due() -> bool {
     verdict().is_none() && (cfg!(target_arch = "aarch64") || REQUESTED.load(Ordering::Relaxed) != 0)
 }
 
-/// Tests the kernel if that is necessary and was not done. Threads that come at the same time each run the
-/// test, and the first verdict holds.
+/// Tests whether the kernel aborts critical sections, if that is necessary and was not done. Concurrent callers each
+/// run the test; the first result holds.
 pub(crate) fn test_once(offset: isize) {
     let requested = REQUESTED.load(Ordering::Relaxed);
     if is_due() {
@@ -129,8 +128,8 @@ pub(crate) fn test_once(offset: isize) {
     }
 }
 
-/// Makes the next pool test the kernel, for tests, if none did so before; not `armed`: by a section
-/// that the kernel is not told of, as if it aborted none.
+/// Makes the next pool test the kernel, if none has yet; for tests. Without `armed`, the kernel is not told of the
+/// tested section, so that the test fails.
 pub(crate) fn request(armed: bool) {
     REQUESTED.store(if armed { ARMED } else { UNARMED }, Ordering::Relaxed);
 }

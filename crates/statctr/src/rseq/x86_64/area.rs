@@ -2,7 +2,7 @@
 
 use std::arch::{asm, naked_asm};
 
-/// The four bytes that the kernel demands in front of every section's abort address (glibc's `RSEQ_SIG`).
+/// The four bytes (`RSEQ_SIG`) that the kernel requires before each critical section's abort handler.
 pub(crate) const SIGNATURE: u32 = 0x5305_3053;
 
 /// A function that returns the offset of a thread-local symbol from the thread pointer, where it is
@@ -54,7 +54,7 @@ thread_local_offset! {
     refcount_offset = "__rseq_refcount"; refcount_definition!()
 }
 
-/// Returns the calling thread's thread pointer.
+/// Returns the calling thread's thread pointer (TLS base), to which rseq areas have a fixed offset.
 pub(crate) fn thread_pointer() -> *mut u8 {
     let pointer;
     // SAFETY: by the ABI the word at fs:0 is its own address.
@@ -62,7 +62,8 @@ pub(crate) fn thread_pointer() -> *mut u8 {
     pointer
 }
 
-/// Makes the system call `rseq` and returns 0 or a negative error number. Leaves `errno` alone.
+/// Makes the system call `rseq`, which registers a thread's area; returns 0 or a negated error number, and leaves
+/// `errno` alone.
 ///
 /// # Safety
 /// For a registration `area` is the calling thread's alone, 32 bytes, aligned to as many, and lives

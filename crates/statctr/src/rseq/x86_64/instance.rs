@@ -6,26 +6,24 @@ use super::{asm, pair};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// A lazy object's four items for one CPU or concurrency id, which critical sections write by one vector
-/// store.
+/// A lazy object's four items of one CPU or concurrency id, which critical sections write by one vector store.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// Returns the four words of a lazy object's instance, where no critical section writes them.
+    /// Returns the instance's four words as atomics, for instances that critical sections do not write.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
 
-    /// Returns every word of an instance that has to be zero while it is unused.
+    /// Returns all words of the instance, which have to be zero while it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.0.iter()
     }
 }
 
-/// Returns `true` if critical sections can update lazy objects on a machine whose widest vector store has
-/// `width` bytes.
+/// Returns `true` if critical sections can update lazy objects with vector stores of `width` bytes.
 pub(crate) const fn can_join(width: usize) -> bool {
     width >= 32
 }
@@ -66,8 +64,8 @@ macro_rules! join_section {
     };
 }
 
-/// Joins one value to each item of a lazy object's instance in a critical section (`join` of the
-/// specification). Returns `false` if nothing was stored.
+/// Combines one value with each item of a lazy object's instance in a critical section, by the operations in
+/// `settings`. Returns `false` if nothing was stored. (`join` of the specification.)
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the
@@ -175,8 +173,8 @@ unsafe fn join_vex(
     true
 }
 
-/// Returns the values of a lazy object's instance, the first two as of one moment and the last two as of one
-/// moment. Always there on this architecture.
+/// Reads the four values of a lazy object's instance, the first two as of one moment and the last two as of one moment;
+/// never `None` on x86-64.
 ///
 /// # Safety
 /// The instance lives.
@@ -198,7 +196,7 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     Some(unsafe { std::mem::transmute::<[std::arch::x86_64::__m128i; 2], [u64; ITEMS]>([low, high]) })
 }
 
-/// Returns a 32-bit field of the calling thread's rseq area, by its offset.
+/// Returns the 32-bit field at offset `field` of the calling thread's rseq area.
 ///
 /// # Safety
 /// `area` is the offset of glibc's area, and the kernel keeps a field there.

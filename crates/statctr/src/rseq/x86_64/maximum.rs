@@ -2,8 +2,8 @@
 
 use super::{asm, offset_of_table};
 
-/// Raises a CPU's maximum of the current epoch to `value` in a critical section, if it is less (`raise` of the
-/// specification). Returns `false` if nothing was done: also where `number` is not the epoch any more.
+/// Raises the CPU's word of a maximum to `value` in a critical section, if it is smaller. Returns `false` if nothing
+/// was done, also if the epoch is no longer `number`. (`raise` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`, which are those of `number`;

@@ -6,7 +6,7 @@
 use super::{asm, offset_of_table, pair, width_of_table};
 use crate::rseq::Stamps;
 
-/// Sections of this machine can stamp lines: its stores become visible in their order.
+/// Support for stamping cache lines as written: `true`, as x86-64 makes stores visible in their order.
 pub(crate) const CAN_STAMP: bool = true;
 
 macro_rules! stamped_section {
@@ -41,8 +41,8 @@ macro_rules! stamped_section {
     };
 }
 
-/// Adds `value` to a word of a line that is stamped (`add_stamped` of the specification). Returns `false` if nothing
-/// was added.
+/// Adds `value` to a counter in a critical section that first stamps the counter's cache line as written. Returns
+/// `false` if nothing was added. (`add_stamped` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), also for the words that `stamps` names.
@@ -66,8 +66,8 @@ pub(crate) unsafe fn add_stamped(base: *mut u8, table: *const u8, stamps: Stamps
     true
 }
 
-/// Adds to the `N` items of an event in a line that is stamped (`commit_stamped` of the specification). Returns `false`
-/// if nothing was stored.
+/// Adds `deltas` to the `N` items of an event in a critical section that first stamps their cache line as written.
+/// Returns `false` if nothing was added. (`commit_stamped` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`commit`](super::commit), also for the words that `stamps` names.

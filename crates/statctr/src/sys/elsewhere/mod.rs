@@ -16,7 +16,8 @@ use crate::cpu::{CpuId, CpuSet, NodeId};
 use crate::errno::ENOSYS;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Returns the number of CPUs that the process may use, as far as the system says. It is asked once.
+/// Returns the number of CPUs that the process may use, on systems other than Linux; `None` if the system does not say.
+/// Asked once.
 pub(crate) fn cpu_bound() -> Option<usize> {
     static BOUND: AtomicUsize = AtomicUsize::new(0);
     let known = BOUND.load(Ordering::Relaxed);
@@ -28,50 +29,50 @@ pub(crate) fn cpu_bound() -> Option<usize> {
     Some(bound)
 }
 
-/// Returns [`cpu_bound`], if it is no more than 8192.
+/// Returns [`cpu_bound`] if it is at most 8192, else `None`.
 pub(crate) fn small_cpu_bound() -> Option<usize> {
     cpu_bound().filter(|bound| *bound <= 8192)
 }
 
-/// Returns no CPU: they are not told apart here.
+/// Returns `None`, as the calling thread's CPU is not known: a stub for systems other than Linux.
 pub(crate) fn cpu_now() -> Option<usize> {
     None
 }
 
-/// Returns no CPUs: masks of threads are Linux's.
+/// Returns `None` in place of a thread's affinity mask: a stub for systems other than Linux.
 pub(crate) fn affinity(_thread: i32) -> Option<CpuSet> {
     None
 }
 
-/// Returns no CPUs: cpusets are Linux's.
+/// Returns `None` in place of the process's cpuset: a stub for systems other than Linux.
 pub(crate) fn allowed_by_cpuset() -> Option<CpuSet> {
     None
 }
 
-/// Restricts no thread to a CPU, and says so.
+/// Does not pin the thread, and returns `false`: a stub for systems other than Linux.
 pub(crate) fn pin_to(_cpu: CpuId) -> bool {
     false
 }
 
-/// Gives no thread another policy, and says so.
+/// Does not change the thread's scheduling policy, and returns `false`: a stub for systems other than Linux.
 pub(crate) fn share_cpu() -> bool {
     false
 }
 
-/// Leaves it to the system where pages come from.
+/// Sets no preferred NUMA node for the pages: a stub for systems other than Linux.
 pub(crate) fn prefer_for(_start: *mut u8, _len: usize, _node: NodeId) {}
 
-/// Runs `work`; the system decides where pages come from.
+/// Runs `work` without a preferred NUMA node and returns its result: a stub for systems other than Linux.
 pub(crate) fn prefer_node<R>(_node: NodeId, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Refuses a barrier: there are no critical sections to end.
+/// Returns an error: a stub for systems other than Linux, which have no critical sections to end.
 pub(crate) fn membarrier(_command: i32, _flags: u32, _cpu: usize) -> Result<(), i32> {
     Err(ENOSYS)
 }
 
-/// Returns 0: no thread has an rseq area.
+/// Returns 0, as threads have no rseq area: a stub for systems other than Linux.
 pub(crate) fn rseq_feature_size() -> usize {
     0
 }

@@ -8,15 +8,15 @@ use crate::sys::PAGE;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::NonNull;
 
-/// All of a mapping can be written.
+/// Support for write-protecting parts of a mapping: `false`, as memory from the allocator is always writable.
 pub(crate) const PROTECTS: bool = false;
 
-/// Returns the unit in which memory is given back. It never is.
+/// Returns the granularity in bytes at which memory would be returned to the system; from the allocator it never is.
 pub(crate) fn page_size() -> usize {
     PAGE
 }
 
-/// Allocates `total` zeroed bytes at a multiple of [`PAGE`], all writable, whatever is asked for.
+/// Allocates `total` zeroed bytes, aligned to [`PAGE`], from the global allocator; always writable.
 ///
 /// # Errors
 /// An error number.
@@ -26,7 +26,7 @@ pub(crate) fn reserve(total: usize, _writable: bool) -> Result<NonNull<u8>, i32>
     NonNull::new(unsafe { System.alloc_zeroed(layout) }).ok_or(ENOMEM)
 }
 
-/// Frees memory.
+/// Frees memory that [`reserve`] allocated.
 ///
 /// # Safety
 /// `whole` and `total` are those of one call of [`reserve`], and no access to the memory follows.
@@ -37,7 +37,7 @@ pub(crate) unsafe fn release(whole: NonNull<u8>, total: usize) {
     }
 }
 
-/// Does nothing, as all memory is writable.
+/// Does nothing and returns `true`, as all memory from the allocator is writable.
 ///
 /// # Safety
 /// None needed here.
@@ -45,7 +45,7 @@ pub(crate) unsafe fn make_writable(_start: NonNull<u8>, _len: usize) -> bool {
     true
 }
 
-/// Does nothing: the allocator's memory is there.
+/// Does nothing: memory from the allocator need not be prefaulted.
 ///
 /// # Errors
 /// None.
@@ -56,7 +56,7 @@ pub(crate) unsafe fn populate(_first: usize, _len: usize) -> Result<(), i32> {
     Ok(())
 }
 
-/// Gives nothing back, and says that zeros have to be stored.
+/// Returns no memory to the system; the result `false` tells the caller to store zeros instead.
 ///
 /// # Errors
 /// None.

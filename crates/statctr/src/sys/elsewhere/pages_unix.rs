@@ -5,10 +5,10 @@ use crate::error::Error;
 use crate::sys::PAGE;
 use std::ptr::NonNull;
 
-/// All of a mapping can be written.
+/// Support for write-protecting parts of a mapping: `false`, as memory that was mapped is always writable.
 pub(crate) const PROTECTS: bool = false;
 
-/// Returns the system's page size: the unit in which memory is given back.
+/// Returns the system's page size in bytes, the granularity at which memory is returned to it.
 pub(crate) fn page_size() -> usize {
     // SAFETY: asks for a constant.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_or(PAGE, |size| size.clamp(1, PAGE))
@@ -24,7 +24,7 @@ fn map(start: *mut libc::c_void, len: usize, flags: libc::c_int) -> Result<NonNu
     NonNull::new(mapped.cast()).ok_or(ENOMEM)
 }
 
-/// Reserves `total` bytes of address space, all of it writable, whatever is asked for.
+/// Maps `total` bytes of zeroed memory (`mmap`), always writable.
 ///
 /// # Errors
 /// The system's error number.
@@ -32,7 +32,7 @@ pub(crate) fn reserve(total: usize, _writable: bool) -> Result<NonNull<u8>, i32>
     map(std::ptr::null_mut(), total, 0)
 }
 
-/// Returns address space.
+/// Unmaps memory that [`reserve`] mapped (`munmap`).
 ///
 /// # Safety
 /// `whole` and `total` are those of one call of [`reserve`], and no access to the memory follows.
@@ -41,7 +41,7 @@ pub(crate) unsafe fn release(whole: NonNull<u8>, total: usize) {
     unsafe { libc::munmap(whole.as_ptr().cast(), total) };
 }
 
-/// Does nothing, as all pages are writable.
+/// Does nothing and returns `true`, as all mapped pages are writable.
 ///
 /// # Safety
 /// None needed here.
@@ -49,7 +49,7 @@ pub(crate) unsafe fn make_writable(_start: NonNull<u8>, _len: usize) -> bool {
     true
 }
 
-/// Does nothing: there is no call that makes pages be there and leaves their words alone.
+/// Does nothing: POSIX has no call that prefaults pages without changing their contents.
 ///
 /// # Errors
 /// None.
@@ -60,7 +60,7 @@ pub(crate) unsafe fn populate(_first: usize, _len: usize) -> Result<(), i32> {
     Ok(())
 }
 
-/// Gives whole pages back by mapping others in their place, which read as zero.
+/// Returns whole pages to the system by mapping new, zeroed ones in their place.
 ///
 /// # Errors
 /// The system's error number.

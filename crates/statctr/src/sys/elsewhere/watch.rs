@@ -9,16 +9,16 @@ struct State {
     changed: Condvar,
 }
 
-/// Waits for the end of a span of time, or to be woken.
+/// A timer that another thread can interrupt: the waiting half of a pair with [`Wakeup`].
 #[derive(Debug)]
 pub(crate) struct Watch(Arc<State>);
 
-/// Wakes a [`Watch`].
+/// The waking half of a pair with [`Watch`].
 #[derive(Debug)]
 pub(crate) struct Wakeup(Arc<State>);
 
 impl Watch {
-    /// Creates a watch, and what wakes it.
+    /// Creates a [`Watch`] and the [`Wakeup`] that ends its waiting.
     ///
     /// # Errors
     /// None here.
@@ -27,21 +27,21 @@ impl Watch {
         Ok((Watch(Arc::clone(&state)), Wakeup(state)))
     }
 
-    /// Waits. Returns `true` if it was woken.
+    /// Waits for `span` or until woken; returns `true` if it was woken.
     pub(crate) fn wait(&self, span: Duration) -> bool {
         let woken = self.0.woken.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.0.changed.wait_timeout_while(woken, span, |woken| !*woken);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Returns no message.
+    /// Returns `None`: systems other than Linux send no messages about CPU hotplug here.
     pub(crate) fn next<'a>(&self, _buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         None
     }
 }
 
 impl Wakeup {
-    /// Ends the waiting, for good.
+    /// Wakes the [`Watch`], whose present and future waits then end at once.
     pub(crate) fn wake(self) {
         *self.0.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.changed.notify_all();

@@ -16,7 +16,8 @@ fn mask_of(thread: i32) -> Option<(usize, Box<Mask>)> {
     usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| (bytes, mask))
 }
 
-/// Returns one more than the largest CPU number that this kernel can put into an rseq area.
+/// Returns one more than the largest CPU number that this kernel can store into an rseq area; `None` if it does not
+/// say.
 ///
 /// This bounds an index that the sections do not check, so it must come from the kernel and not
 /// from a file that a container may have replaced: `sched_getaffinity` copies out the kernel's
@@ -26,8 +27,7 @@ pub(crate) fn cpu_bound() -> Option<usize> {
     *BOUND.get_or_make(|| mask_of(0).map(|(bytes, _)| bytes * 8))
 }
 
-/// Returns [`cpu_bound`], if it is no more than 8192, without an allocation. Async-signal-safe, but for
-/// `errno`.
+/// Returns [`cpu_bound`] if it is at most 8192, else `None`; does not allocate. Async-signal-safe, but for `errno`.
 pub(crate) fn small_cpu_bound() -> Option<usize> {
     let mut mask = [0u64; 128];
     // SAFETY: as in `mask_of`.
@@ -36,7 +36,8 @@ pub(crate) fn small_cpu_bound() -> Option<usize> {
     usize::try_from(bytes).ok().filter(|&bytes| bytes > 0).map(|bytes| bytes * 8)
 }
 
-/// Returns the CPUs that a thread, given by its id (0: the calling one), may run on now.
+/// Returns the CPUs that a thread may run on (`sched_getaffinity`), given by its id, 0 for the calling one; `None` if
+/// the kernel refuses.
 pub(crate) fn affinity(thread: i32) -> Option<CpuSet> {
     let (_, mask) = mask_of(thread)?;
     let bits = |(index, word): (usize, &u64)| {
@@ -46,9 +47,8 @@ pub(crate) fn affinity(thread: i32) -> Option<CpuSet> {
     Some(mask.iter().enumerate().flat_map(bits).collect())
 }
 
-/// Returns the CPUs of the process's cpuset: those that a thread may run on once it asks for all, whatever
-/// the threads' present masks. A thread of its own asks, so no other one is moved. `None` where there can be
-/// no such thread, or a sandbox forbids to ask.
+/// Returns the CPUs of the process's cpuset, which may be more than its threads' masks. Found by a short-lived thread
+/// that requests all CPUs, so that no other thread is moved; `None` if no thread can be started or a sandbox refuses.
 pub(crate) fn allowed_by_cpuset() -> Option<CpuSet> {
     run_on_helper_thread(|| {
         let all: Box<Mask> = Box::new([u64::MAX; 1024]);
@@ -58,7 +58,7 @@ pub(crate) fn allowed_by_cpuset() -> Option<CpuSet> {
     })?
 }
 
-/// Restricts the calling thread to one CPU; `false` where the kernel or a sandbox refuses.
+/// Restricts the calling thread to one CPU (`sched_setaffinity`); returns `false` if the kernel or a sandbox refuses.
 pub(crate) fn pin_to(cpu: CpuId) -> bool {
     let mut mask: Box<Mask> = Box::new([0; 1024]);
     let Some(word) = mask.get_mut(cpu.index() / 64) else { return false };
@@ -67,13 +67,15 @@ pub(crate) fn pin_to(cpu: CpuId) -> bool {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), mask.as_ptr()) == 0 }
 }
 
-/// Returns the CPU that the calling thread runs on, or ran on a moment ago. Async-signal-safe.
+/// Returns the CPU that the calling thread runs on (`getcpu`), which may be outdated at once; `None` if the kernel does
+/// not say. Async-signal-safe.
 pub(crate) fn cpu_now() -> Option<usize> {
     // SAFETY: has no arguments.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// Gives the calling thread the ordinary policy: it may come from one that never shares.
+/// Gives the calling thread the ordinary scheduling policy (`SCHED_OTHER`), as it may have inherited a real-time one;
+/// returns `false` if the kernel refuses.
 pub(crate) fn share_cpu() -> bool {
     // the kernel's `sched_param` is its priority alone; musl's has more in it
     let parameters: libc::c_int = 0;

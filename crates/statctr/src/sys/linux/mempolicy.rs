@@ -12,7 +12,7 @@ fn mask_of(node: NodeId) -> Option<[u64; 16]> {
     Some(nodes)
 }
 
-/// Makes `node` the preferred node of the pages of a range of this address space, if the kernel permits it.
+/// Sets the NUMA node from which the pages of an address range are preferably allocated (`mbind`); errors are ignored.
 pub(crate) fn prefer_for(start: *mut u8, len: usize, node: NodeId) {
     if let Some(nodes) = mask_of(node) {
         let bits = nodes.len() * 64;
@@ -22,8 +22,8 @@ pub(crate) fn prefer_for(start: *mut u8, len: usize, node: NodeId) {
     }
 }
 
-/// Runs `work` while pages that this thread touches first come from `node`, where the kernel lets
-/// us ask for that (sandboxes may not); puts the thread's own policy back afterwards.
+/// Runs `work` while pages that the calling thread touches first are preferably allocated on `node` (`set_mempolicy`),
+/// if the kernel permits that; restores the thread's policy and returns the closure's result.
 pub(crate) fn prefer_node<R>(node: NodeId, work: impl FnOnce() -> R) -> R {
     let mut old_mode: libc::c_int = 0;
     let mut old_nodes = [0u64; 16];

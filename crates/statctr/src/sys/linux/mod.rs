@@ -13,15 +13,16 @@ pub(crate) use mempolicy::{prefer_for, prefer_node};
 pub(crate) use pages::{PROTECTS, discard, make_writable, page_size, populate, release, reserve};
 pub(crate) use uevents::{Wakeup, Watch};
 
-/// Ends the critical sections of this process's threads on a CPU: `membarrier(2)`.
+/// Makes the system call `membarrier`, which ends critical sections of this process's threads on a CPU or on all, by
+/// `command`; an error is the system's error number.
 pub(crate) fn membarrier(command: i32, flags: u32, cpu: usize) -> Result<(), i32> {
     // SAFETY: takes three numbers.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu as libc::c_int) };
     if result == 0 { Ok(()) } else { Err(crate::error::Error::last_errno()) }
 }
 
-/// Returns the number of bytes of a thread's rseq area that this kernel fills in, by the auxiliary vector;
-/// 0 where it does not say.
+/// Returns the number of bytes of a thread's rseq area that this kernel maintains (`AT_RSEQ_FEATURE_SIZE`); 0 if it
+/// does not say.
 pub(crate) fn rseq_feature_size() -> usize {
     const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
     // SAFETY: takes a number.

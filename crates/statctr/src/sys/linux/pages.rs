@@ -6,17 +6,17 @@ use crate::sys::PAGE;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Parts of a mapping can be kept from being written.
+/// Support for write-protecting parts of a mapping: `true`.
 pub(crate) const PROTECTS: bool = true;
 
-/// Returns the kernel's page size: the unit in which memory is populated and given back.
+/// Returns the kernel's page size in bytes, the granularity at which memory is prefaulted and returned.
 pub(crate) fn page_size() -> usize {
     // SAFETY: asks for a constant.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_or(PAGE, |size| size.clamp(1, PAGE))
 }
 
-/// Reserves `total` bytes of address space, of which the first and last [`PAGE`] are never accessible, and
-/// what lies between can be read, or also written. Async-signal-safe, but for `errno`.
+/// Maps `total` bytes of address space between guard pages (the first and last [`PAGE`] are never accessible); what
+/// lies between is readable, and writable if `writable`. Async-signal-safe, but for `errno`.
 ///
 /// # Errors
 /// The system's error number.
@@ -63,7 +63,7 @@ pub(crate) fn reserve(total: usize, writable: bool) -> Result<NonNull<u8>, i32> 
     Ok(whole)
 }
 
-/// Returns address space.
+/// Unmaps address space that [`reserve`] mapped.
 ///
 /// # Safety
 /// `whole` and `total` are those of one call of [`reserve`], and no access to the memory follows.
@@ -72,7 +72,7 @@ pub(crate) unsafe fn release(whole: NonNull<u8>, total: usize) {
     unsafe { libc::munmap(whole.as_ptr().cast(), total) };
 }
 
-/// Makes whole pages writable; `false` where the kernel refuses. Async-signal-safe, but for `errno`.
+/// Makes whole pages writable (`mprotect`); returns `false` if the kernel refuses. Async-signal-safe, but for `errno`.
 ///
 /// # Safety
 /// Pages of address space that [`reserve`] returned, between the inaccessible ones.
@@ -105,7 +105,7 @@ unsafe fn unlock_if_locked(start: *mut libc::c_void, len: usize) -> bool {
     unsafe { libc::munlock(start, len) == 0 }
 }
 
-/// Makes whole pages be there, without changing their contents.
+/// Prefaults whole pages without changing their contents.
 ///
 /// # Errors
 /// The system's error number.
@@ -133,8 +133,8 @@ pub(crate) unsafe fn populate(first: usize, len: usize) -> Result<(), i32> {
     }
 }
 
-/// Gives whole pages back, which read as zero from then on. Returns `false` where they are to stay, because
-/// they are locked, and have to be stored to.
+/// Returns whole pages to the system, which then read as zero (`madvise`). Returns `false` if the pages are locked and
+/// stay, so that the caller has to store zeros.
 ///
 /// # Errors
 /// The system's error number.

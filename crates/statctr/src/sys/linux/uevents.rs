@@ -35,7 +35,7 @@ impl Uevents {
         (bound == 0).then_some(Uevents(socket))
     }
 
-    /// Returns the next pending message of the kernel's about hotplug, truncated to `buffer`; `None` if there
+    /// Returns the next pending hotplug message of the kernel, cut to the length of `buffer`; `None` if there
     /// is none.
     fn next<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         loop {
@@ -57,7 +57,8 @@ impl Uevents {
     }
 }
 
-/// Waits for hotplug messages, for the end of a span of time, or to be woken.
+/// A receiver of the kernel's CPU hotplug messages (netlink uevents), whose waiting also ends after a time or when a
+/// [`Wakeup`] wakes it.
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// `None` where the kernel or a sandbox refuses the messages.
@@ -65,12 +66,12 @@ pub(crate) struct Watch {
     woken: UnixStream,
 }
 
-/// Wakes a [`Watch`].
+/// The waking half of a pair with [`Watch`].
 #[derive(Debug)]
 pub(crate) struct Wakeup(UnixStream);
 
 impl Watch {
-    /// Creates a watch, and what wakes it. Messages that come from now on are not missed.
+    /// Creates a [`Watch`] and the [`Wakeup`] that ends its waiting. Hotplug messages sent from now on are not missed.
     ///
     /// # Errors
     /// The error of `socketpair`: no descriptors are left.
@@ -79,7 +80,7 @@ impl Watch {
         Ok((Watch { events: Uevents::open(), woken }, Wakeup(wake)))
     }
 
-    /// Waits. Returns `true` if it was woken.
+    /// Waits for a hotplug message, for `span`, or until woken; returns `true` if it was woken.
     pub(crate) fn wait(&self, span: Duration) -> bool {
         let watched = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // negative numbers are passed over
@@ -91,7 +92,7 @@ impl Watch {
         watched[1].revents != 0
     }
 
-    /// Returns the next pending message of the kernel's about hotplug, truncated to `buffer`; `None` if there
+    /// Returns the next pending hotplug message of the kernel, cut to the length of `buffer`; `None` if there
     /// is none.
     pub(crate) fn next<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         self.events.as_ref()?.next(buffer)
@@ -99,7 +100,8 @@ impl Watch {
 }
 
 impl Wakeup {
-    /// Ends the waiting, for good. A child of a fork may have the descriptor, too, so closing it is not enough.
+    /// Wakes the [`Watch`], whose present and future waits then end at once, by a message: a forked child may share the
+    /// descriptor, so closing it is not enough.
     pub(crate) fn wake(self) {
         let _ = self.0.shutdown(Shutdown::Both);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// A mutex that is unlocked without a guard.
+/// A mutex without a guard object, for systems without `fork`.
 #[derive(Debug)]
 pub(crate) struct RawMutex {
     held: Mutex<bool>,
@@ -10,19 +10,19 @@ pub(crate) struct RawMutex {
 }
 
 impl RawMutex {
-    /// Creates a mutex.
+    /// Creates an unlocked mutex; the rank is not used here.
     pub(crate) fn new(_rank: usize) -> RawMutex {
         RawMutex { held: Mutex::new(false), freed: Condvar::new() }
     }
 
-    /// Waits for the mutex.
+    /// Waits until the mutex is locked by the calling thread.
     pub(crate) fn lock(&self) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let free = self.freed.wait_while(held, |held| *held);
         *free.unwrap_or_else(PoisonError::into_inner) = true;
     }
 
-    /// Unlocks the mutex.
+    /// Unlocks the mutex, which the calling thread has locked.
     ///
     /// # Safety
     /// The calling thread holds it.
@@ -32,17 +32,17 @@ impl RawMutex {
     }
 }
 
-/// Returns 0: no process is forked.
+/// Returns 0, the number of forks so far, on systems without `fork`.
 pub(crate) fn forks() -> u64 {
     0
 }
 
-/// Starts a detached thread. Returns `false` if the system cannot start one.
+/// Starts a detached thread that runs `work`; returns `false` if the system cannot start one.
 pub(crate) fn detach_helper_thread(work: impl FnOnce() + Send + 'static) -> bool {
     std::thread::Builder::new().spawn(work).is_ok()
 }
 
-/// Runs `start`: there are no signals.
+/// Runs `start` and returns its result, on systems without signals to block.
 pub(crate) fn without_signals<R>(start: impl FnOnce() -> R) -> R {
     start()
 }

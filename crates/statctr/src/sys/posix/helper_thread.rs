@@ -33,13 +33,13 @@ fn spawn(work: Work<'static>) -> Option<libc::pthread_t> {
     }
 }
 
-/// Starts a detached thread that blocks all signals. Returns `false` if the system cannot start one.
+/// Starts a detached thread that runs `work` with all signals blocked; returns `false` if the system cannot start one.
 pub(crate) fn detach_helper_thread(work: impl FnOnce() + Send + 'static) -> bool {
     // SAFETY: a thread that was started just now, detached once.
     spawn(Box::new(work)).map(|thread| unsafe { libc::pthread_detach(thread) }).is_some()
 }
 
-/// Runs `work` on a thread of its own and returns its result; `None` if no thread can be started.
+/// Runs `work` on a new thread, waits for it, and returns its result; `None` if no thread can be started.
 #[cfg(any(test, all(target_os = "linux", not(feature = "portable"))))]
 pub(crate) fn run_on_helper_thread<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
@@ -57,8 +57,8 @@ pub(crate) fn run_on_helper_thread<R: Send + 'static>(
     slot.lock().ok()?.take()
 }
 
-/// Runs `start` while the calling thread blocks all signals, as will threads that it makes: the
-/// program's signals are for the program's own threads.
+/// Runs `start` with all signals blocked in the calling thread, so that threads created in it inherit the mask, and
+/// returns its result.
 pub(crate) fn without_signals<R>(start: impl FnOnce() -> R) -> R {
     // SAFETY: sets of this function's; the kernel leaves out signals that cannot be blocked.
     unsafe {

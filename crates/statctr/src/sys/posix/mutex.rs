@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 type PosixMutex = UnsafeCell<libc::pthread_mutex_t>;
 
-/// A mutex that is unlocked in the child of a fork, whoever held it.
+/// A mutex without a guard object that `fork` takes, so that it is unlocked in the child, whoever held it.
 #[derive(Debug)]
 pub(crate) struct RawMutex(Box<PosixMutex>); // boxed: a POSIX mutex must not move
 
@@ -16,21 +16,21 @@ unsafe impl Send for RawMutex {}
 unsafe impl Sync for RawMutex {}
 
 impl RawMutex {
-    /// Creates a mutex that `fork` takes after those of a lower rank.
+    /// Creates an unlocked mutex, which `fork` takes after those of lower `rank`.
     pub(crate) fn new(rank: usize) -> RawMutex {
         let raw = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
         add(rank, &raw);
         RawMutex(raw)
     }
 
-    /// Waits for the mutex.
+    /// Waits until the mutex is locked by the calling thread.
     pub(crate) fn lock(&self) {
         // SAFETY: the mutex was initialised and does not move. A mutex of the default kind fails
         // only where the same thread holds it already, which no path of this crate does.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
     }
 
-    /// Unlocks the mutex.
+    /// Unlocks the mutex, which the calling thread has locked.
     ///
     /// # Safety
     /// The calling thread holds it.
@@ -48,7 +48,7 @@ impl Drop for RawMutex {
     }
 }
 
-/// Returns the number of forks between the program's start and this process.
+/// Returns the number of forks between the program's start and this process: 0, and one more in each child.
 pub(crate) fn forks() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }
