@@ -55,7 +55,7 @@ impl NameId {
     }
 }
 
-/// A range of consecutive positions in one of the tables of [`Types`], such as those of a record's members.
+/// A range of consecutive positions in one of the tables of [`Types`](super::Types), such as those of a record's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Range {
     pub(crate) start: u32,
