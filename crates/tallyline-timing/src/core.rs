@@ -50,7 +50,8 @@ const END: Time = 1 << 56;
 /// Returns that are remembered.
 const CALLS_LIMIT: usize = 1 << 16;
 
-/// Modelled cores that count cycles while a trace is replayed: the replay's [`CoreModel`] of time.
+/// Simulated out-of-order cores that count cycles while a memory trace is replayed on them; implements
+/// [`CoreModel`] and [`TimedModel`], so the replay can order accesses by each core's time.
 pub struct TimedCores {
     processor: Processor,
     caches: Caches,
@@ -66,10 +67,11 @@ pub struct TimedCores {
 }
 
 impl TimedCores {
-    /// Creates modelled cores with empty caches for the instructions of a trace.
+    /// Creates `cores` simulated cores of one processor, with empty caches. `instructions` are those of the trace
+    /// to replay, and `code` decodes the instructions that ran between its accesses.
     ///
     /// # Errors
-    /// In words, if there is no such processor.
+    /// A sentence that names the parameter of `processor` that cannot be simulated.
     pub fn new(
         processor: &Processor,
         cores: u16,
@@ -92,7 +94,8 @@ impl TimedCores {
         })
     }
 
-    /// Makes cache lines that pass between the modelled cores cost time.
+    /// Makes moving a cache line from one simulated core to another take the given cycles. Without this call such
+    /// transfers are not charged.
     pub fn with_sharing(mut self, costs: SharingCosts) -> Self {
         self.caches.leave_to_owners();
         self.run_ahead = costs.run_ahead();
@@ -100,12 +103,14 @@ impl TimedCores {
         self
     }
 
-    /// Makes the model take an atomic instruction for a plain one.
+    /// Simulates an atomic instruction, named by its index in the trace, as an ordinary non-atomic one from here
+    /// on: it predicts a program from which the lock prefix or exclusive pair was removed.
     pub fn make_plain(&mut self, instruction: u32) {
         self.paths.make_plain(instruction);
     }
 
-    /// Runs the instructions that are left in the modelled cores, and returns the costs.
+    /// Simulates the instructions still pending on the cores, ends the simulation, and returns the cost of every
+    /// instruction.
     pub fn finish(mut self) -> TraceCosts {
         for place in 0..self.threads.len() {
             if let Some(last) = self.threads[place].pending.take() {

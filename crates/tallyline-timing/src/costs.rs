@@ -4,8 +4,8 @@ use super::calendar::CYCLE;
 use super::processor::LEVELS_LIMIT;
 use rustc_hash::FxHashMap;
 
-/// The modelled cost of one instruction of a trace, over all its executions: cycles, cache levels,
-/// mispredictions.
+/// The simulated cost of one instruction of a trace, summed over all its executions: time, cache levels that served
+/// it, page walks, branch mispredictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCost {
     /// The number of its executions.
@@ -27,56 +27,60 @@ pub struct InstructionCost {
 }
 
 impl InstructionCost {
-    /// Replaces the instruction's modelled time.
+    /// Returns a copy of this cost whose time is replaced by `time`, in parts of a cycle ([`TraceCosts::PARTS`]).
     pub fn with_time(self, time: u64) -> Self {
         Self { time, ..self }
     }
 
-    /// Returns how many times the instruction was executed in the trace.
+    /// Returns the number of times that the instruction was executed in the trace.
     #[inline]
     pub fn executions(&self) -> u64 {
         self.executions
     }
 
-    /// Returns the number of the instruction's accesses by what served them in the model: cache level by
-    /// level, then memory.
+    /// Returns the numbers of the instruction's simulated accesses that each level of the memory hierarchy served:
+    /// `[0]` is the first-level cache, then come the further caches, then memory.
     #[inline]
     pub fn sources(&self) -> &[u64; LEVELS_LIMIT + 1] {
         &self.sources
     }
 
-    /// Returns the number of the instruction's accesses whose page was in no TLB of the model.
+    /// Returns the number of the instruction's simulated accesses that missed all TLBs, so that the page tables
+    /// were walked.
     #[inline]
     pub fn walks(&self) -> u64 {
         self.walks
     }
 
-    /// Returns the number of times that the model's predictor was wrong about the branch.
+    /// Returns the number of executions in which the simulated branch predictor was wrong about this instruction; 0
+    /// for one that is no branch.
     #[inline]
     pub fn mispredictions(&self) -> u64 {
         self.mispredictions
     }
 
-    /// Returns the modelled time between the retirement of the instruction before and its own, in parts of a
-    /// cycle ([`TraceCosts::PARTS`]).
+    /// Returns the instruction's simulated time over all executions, in parts of a cycle ([`TraceCosts::PARTS`]).
+    /// The time of one execution runs from the retirement of the preceding instruction to its own.
     #[inline]
     pub fn time(&self) -> u64 {
         self.time
     }
 
-    /// Returns the part of the instruction's modelled time in which it waited for lines of other cores.
+    /// Returns the part of [`time`](Self::time) in which the instruction waited for cache lines from other
+    /// simulated cores, in parts of a cycle.
     #[inline]
     pub fn shared(&self) -> u64 {
         self.shared
     }
 
-    /// Returns the lowest address that the instruction accessed; [`u64::MAX`] if it accessed none.
+    /// Returns the lowest memory address that the instruction accessed in the trace; [`u64::MAX`] if it accessed
+    /// none.
     #[inline]
     pub fn lowest(&self) -> u64 {
         self.lowest
     }
 
-    /// Returns the highest first byte of the instruction's accesses.
+    /// Returns the highest address at which an access of the instruction begins; 0 if it accessed none.
     #[inline]
     pub fn highest(&self) -> u64 {
         self.highest
@@ -111,7 +115,8 @@ impl std::ops::AddAssign for InstructionCost {
     }
 }
 
-/// The modelled waits of one instruction for cache lines of other cores, at one address.
+/// The simulated time that one instruction spent waiting for a cache line held by other cores, at one memory
+/// address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharingLoss {
     pub(super) address: u64,
@@ -121,29 +126,31 @@ pub struct SharingLoss {
 }
 
 impl SharingLoss {
-    /// Returns the address of the first byte whose line the instruction waited for.
+    /// Returns the address of the access that waited for its cache line.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the instruction that waited, by the trace's index.
+    /// Returns the instruction that waited, as its index in the trace's list of instructions.
     pub fn instruction(&self) -> u32 {
         self.instruction
     }
 
-    /// Returns the number of times that the line came from another core.
+    /// Returns the number of times that the cache line had to come from another core for this instruction and
+    /// address.
     pub fn transfers(&self) -> u64 {
         self.transfers
     }
 
-    /// Returns the modelled time, in parts of a cycle, in which the core waited for the line and retired
-    /// nothing else.
+    /// Returns the total wait in parts of a cycle ([`TraceCosts::PARTS`]): simulated time in which the core retired
+    /// nothing because the line had not arrived.
     pub fn time(&self) -> u64 {
         self.time
     }
 }
 
-/// The modelled cost of a whole trace: instruction by instruction, with waits for lines of other cores.
+/// The result of simulating a trace's replay: the cost of each instruction, the waits for other cores' cache lines,
+/// and the run's length.
 #[derive(Clone, Debug, Default)]
 pub struct TraceCosts {
     /// By the trace's index of the instruction.
@@ -163,48 +170,49 @@ pub struct TraceCosts {
 }
 
 impl TraceCosts {
-    /// Returns the modelled cost of each instruction, by the trace's index.
+    /// Returns the simulated cost of each instruction, indexed as the trace's list of instructions.
     #[inline]
     pub fn instructions(&self) -> &[InstructionCost] {
         &self.instructions
     }
 
-    /// Returns the number of executed instructions between traced accesses that the program's code accounts
-    /// for.
+    /// Returns the number of executed instructions without memory accesses whose path was found in the program's
+    /// code. The trace records only their number; the simulation looks for them between two recorded accesses.
     #[inline]
     pub fn explained(&self) -> u64 {
         self.explained
     }
 
-    /// Returns the number of executed instructions between traced accesses that the program's code does not
-    /// account for.
+    /// Returns the number of executed instructions without memory accesses for which no path through the program's
+    /// code was found, so that they are charged by their number alone.
     #[inline]
     pub fn unexplained(&self) -> u64 {
         self.unexplained
     }
 
-    /// Returns the modelled waits for cache lines of other cores, in the order of addresses and instructions.
+    /// Returns all simulated waits for cache lines of other cores, sorted by address, then by instruction.
     pub fn losses(&self) -> Vec<SharingLoss> {
         let mut all: Vec<SharingLoss> = self.losses.values().copied().collect();
         all.sort_unstable_by_key(|loss| (loss.address, loss.instruction));
         all
     }
 
-    /// Returns the modelled time at which the last thread ended, in [`PARTS`](Self::PARTS) of a cycle.
+    /// Returns the simulated time at which the last thread ended, in parts of a cycle ([`PARTS`](Self::PARTS)).
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns the modelled time from the start of the second thread to the end of the last, in parts of a cycle; the
-    /// whole run's of a single thread.
+    /// Returns the simulated time from the start of the second thread to the end of the last one, in parts of a
+    /// cycle ([`PARTS`](Self::PARTS)); with a single thread, that of the whole run.
     pub fn parallel_time(&self) -> u64 {
         self.end.saturating_sub(self.together)
     }
 
-    /// The number of parts that a cycle has in modelled times.
+    /// The unit of all simulated times: this many parts are one cycle.
     pub const PARTS: u64 = CYCLE;
 
-    /// Returns the modelled cost of the executed instructions that the program's code does not account for.
+    /// Returns the number and the simulated time of the [`unexplained`](Self::unexplained) instructions as one
+    /// cost; its other fields are empty.
     pub fn unexplained_cost(&self) -> InstructionCost {
         InstructionCost {
             executions: self.unexplained,
@@ -213,7 +221,8 @@ impl TraceCosts {
         }
     }
 
-    /// Returns the modelled time of all cores together, in parts of a cycle.
+    /// Returns the simulated time of all instructions on all cores, summed, in parts of a cycle
+    /// ([`PARTS`](Self::PARTS)).
     pub fn time(&self) -> u64 {
         let own = self.instructions.iter().map(|cost| cost.time);
         own.fold(self.unexplained_time, u64::saturating_add)

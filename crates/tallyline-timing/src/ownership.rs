@@ -31,7 +31,8 @@ const RUN_AHEAD_BESIDE_BUSY: u32 = 6;
 /// Nobody.
 const NONE: u16 = u16::MAX;
 
-/// The modelled cycles of passing a cache line from one core to another.
+/// The cycles that a simulated machine takes to move a cache line from one core to another, and those of atomic
+/// updates and restarted loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharingCosts {
     transfer: u32,
@@ -44,45 +45,47 @@ pub struct SharingCosts {
 }
 
 impl SharingCosts {
-    /// Describes a machine's passing of cache lines: one comes from another core after `transfer` cycles,
-    /// once that core has had it for `hold` cycles.
+    /// Describes a simulated machine on which a cache line arrives `transfer` cycles after another core gives it
+    /// up, which that core does once it has had the line for `hold` cycles. The other costs are those of Zen 4.
     pub fn new(transfer: u32, hold: u32) -> Self {
         Self { transfer, hold, restart: RESTART, atomic: ATOMIC, run_ahead: RUN_AHEAD, spread: 25, seed: 1 }
     }
 
-    /// Sets the modelled cycles that a core loses when a line is taken from it between a load and the load's
-    /// retirement, and the load and what follows it start again.
+    /// Sets the cycles that a simulated core loses when another core takes a line between a load from it and the
+    /// load's retirement, so that the load and what follows are executed again.
     pub fn with_restart(self, restart: u32) -> Self {
         Self { restart, ..self }
     }
 
-    /// Sets the modelled cycles until a cache line has come from another core.
+    /// Sets the cycles that a cache line takes from one simulated core to another once the former owner gives it
+    /// up.
     pub fn with_transfer(self, transfer: u32) -> Self {
         Self { transfer, ..self }
     }
 
-    /// Lets few instructions wait for their operands, as if another thread of each core were busy: loads do not run far
-    /// ahead of what retires.
+    /// Models a core whose other hardware thread is busy: fewer instructions can wait for their operands, so loads
+    /// run less far ahead of the retiring instruction.
     pub fn beside_busy_thread(self) -> Self {
         Self { run_ahead: RUN_AHEAD_BESIDE_BUSY, ..self }
     }
 
-    /// Sets the modelled cycles of an atomic update of a cache line that the core owns.
+    /// Sets the cycles of an atomic update of a cache line that the simulated core already owns.
     pub fn with_atomic(self, atomic: u32) -> Self {
         Self { atomic, ..self }
     }
 
-    /// Sets the seed by which the modelled time of one transfer deviates from another's.
+    /// Sets the seed of the pseudo-random variation of simulated transfer times; equal seeds give equal runs.
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Returns the modelled cycles until a cache line has come from another core.
+    /// Returns the cycles that a cache line takes from one simulated core to another once the former owner gives it
+    /// up.
     pub fn transfer(&self) -> u32 {
         self.transfer
     }
 
-    /// Returns the modelled cycles for which a core keeps a cache line before it gives it up.
+    /// Returns the cycles for which a simulated core keeps a cache line before it gives it up to another core.
     pub fn hold(&self) -> u32 {
         self.hold
     }
@@ -92,7 +95,7 @@ impl SharingCosts {
         self.run_ahead
     }
 
-    /// Returns the modelled cycles that a load costs whose line is taken before it retires.
+    /// Returns the extra cycles of a load whose cache line another core takes before the load retires.
     pub fn restart(&self) -> u32 {
         self.restart
     }

@@ -14,7 +14,8 @@ const SEARCH_LIMIT: usize = 1 << 14;
 /// The most ways that are remembered, and the instructions in them; what comes later is looked for each time.
 const REMEMBERED_LIMIT: usize = 1 << 24;
 
-/// Decoder of a traced process' instructions by address, which the caller implements.
+/// Source of decoded machine instructions of a traced process, by address; implemented by the caller of
+/// [`TimedCores::new`](crate::TimedCores::new).
 pub trait Code {
     /// Describes the instruction at an address of the process; none where its code is not known.
     fn operation(&self, address: u64) -> Option<Operation>;

@@ -5,7 +5,7 @@ use tallyline_trace::coherence::Geometry;
 /// The most levels of caches.
 pub(super) const LEVELS_LIMIT: usize = 4;
 
-/// One level of a modelled processor's caches: size, ways, latency.
+/// One level of a simulated processor's caches: size in bytes, associativity, latency in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
     /// Its bytes.
@@ -16,7 +16,8 @@ pub struct Level {
     pub latency: u32,
 }
 
-/// A modelled processor: caches, and the limits of one core. Times are in cycles.
+/// The parameters of a simulated processor: its caches, TLBs and memory, and the buffers and widths of one
+/// out-of-order core. Times are in cycles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
     /// Bytes of a cache line.
@@ -82,7 +83,8 @@ impl Default for Processor {
 }
 
 impl Processor {
-    /// Returns the model of an AMD Zen 3 (family 25) core by its documentation, with the default caches.
+    /// Returns the parameters of an AMD Zen 3 (family 25) core from its documentation, with the caches of
+    /// [`Processor::default`].
     pub fn zen_3() -> Processor {
         Processor {
             width: 6,
@@ -94,13 +96,14 @@ impl Processor {
         }
     }
 
-    /// Returns the model of an AMD Zen 4 (family 25) core by its documentation, with the default caches.
+    /// Returns the parameters of an AMD Zen 4 (family 25) core from its documentation, with the caches of
+    /// [`Processor::default`].
     pub fn zen_4() -> Processor {
         Processor { reorder_buffer: 320, tlb_entries: [72, 3072], ..Processor::zen_3() }
     }
 
-    /// Returns what a core has for one of its threads while the other one is busy, as that of another guest of the host
-    /// may be: half of the buffers.
+    /// Returns a copy of these parameters for one hardware thread of a core whose other thread is busy: half of the
+    /// reorder buffer and half of the store buffer.
     pub fn beside_busy_thread(&self) -> Processor {
         Processor {
             reorder_buffer: (self.reorder_buffer / 2).max(1),
@@ -112,7 +115,7 @@ impl Processor {
     /// Checks it, and returns the geometry of each level's caches for so many cores.
     ///
     /// # Errors
-    /// In words, if there is no such processor.
+    /// A sentence that names the parameter that cannot be simulated.
     pub(super) fn geometries(&self, cores: u16) -> Result<Vec<Geometry>, String> {
         if self.levels.is_empty() || self.levels.len() > LEVELS_LIMIT {
             return Err(format!(

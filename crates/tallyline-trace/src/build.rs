@@ -2,8 +2,7 @@
 
 use super::format::SyncPoint;
 
-/// Builder of a trace of memory accesses in memory, for tests. The times of threads are their own, so
-/// accesses say the advance.
+/// Builder of a trace file's bytes in memory, for tests: it writes what the QEMU plugin would.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     bytes: Vec<u8>,
@@ -11,7 +10,7 @@ pub(crate) struct Builder {
     points: u64,
 }
 
-/// Builder of one thread's block of events in a trace, for tests.
+/// Builder of one block of a thread's events (accesses, synchronisations) in a trace file, for tests.
 #[derive(Debug)]
 pub(crate) struct ThreadBuilder {
     pub(crate) process: u32,
@@ -41,7 +40,7 @@ fn zigzag(value: u64) -> u64 {
 }
 
 impl Builder {
-    /// Creates a trace that claims to have one of every N accesses.
+    /// Creates a trace file, for tests, whose header says that one of `every` memory accesses was recorded.
     pub(crate) fn new(every: u64) -> Self {
         let mut body = Vec::new();
         body.extend(0_u32.to_le_bytes());
@@ -62,8 +61,8 @@ impl Builder {
         self.bytes.extend(body);
     }
 
-    /// Adds some instructions of 4 bytes each, from an address on, to the trace; returns the index of the
-    /// first.
+    /// Adds `count` instructions of 4 bytes each, the first at `address`, to the trace file's instruction table;
+    /// returns the index of the first.
     pub(crate) fn instructions(&mut self, address: u64, count: u32) -> u64 {
         let first = self.instructions;
         let mut body = first.to_le_bytes().to_vec();
@@ -91,13 +90,14 @@ impl Builder {
         self.block(b"MAPS", &body);
     }
 
-    /// Returns the next number of a synchronisation between threads, counted over all threads of the trace.
+    /// Returns the next number in the order of all threads' synchronisations (0, 1, …), for
+    /// [`ThreadBuilder::point`].
     pub(crate) fn number(&mut self) -> u64 {
         self.points += 1;
         self.points - 1
     }
 
-    /// Ends a thread's block of events and adds it to the trace; the thread can go on.
+    /// Writes a thread's pending events as one block of the trace file, and empties `thread` for its next block.
     pub(crate) fn thread(&mut self, thread: &mut ThreadBuilder) {
         let fresh = ThreadBuilder {
             now: thread.now,
@@ -140,8 +140,8 @@ impl ThreadBuilder {
         }
     }
 
-    /// Adds a memory access by an instruction to the thread's events, `advance` instructions after the last
-    /// one.
+    /// Appends a memory access to the thread's block: by the instruction of an index, executed `advance`
+    /// instructions after the thread's previous access.
     pub(crate) fn access(&mut self, instruction: u64, address: u64, size: u64, store: bool, advance: u64) {
         let distance = instruction.wrapping_sub(self.instruction);
         let together = distance == advance;
@@ -160,8 +160,8 @@ impl ThreadBuilder {
         self.accesses += 1;
     }
 
-    /// Adds a synchronisation with other threads to the thread's events, with a number of
-    /// [`Builder::number`].
+    /// Appends a synchronisation with other threads to the thread's block; `number`, from [`Builder::number`], is
+    /// its place in the order of all threads.
     pub(crate) fn point(&mut self, kind: SyncPoint, number: u64) {
         let kinds = [
             SyncPoint::Atomic,

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The options of the QEMU plugin that writes a trace of memory accesses.
+/// The options of the QEMU plugin that writes a trace of a program's memory accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginOptions {
     /// The trace; it is there and empty.
@@ -23,25 +23,26 @@ pub struct PluginOptions {
 }
 
 impl PluginOptions {
-    /// Creates the plugin's options to record one memory access of `every` on average into an empty file,
-    /// until that has `limit` bytes.
+    /// Creates options that record one of `every` memory accesses on average (1: all) into the existing empty file
+    /// `output`, until it has about `limit` bytes.
     pub fn new(output: PathBuf, every: u64, limit: u64) -> Self {
         Self { output, every, limit, window: None, start: None }
     }
 
-    /// Limits the trace to accesses of the functions that a file names; none for all.
+    /// Restricts the trace to accesses by the functions that a text file lists, one in a line: offset in its object
+    /// file and length, in hexadecimal, then the object's path. `None` records all functions.
     pub fn with_window(self, window: Option<PathBuf>) -> Self {
         Self { window, ..self }
     }
 
-    /// Leaves out all accesses until the first byte of a file is not 0; none for all from the program's start. The file
-    /// has at least a byte.
+    /// Delays recording until the first byte of a file, which must have one, is not 0: whoever runs the program
+    /// writes it to start the trace. `None` records from the program's start.
     pub fn with_start(self, start: Option<PathBuf>) -> Self {
         Self { start, ..self }
     }
 }
 
-/// The command line that runs a program under QEMU with the plugin that traces it.
+/// A QEMU command line that runs a program with the tracing plugin loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmulatorCommand {
     /// The emulator.
@@ -53,27 +54,31 @@ pub struct EmulatorCommand {
 }
 
 impl EmulatorCommand {
-    /// Returns the path or name of QEMU's program.
+    /// Returns the QEMU executable to run, as a path or as a name to look up in `PATH`.
     #[inline]
     pub fn emulator(&self) -> &Path {
         &self.emulator
     }
 
-    /// Returns the arguments of QEMU, the traced program's among them.
+    /// Returns the arguments to pass to QEMU: the plugin's options, then the traced program and its arguments.
     #[inline]
     pub fn words(&self) -> &[OsString] {
         &self.words
     }
 
-    /// Returns `true` if the command is itself QEMU for a whole machine.
+    /// Returns `true` if the traced command is itself a QEMU that emulates a whole machine (`qemu-system-…`),
+    /// `false` if one program is emulated.
     #[inline]
     pub fn whole_machine(&self) -> bool {
         self.whole_machine
     }
 }
 
-/// Builds the command line that traces another: a program by QEMU for its machine (or the emulator that is
-/// given), an emulator of a whole machine (`qemu-system-…`) by itself.
+/// Builds the QEMU command line that traces `command`. A program runs under user-mode QEMU for its architecture, or
+/// under `emulator` if given; to a `qemu-system-…` command the plugin's arguments are added.
+///
+/// # Errors
+/// [`Error::Missing`] if the program or its emulator cannot be found; the text says what to install.
 ///
 /// # Errors
 /// [`Error::Missing`] if the program or its emulator is not there, with what to do.
@@ -125,7 +130,7 @@ fn plugin_argument(plugin: &Path, options: &PluginOptions) -> OsString {
     OsString::from_vec(word)
 }
 
-/// Returns the path of a program, which is named by a path or is on the PATH.
+/// Finds an executable by a path, or by its name in the folders of `PATH`; `None` if there is no such file.
 pub fn find(name: &OsStr) -> Option<PathBuf> {
     let path = Path::new(name);
     if name.as_bytes().contains(&b'/') {

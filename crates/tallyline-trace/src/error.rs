@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Error of making or reading a trace of memory accesses: no emulator, damage at an offset.
+/// Error of recording, reading or replaying a trace of memory accesses.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -55,5 +55,5 @@ impl From<tallyline_perf_data::Error> for Error {
     }
 }
 
-/// Result of making or reading a trace, with the crate's [`enum@Error`].
+/// Result of recording, reading or replaying a trace, with the crate's [`enum@Error`].
 pub(crate) type Result<T> = std::result::Result<T, Error>;

@@ -28,13 +28,13 @@
 //! If the three bits are 7 it is a point of synchronisation: the rest is its kind, and then come two
 //! varints, the distances of its number (in the order of all threads) and of the instructions run.
 
-/// The first bytes of a trace's file, by which it is recognised.
+/// The four bytes at the start of a trace file, by which the format is recognised.
 pub(crate) const MAGIC: [u8; 4] = *b"TLT1";
 
-/// The largest size in bytes of a trace's block that the reader accepts.
+/// The largest block of a trace file, in bytes, that the reader accepts; a longer one is damage.
 pub(crate) const BLOCK_LIMIT: u32 = 1 << 20;
 
-/// The header of a trace's file: how, when and on which emulated machine it was recorded.
+/// The header of a trace file: when, how and on which emulated machine the memory accesses were recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
     /// A whole emulated machine, with its kernel; threads are CPUs then.
@@ -54,38 +54,40 @@ pub struct TraceHeader {
 }
 
 impl TraceHeader {
-    /// Returns `true` if a whole machine was traced, with its kernel; threads are CPUs then.
+    /// Returns `true` if a whole emulated machine with its kernel was traced, so that the trace's threads are its
+    /// CPUs.
     #[inline]
     pub fn whole_machine(&self) -> bool {
         self.whole_machine
     }
 
-    /// Returns `true` if only the accesses of chosen functions are in the trace.
+    /// Returns `true` if only the accesses of chosen functions were recorded (`tallyline record --trace` with a
+    /// list of functions).
     #[inline]
     pub fn windowed(&self) -> bool {
         self.windowed
     }
 
-    /// Returns the id of the first traced process, that of the traced command.
+    /// Returns the process id of the traced command, the first process in the trace.
     #[inline]
     pub fn first_process(&self) -> u32 {
         self.process
     }
 
-    /// Returns when the trace was started, in nanoseconds of the machine's monotonic clock.
+    /// Returns the time at which the trace was started, in nanoseconds of the recording host's monotonic clock.
     #[inline]
     pub fn time(&self) -> u64 {
         self.time
     }
 
-    /// Returns the name of the emulated machine, as QEMU has it.
+    /// Returns the architecture that QEMU emulated, by QEMU's name, such as `x86_64`.
     #[inline]
     pub fn machine(&self) -> &str {
         &self.machine
     }
 }
 
-/// A file that a traced process mapped into memory, with its addresses.
+/// A file that a traced process had mapped into memory: address range, offset in the file, protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// The process.
@@ -109,13 +111,13 @@ impl Mapping {
         self.process
     }
 
-    /// Returns the first address of the mapping.
+    /// Returns the address of the mapping's first byte in the traced process.
     #[inline]
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns the offset in the mapped file of the mapping's first byte.
+    /// Returns the offset in the file of the byte that is mapped at [`start`](Self::start).
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -127,19 +129,21 @@ impl Mapping {
         &self.path
     }
 
-    /// Returns the offset in the mapped file of an address; `None` if the address is not in the mapping.
+    /// Converts an address of the traced process to an offset in the mapped file; `None` if the address is outside
+    /// of the mapping.
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         let distance = address.checked_sub(self.start).filter(|distance| *distance < self.length)?;
         self.offset.checked_add(distance)
     }
 
-    /// Returns `true` if the mapping holds code that can be executed.
+    /// Returns `true` if the mapping is executable.
     pub(crate) fn is_code(&self) -> bool {
         self.protection & 4 != 0
     }
 }
 
-/// The totals that a trace has of a process that ended: instructions, accesses, why the trace of it stops.
+/// The totals that a trace file holds of a process that ended: instructions, accesses, and whether its trace was
+/// cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessEnd {
     /// The process.
@@ -161,34 +165,35 @@ impl ProcessEnd {
         self.process
     }
 
-    /// Returns `true` if the trace's file reached the size that was allowed, so that the rest of the process
-    /// is missing.
+    /// Returns `true` if the trace file reached its size limit before the process ended, so that its later accesses
+    /// are missing.
     #[inline]
     pub fn full(&self) -> bool {
         self.full
     }
 
-    /// Returns `true` if the trace's file could not be written any more, so that the rest of the process is
+    /// Returns `true` if writing the trace file failed before the process ended, so that its later accesses are
     /// missing.
     #[inline]
     pub fn broken(&self) -> bool {
         self.broken
     }
 
-    /// Returns the number of instructions that the process's threads executed; 0 where the trace is a sample.
+    /// Returns the number of instructions that the process's threads executed; 0 where only a sample of the
+    /// accesses was recorded.
     #[inline]
     pub fn instructions(&self) -> u64 {
         self.instructions
     }
 
-    /// Returns the number of memory accesses of the process that are in the trace.
+    /// Returns the number of the process's memory accesses that are in the trace file.
     #[inline]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 }
 
-/// A process that executed another program, whose accesses are not in the trace.
+/// A traced process that replaced itself by another program (`exec`), from where on it is not traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessExec {
     /// The process.
@@ -197,7 +202,8 @@ pub(crate) struct ProcessExec {
     pub(crate) path: String,
 }
 
-/// One memory access in a trace: instruction, address, size, read or write, time.
+/// One recorded memory access: the instruction, the address and size, read or write, and its place in the thread's
+/// instruction count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The instruction, as an index of the trace's [`Instructions`](super::Instructions).
@@ -213,8 +219,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Creates a memory access by the instruction of an index, `now` instructions after the thread's first
-    /// one.
+    /// Creates a memory access of `size` bytes at `address`, a write if `store`, by the instruction with that index
+    /// in the trace; `now` is the number of instructions that the thread had executed.
     #[inline]
     pub fn new(instruction: u32, address: u64, size: u8, store: bool, now: u64) -> Self {
         Self { instruction, address, size, store, now }
@@ -227,32 +233,32 @@ impl Access {
         self.instruction
     }
 
-    /// Returns the address of the first accessed byte.
+    /// Returns the address of the first byte that was read or written.
     #[inline]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the number of accessed bytes.
+    /// Returns the number of bytes that were read or written.
     #[inline]
     pub fn size(&self) -> u8 {
         self.size
     }
 
-    /// Returns `true` if the access is a write; what reads and writes in one is a write.
+    /// Returns `true` if the access writes memory; a read-modify-write is a write.
     #[inline]
     pub fn store(&self) -> bool {
         self.store
     }
 
-    /// Returns the number of instructions that the thread had executed at the access.
+    /// Returns the number of instructions that the thread had executed when it made the access: the trace's clock.
     #[inline]
     pub fn now(&self) -> u64 {
         self.now
     }
 }
 
-/// An entry of a thread's trace: an access to memory, or a synchronisation with other threads.
+/// An entry of a traced thread: a memory access, or a synchronisation with other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An access to memory.
@@ -268,7 +274,8 @@ pub enum Event {
     },
 }
 
-/// A synchronisation between traced threads: its number in the order of all, and what took part.
+/// The kind of a traced thread's synchronisation with others: an atomic instruction, a futex call, the start, end
+/// or creation of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPoint {
     /// An atomic instruction; its accesses follow.
@@ -298,8 +305,8 @@ impl SyncPoint {
         })
     }
 
-    /// Returns `true` if the kernel took part in the synchronisation: its order is one that the threads
-    /// waited for.
+    /// Returns `true` for a synchronisation by a system call (futex, start, end or creation of a thread), whose
+    /// recorded order a replay must keep; `false` for an atomic instruction.
     pub(crate) fn is_kernels(self) -> bool {
         self != Self::Atomic
     }

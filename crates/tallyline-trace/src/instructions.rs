@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-/// A traced instruction: its address and length.
+/// An instruction that made recorded memory accesses: its address, its length, and whether it is atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// Its address.
@@ -15,7 +15,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Creates a traced instruction of so many bytes at an address.
+    /// Creates an entry for the instruction of `length` bytes at `address`.
     pub fn new(address: u64, length: u8, atomic: bool) -> Self {
         Self { address, length, atomic }
     }
@@ -26,14 +26,14 @@ impl Instruction {
         self.address
     }
 
-    /// Returns `true` if the traced instruction is atomic.
+    /// Returns `true` if the traced instruction is atomic, such as one with a lock prefix.
     #[inline]
     pub fn atomic(&self) -> bool {
         self.atomic
     }
 }
 
-/// The instructions that made a trace's accesses, each address once, by index.
+/// The table of instructions that made a trace's memory accesses. Accesses name an instruction by its index here.
 #[derive(Clone, Debug, Default)]
 pub struct Instructions {
     runs: Vec<NumberRange>,
@@ -52,22 +52,22 @@ struct NumberRange {
 }
 
 impl Instructions {
-    /// Returns the number of traced instructions.
+    /// Returns the number of instructions in the table.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns `true` if the trace has no instructions.
+    /// Returns `true` if the table has no instructions.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Returns the traced instruction with the index that an access carries.
+    /// Returns the instruction with the index that an access carries; `None` if the table is shorter.
     pub fn get(&self, index: u32) -> Option<&Instruction> {
         self.all.get(index as usize)
     }
 
-    /// Returns all traced instructions, by their index.
+    /// Returns an iterator over all instructions in the order of their indices.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Instruction> {
         self.all.iter()
     }

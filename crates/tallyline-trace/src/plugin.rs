@@ -24,7 +24,13 @@ const SOURCES: [(&str, &str); 11] = [
 
 const FLAGS: [&str; 6] = ["-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-w"];
 
-/// Returns the path of the QEMU plugin, which is compiled on first use with the C compiler `$CC`, or `cc`.
+/// Compiles the tracing plugin for QEMU with `$CC` or `cc`, and returns the shared object's path.
+///
+/// The sources are part of this crate. The result is kept in a folder of `cache` named by a hash of sources, flags
+/// and compiler, so that later calls only look it up.
+///
+/// # Errors
+/// [`Error::Missing`] if there is no compiler or it fails, with what to install; errors of the file system.
 ///
 /// It is kept in a folder of `cache`, by what it is made of.
 ///
@@ -77,8 +83,8 @@ fn compile(compiler: &OsString, folder: &Path, plugin: &Path) -> Result<()> {
     Ok(fs::rename(unfinished, plugin)?)
 }
 
-/// Returns the folder of the tool's caches: `$XDG_CACHE_HOME/tallyline`, or `~/.cache/tallyline`, or one in
-/// the temporary folder.
+/// Returns the folder for the tool's caches: `$XDG_CACHE_HOME/tallyline`, else `$HOME/.cache/tallyline`, else
+/// `tallyline` in the temporary folder. It need not exist yet.
 pub fn cache_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use tallyline_perf_data::{ByteOrder, Cursor};
 
-/// A source of the bytes of a trace.
+/// Random access to the bytes of a trace, in memory or in a file.
 pub trait ReadAt {
     /// Returns the number of bytes.
     ///
@@ -49,7 +49,7 @@ impl ReadAt for [u8] {
     }
 }
 
-/// A block of consecutive events of one thread.
+/// The location in the trace file of a run of one thread's consecutive events, with their number and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventBlock {
     /// The accesses in it.
@@ -66,14 +66,14 @@ pub struct EventBlock {
 }
 
 impl EventBlock {
-    /// Returns the number of memory accesses in the block.
+    /// Returns the number of memory accesses that the block holds.
     #[inline]
     pub fn accesses(&self) -> u32 {
         self.accesses
     }
 }
 
-/// A traced thread of a process, or a CPU of a traced whole machine, with its blocks of events.
+/// A traced thread, or a CPU of a whole traced machine, with the locations of its events in the trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// The process.
@@ -85,31 +85,31 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Returns the id of the process that the traced thread belongs to.
+    /// Returns the id of the process that the thread belongs to.
     #[inline]
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Returns the traced thread's number.
+    /// Returns the id of the thread; in the trace of a whole machine, the number of the CPU.
     #[inline]
     pub fn thread(&self) -> u32 {
         self.thread
     }
 
-    /// Returns the blocks of the traced thread's events, in the order of its time.
+    /// Returns the blocks with the thread's events, oldest first.
     #[inline]
     pub fn blocks(&self) -> &[EventBlock] {
         &self.blocks
     }
 
-    /// Returns the number of memory accesses of the thread that are in the trace.
+    /// Returns the number of the thread's memory accesses that are in the trace.
     pub fn accesses(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.accesses)).sum()
     }
 }
 
-/// An open trace of a program's memory accesses.
+/// An opened trace: the recorded memory accesses of a program with the instructions that made them.
 #[derive(Debug)]
 pub struct Trace<'s, S: ReadAt + ?Sized> {
     source: &'s S,
@@ -127,7 +127,12 @@ pub struct Trace<'s, S: ReadAt + ?Sized> {
 const ACCESSES_HEAD: usize = 56;
 
 impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
-    /// Opens a trace: reads its index, instructions and mappings, and leaves the accesses for later.
+    /// Opens a trace: reads the tables of blocks, instructions and mappings, and leaves the events in the source
+    /// until [`events`](Self::events) asks for them.
+    ///
+    /// # Errors
+    /// [`Error::NotTrace`]; [`Error::Damaged`] with the offset; errors of the source. A last block that the end of
+    /// the file cuts off is no error, see [`is_complete`](Self::is_complete).
     ///
     /// # Errors
     /// [`Error::NotTrace`], [`Error::Damaged`] with the offset, or what the source says. A block
@@ -210,17 +215,18 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         &self.header
     }
 
-    /// Returns the instructions that made the trace's accesses, by the index that accesses carry.
+    /// Returns the table of the instructions that made the recorded accesses; an access holds an index of it.
     pub fn instructions(&self) -> &Instructions {
         &self.instructions
     }
 
-    /// Returns the files that traced processes mapped, in the order of time.
+    /// Returns the files that the traced processes mapped into memory, oldest mapping first.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 
-    /// Returns the file that was mapped last at an address of a traced process, and the offset in it.
+    /// Returns the latest mapping that covers an address of a traced process, and the address's offset in the
+    /// mapped file; `None` if there is none. A forked process also has the mappings of the first one.
     pub fn mapping_at(&self, process: u32, address: u64) -> Option<(&Mapping, u64)> {
         // a forked process has its parent's mappings, written before it was there
         let of = |process| {
@@ -230,28 +236,29 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         of(process).or_else(|| of(self.header.process))
     }
 
-    /// Returns the traced threads, in the order of their first blocks.
+    /// Returns the traced threads, ordered by their first blocks in the file.
     pub fn threads(&self) -> &[Thread] {
         &self.threads
     }
 
-    /// Returns the name that a traced thread had at its end, if it is known.
+    /// Returns the name that a thread had when it ended (its `comm`); `None` if the trace does not have it.
     pub fn thread_name(&self, process: u32, thread: u32) -> Option<&str> {
         self.names.get(&(process, thread)).map(String::as_str)
     }
 
-    /// Returns the ends of traced processes with their totals; that of one that was killed is missing.
+    /// Returns one entry with totals for each traced process that ended by itself; a killed process has none.
     pub fn ends(&self) -> &[ProcessEnd] {
         &self.ends
     }
 
-    /// Returns the programs that processes executed, which are not traced, in the order of time.
+    /// Returns the paths of the programs that traced processes executed in their place (`exec`), oldest first.
+    /// Those programs are not traced.
     pub fn executed_programs(&self) -> impl Iterator<Item = &str> {
         self.executions.iter().map(|execution| execution.path.as_str())
     }
 
-    /// Returns `true` if the first traced process ended, or executed another program, and everything was
-    /// written.
+    /// Returns `true` if the file holds the end of the first traced process (or its `exec`), is not cut off, and no
+    /// write to it failed. A trace that stopped at its size limit counts as complete, see [`ProcessEnd::full`].
     pub fn is_complete(&self) -> bool {
         let first = self.header.process;
         let has_ended = self.ends.iter().any(|end| end.process == first)
@@ -259,8 +266,11 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         has_ended && self.cut == 0 && !self.ends.iter().any(|end| end.broken)
     }
 
-    /// Returns the events (accesses, synchronisations) in a thread's block. The buffer takes its bytes;
-    /// `Events::into_buffer` gives it back.
+    /// Reads a block of a thread from the source and returns an iterator over its events. `buffer` is reused for
+    /// the block's bytes; `Events::into_buffer` gives it back.
+    ///
+    /// # Errors
+    /// Errors of the source. Damage is reported by the iterator.
     ///
     /// # Errors
     /// What the source says.
@@ -423,7 +433,7 @@ fn signed(zigzag: u64) -> u64 {
 /// The number of instructions whose last addresses are remembered.
 const REMEMBERED: usize = 256;
 
-/// Iterator over the events (accesses, synchronisations) in a thread's block of a trace.
+/// Iterator over the decoded events (memory accesses, synchronisations) of one block of a traced thread.
 #[derive(Debug)]
 pub struct Events<'a> {
     instructions: &'a Instructions,
@@ -452,7 +462,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Returns the buffer that the block was read into, for the next block.
+    /// Returns the byte buffer that the block was read into, to be reused for the next block.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.bytes
     }

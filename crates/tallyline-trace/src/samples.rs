@@ -10,13 +10,15 @@ use tallyline_perf_data::file::{BuildId, Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, level_number, op, snoop, tlb};
 use tallyline_perf_data::writer::{Encoder, MachineDescription, Writer};
 
-/// The name of the event in a recording that is made of a trace: each sample is one memory access.
+/// The event name, `memory-accesses`, in a perf.data file that is converted from a trace; each of its samples is
+/// one memory access.
 pub(crate) const EVENT: &str = "memory-accesses";
 
 /// The number that samples carry.
 const ID: u64 = 1;
 
-/// Facts about the traced program that the trace itself does not have.
+/// Facts about a traced program that the trace lacks and a perf.data file made of it needs: name, command line,
+/// address of the kernel.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramInfo<'a> {
     /// The program's name.
@@ -29,8 +31,9 @@ pub struct ProgramInfo<'a> {
 }
 
 impl<'a> ProgramInfo<'a> {
-    /// Describes a traced program by its name and the command line that recorded it. `kernel_text` is the
-    /// address of `_text` in the kernel of a whole machine, if its addresses are to be resolved.
+    /// Describes a traced program by its name and the command line that recorded it. For the trace of a whole
+    /// machine, `kernel_text` is the address of the kernel's symbol `_text`; `None` leaves kernel addresses without
+    /// symbols.
     pub fn new(name: &'a str, command_line: Vec<String>, kernel_text: Option<u64>) -> Self {
         Self { name, command_line, kernel_text }
     }
@@ -42,7 +45,14 @@ impl<'a> ProgramInfo<'a> {
     }
 }
 
-/// Writes the accesses of a trace as samples of a recording (perf.data); returns their number.
+/// Converts a trace to a perf.data file with one sample for each memory access; returns the number of samples.
+/// `build_id` is asked for the build-id of each mapped file.
+///
+/// A sample's time is interpolated between the times of its block. In the trace of a whole machine threads are
+/// CPUs, and addresses in the upper half of the address space belong to the kernel.
+///
+/// # Errors
+/// Damage of the trace; errors of `out`.
 ///
 /// Their times are between those of the block that they are in. In a whole machine threads are CPUs,
 /// and what is in the upper half of the address space is the kernel's.

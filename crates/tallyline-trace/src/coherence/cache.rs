@@ -2,7 +2,7 @@
 
 use super::Geometry;
 
-/// The state of a line in a modelled core's cache, by MESI: modified, exclusive, shared, invalid.
+/// The MESI state of a cache line in a simulated core's cache: modified, exclusive, shared or invalid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
     /// Nothing: it is not there.
@@ -16,7 +16,7 @@ pub(crate) enum State {
     Modified,
 }
 
-/// One way of a modelled cache's set: the place of one line.
+/// One slot of a set-associative simulated cache: the line in it, the line's state and its use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Way {
     /// The line's number.
@@ -35,7 +35,8 @@ pub(crate) struct Way {
     pub(crate) state: State,
 }
 
-/// The modelled cache of one core. Allocates nothing before the core's first access.
+/// The simulated set-associative cache of one core, with least-recently-used replacement. It allocates its memory
+/// on the first insertion.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
     ways: Vec<Way>,
@@ -50,8 +51,8 @@ fn set_of(geometry: Geometry, line: u64) -> std::ops::Range<usize> {
 }
 
 impl Cache {
-    /// Returns the way of a line in the modelled cache, if it is there, and makes it the most recently used
-    /// one.
+    /// Returns the slot that holds cache line number `line`, and marks it as the most recently used; `None` on a
+    /// miss.
     #[inline]
     pub(crate) fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         self.clock += 1;
@@ -61,14 +62,16 @@ impl Cache {
         Some(way)
     }
 
-    /// Returns the way of a line in the modelled cache, if it is there, and leaves the order of use alone.
+    /// Returns the slot that holds cache line number `line` without counting as a use; `None` on a miss.
     #[inline]
     pub(crate) fn peek(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         let set = self.ways.get_mut(set_of(geometry, line))?;
         set.iter_mut().find(|way| way.line == line && way.state != State::Invalid)
     }
 
-    /// Inserts a line into the modelled cache; returns the line that was evicted for it, if any.
+    /// Inserts cache line number `line` in the given state, in the place of the least recently used line of its
+    /// set; returns the evicted line, `None` if a slot was free. `index` is the line's index in the machine's
+    /// directory.
     pub(crate) fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
         if self.ways.is_empty() {
             self.ways.resize(geometry.sets() as usize * geometry.ways() as usize, Way::default());
@@ -81,25 +84,27 @@ impl Cache {
         (evicted.state != State::Invalid).then_some(evicted)
     }
 
-    /// Returns `true` if a line is in the modelled cache, and makes it the most recently used one.
+    /// Returns `true` if cache line number `line` is in the simulated cache, and marks it as the most recently
+    /// used.
     #[inline]
     pub fn touch(&mut self, geometry: Geometry, line: u64) -> bool {
         self.find(geometry, line).is_some()
     }
 
-    /// Returns `true` if a line is in the modelled cache.
+    /// Returns `true` if cache line number `line` is in the simulated cache; does not count as a use.
     #[inline]
     pub fn contains(&mut self, geometry: Geometry, line: u64) -> bool {
         self.peek(geometry, line).is_some()
     }
 
-    /// Inserts a line into the modelled cache in the place of the least recently used one of its set.
+    /// Inserts cache line number `line` into the simulated cache, in the place of the least recently used line of
+    /// its set.
     #[inline]
     pub fn fill(&mut self, geometry: Geometry, line: u64) {
         self.insert(geometry, line, 0, State::Exclusive);
     }
 
-    /// Removes a line from the modelled cache, if it is there.
+    /// Removes cache line number `line` from the simulated cache, if it is there.
     #[inline]
     pub fn invalidate(&mut self, geometry: Geometry, line: u64) {
         if let Some(way) = self.peek(geometry, line) {
@@ -107,7 +112,7 @@ impl Cache {
         }
     }
 
-    /// Returns all lines in the modelled cache.
+    /// Returns the occupied slots of the simulated cache, one for each line in it.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &Way> {
         self.ways.iter().filter(|way| way.state != State::Invalid)
     }

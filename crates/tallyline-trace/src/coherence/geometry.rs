@@ -3,7 +3,8 @@
 /// The most cache lines that all caches together may hold; 48 bytes of memory each.
 const ENTRIES_LIMIT: u64 = 1 << 24;
 
-/// The number of modelled cores, and size, ways and line size of each one's cache.
+/// The shape of a simulated machine: its number of cores, and the size, associativity and line size of each core's
+/// cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     cores: u16,
@@ -13,11 +14,11 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Describes `cores` modelled cores, each with a cache of `size` bytes in lines of `line` bytes, `ways`
-    /// in a set.
+    /// Describes a simulated machine of `cores` cores, each with a cache of `size` bytes in lines of `line` bytes,
+    /// `ways` lines in a set.
     ///
     /// # Errors
-    /// In words, if there is no such cache.
+    /// A sentence that says why no cache has these sizes.
     pub fn new(cores: u16, line: u32, size: u64, ways: u32) -> Result<Self, String> {
         if cores == 0 {
             return Err("a machine has at least one core".into());
@@ -35,8 +36,8 @@ impl Geometry {
         Self::with_any_sets(cores, line, size, ways)
     }
 
-    /// Describes modelled caches whose number of sets need not be a power of two, as last levels of some
-    /// processors.
+    /// Describes a simulated machine as [`new`](Self::new) does, but allows a number of sets that is no power of
+    /// two, as the last-level caches of some processors have.
     pub fn with_any_sets(cores: u16, line: u32, size: u64, ways: u32) -> Result<Self, String> {
         if !line.is_power_of_two() || !(8..=4096).contains(&line) {
             return Err(format!("lines of {line} bytes: a power of two from 8 to 4096 is wanted"));
@@ -57,27 +58,27 @@ impl Geometry {
         Ok(Self { cores, line_bits: line.trailing_zeros(), sets, ways })
     }
 
-    /// Returns the number of modelled cores.
+    /// Returns the number of simulated cores.
     pub fn cores(self) -> u16 {
         self.cores
     }
 
-    /// Returns the bytes of a modelled cache's line.
+    /// Returns the size of a simulated cache line in bytes.
     pub fn line(self) -> u32 {
         1 << self.line_bits
     }
 
-    /// Returns the bytes of each core's modelled cache.
+    /// Returns the size of each core's simulated cache in bytes.
     pub fn size(self) -> u64 {
         (u64::from(self.sets) * u64::from(self.ways)) << self.line_bits
     }
 
-    /// Returns the number of lines in a set of a modelled cache.
+    /// Returns the associativity of a simulated cache: the number of lines in a set.
     pub fn ways(self) -> u32 {
         self.ways
     }
 
-    /// Returns the number of sets of a modelled cache.
+    /// Returns the number of sets of each core's simulated cache.
     pub(crate) fn sets(self) -> u32 {
         self.sets
     }

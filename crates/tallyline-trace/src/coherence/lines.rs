@@ -19,8 +19,8 @@ pub(super) enum MissKind {
     FalseSharing,
 }
 
-/// The numbers of accesses to one cache line in a replay, and of misses by their causes, in all modelled
-/// cores together.
+/// Counts of a replay on simulated caches, over all cores: reads, writes, and misses by cause. They are those of
+/// one cache line, of one instruction, or of all accesses, depending on where they come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
     /// Reads.
@@ -42,58 +42,59 @@ pub struct LineCounts {
 }
 
 impl LineCounts {
-    /// Returns the number of reads of the cache line.
+    /// Returns the number of counted accesses that only read.
     #[inline]
     pub fn reads(&self) -> u64 {
         self.reads
     }
 
-    /// Returns the number of writes to the cache line.
+    /// Returns the number of counted accesses that write; one that reads and writes is a write.
     #[inline]
     pub fn writes(&self) -> u64 {
         self.writes
     }
 
-    /// Returns the number of misses on the cache line by cores that never had it before.
+    /// Returns the number of cold misses: the core had never had the cache line before.
     #[inline]
     pub fn cold(&self) -> u64 {
         self.cold
     }
 
-    /// Returns the number of misses on the cache line by cores that had evicted it for another.
+    /// Returns the number of capacity and conflict misses: the core had evicted the cache line to make room for
+    /// another.
     #[inline]
     pub fn replaced(&self) -> u64 {
         self.replaced
     }
 
-    /// Returns the number of misses on the cache line by cores that lost it to another core's write of the
-    /// accessed bytes.
+    /// Returns the number of true-sharing misses: another core had taken the line away by a write, and bytes that
+    /// this access touches were written since.
     #[inline]
     pub fn true_sharing(&self) -> u64 {
         self.true_sharing
     }
 
-    /// Returns the number of misses on the cache line by cores that lost it to another core's write of other
-    /// bytes.
+    /// Returns the number of false-sharing misses: another core had taken the line away by a write, but only other
+    /// bytes of it were written since.
     #[inline]
     pub fn false_sharing(&self) -> u64 {
         self.false_sharing
     }
 
-    /// Returns the number of other cores' copies of the cache line that writes invalidated.
+    /// Returns the number of copies of cache lines in other cores' caches that the counted writes invalidated.
     #[inline]
     pub fn invalidations(&self) -> u64 {
         self.invalidations
     }
 
-    /// Returns the number of misses on the cache line that another core's modified copy served; hardware
-    /// calls them HITM.
+    /// Returns the number of misses that another core's modified copy of the line served (HITM, as hardware events
+    /// and `perf c2c` call it).
     #[inline]
     pub fn hitm(&self) -> u64 {
         self.hitm
     }
 
-    /// Returns the number of misses on the cache line that another core's write caused.
+    /// Returns the number of misses that other cores' writes caused: true sharing plus false sharing.
     pub fn sharing_misses(&self) -> u64 {
         self.true_sharing + self.false_sharing
     }

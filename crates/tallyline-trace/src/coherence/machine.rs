@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 /// The most pairs of who lost a line and who took it that are told apart.
 const CONFLICTS_LIMIT: usize = 1 << 20;
 
-/// The numbers of hits, misses and write-backs of all accesses in a replay on modelled caches.
+/// Totals over all accesses of a replay on simulated caches: hits, misses by cause, upgrades, write-backs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessCounts {
     /// Accesses to a line: one that crosses the end of a line is two.
@@ -26,44 +26,46 @@ pub struct AccessCounts {
 }
 
 impl AccessCounts {
-    /// Returns the number of replayed accesses to a cache line: one that crosses the end of a line is two.
+    /// Returns the number of replayed accesses; one that crosses a cache line's end counts twice.
     #[inline]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Returns the number of replayed accesses that found their line in the core's cache.
+    /// Returns the number of replayed accesses that found their line in the accessing core's cache.
     #[inline]
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// Returns the numbers of misses of all replayed accesses by cause, and of invalidations.
+    /// Returns the numbers of reads, writes and misses by cause of all replayed accesses, and of copies that writes
+    /// invalidated.
     #[inline]
     pub fn lines(&self) -> LineCounts {
         self.lines
     }
 
-    /// Returns the number of hits for which the line had to be taken from other cores before it could be
-    /// written.
+    /// Returns the number of write hits on a shared line, whose copies in other caches had to be invalidated first.
     #[inline]
     pub fn upgrades(&self) -> u64 {
         self.upgrades
     }
 
-    /// Returns the number of modified lines that the modelled caches had to write to memory.
+    /// Returns the number of times that a modified line was written back from a simulated cache to memory.
     #[inline]
     pub fn writebacks(&self) -> u64 {
         self.writebacks
     }
 
-    /// Returns the number of replayed accesses that did not find their line in the core's cache.
+    /// Returns the number of replayed accesses whose line was not in the accessing core's cache, whatever the
+    /// cause.
     pub fn misses(&self) -> u64 {
         self.lines.cold + self.lines.replaced + self.lines.sharing_misses()
     }
 }
 
-/// A miss of one instruction that another core's write, by another instruction, caused in a replay.
+/// A kind of sharing miss in a replay: the *victim* instruction missed at an offset of a cache line, because the
+/// *culprit* instruction, on another core, had taken the line away by a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conflict {
     /// The line's number: its address by its size.
@@ -81,45 +83,46 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// Returns the number of the cache line that was missed: its address divided by its size.
+    /// Returns the number of the cache line that was missed: its address divided by the line size.
     #[inline]
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Returns the offset in the line of the first byte that the access which missed touches.
+    /// Returns the offset in the cache line, in bytes, at which the access that missed begins.
     #[inline]
     pub fn victim_offset(&self) -> u16 {
         self.victim_offset
     }
 
-    /// Returns the index of the instruction whose access missed.
+    /// Returns the instruction whose access missed, as its index in the trace's list of instructions.
     #[inline]
     pub fn victim(&self) -> u32 {
         self.victim
     }
 
-    /// Returns the offset in the line that was written when the core lost the line.
+    /// Returns the offset in the cache line, in bytes, of the write that took the line from the victim's core.
     #[inline]
     pub fn culprit_offset(&self) -> u16 {
         self.culprit_offset
     }
 
-    /// Returns the index of the instruction whose write took the line away.
+    /// Returns the instruction whose write took the line from the victim's core, as its index in the trace's list
+    /// of instructions.
     #[inline]
     pub fn culprit(&self) -> u32 {
         self.culprit
     }
 
-    /// Returns `true` if bytes that the missing access touches were written since the core lost the line
-    /// (true sharing).
+    /// Returns `true` for true sharing: bytes that the victim accesses were written after its core lost the line.
+    /// `false` is false sharing.
     #[inline]
     pub fn is_true(&self) -> bool {
         self.is_true
     }
 }
 
-/// The numbers of hits and misses of one instruction in a replay, on all cache lines.
+/// Counts of one instruction in a replay on simulated caches, over all cache lines that it accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCounts {
     /// Accesses that found their line.
@@ -133,25 +136,26 @@ pub struct InstructionCounts {
 }
 
 impl InstructionCounts {
-    /// Returns the number of the instruction's accesses that found their line in the core's cache.
+    /// Returns the number of the instruction's accesses that found their line in the accessing core's cache.
     #[inline]
     pub fn hits(&self) -> u64 {
         self.hits
     }
 
-    /// Returns the numbers of the instruction's misses by cause, and of invalidations that it caused.
+    /// Returns the numbers of the instruction's reads, writes and misses by cause, and of the copies in other
+    /// caches that its writes invalidated.
     #[inline]
     pub fn lines(&self) -> LineCounts {
         self.lines
     }
 
-    /// Returns the lowest address that the instruction accessed; [`u64::MAX`] if it accessed none.
+    /// Returns the lowest memory address that the instruction accessed; [`u64::MAX`] if it accessed none.
     #[inline]
     pub fn lowest(&self) -> u64 {
         self.lowest
     }
 
-    /// Returns the highest first byte of the instruction's accesses.
+    /// Returns the highest address at which an access of the instruction begins; 0 if it accessed none.
     #[inline]
     pub fn highest(&self) -> u64 {
         self.highest
@@ -164,7 +168,8 @@ impl Default for InstructionCounts {
     }
 }
 
-/// The result of a replay of a trace on coherent caches: hits and misses by line and by instruction.
+/// The result of replaying a trace on simulated coherent caches: counts in total, by cache line and by instruction,
+/// and the pairs of instructions that conflict.
 #[derive(Clone, Debug, Default)]
 pub struct CoherenceSummary {
     /// All together.
@@ -180,40 +185,42 @@ pub struct CoherenceSummary {
 }
 
 impl CoherenceSummary {
-    /// Returns the numbers of hits and misses on all cache lines together.
+    /// Returns the numbers of hits, misses and write-backs over all cache lines and cores.
     #[inline]
     pub fn total(&self) -> AccessCounts {
         self.total
     }
 
-    /// Returns the numbers of misses on each cache line, with the line's number.
+    /// Returns the counts of each accessed cache line, as pairs of its number (address divided by the line size)
+    /// and its counts, in no particular order.
     #[inline]
     pub fn lines(&self) -> &[(u64, LineCounts)] {
         &self.lines
     }
 
-    /// Returns the numbers of hits and misses of each instruction, by its index.
+    /// Returns the counts of each instruction, indexed as the trace's list of instructions.
     #[inline]
     pub fn instructions(&self) -> &[InstructionCounts] {
         &self.instructions
     }
 
-    /// Returns the pairs of instructions of which one took cache lines from the other, with the number of
-    /// times.
+    /// Returns the sharing misses by victim and culprit instruction, each with the number of times that it
+    /// happened, in no particular order.
     #[inline]
     pub fn conflicts(&self) -> &[(Conflict, u64)] {
         &self.conflicts
     }
 
-    /// Returns the number of misses by other cores' writes that [`conflicts`](Self::conflicts) leaves out, as
-    /// there are too many different ones.
+    /// Returns the number of sharing misses that [`conflicts`](Self::conflicts) does not list, because more than a
+    /// million different ones occurred.
     #[inline]
     pub fn other_conflicts(&self) -> u64 {
         self.other_conflicts
     }
 }
 
-/// A modelled machine of cores with coherent caches, on which a trace's accesses are replayed.
+/// A simulated machine with one cache for each core, kept coherent by the MESI protocol, on which a trace's memory
+/// accesses are replayed and counted.
 #[derive(Clone, Debug)]
 pub struct Machine {
     geometry: Geometry,
@@ -243,7 +250,7 @@ impl LineAccess {
 }
 
 impl Machine {
-    /// Creates a modelled machine with empty caches.
+    /// Creates a simulated machine of the given shape with empty caches.
     pub fn new(geometry: Geometry) -> Self {
         Self {
             geometry,
@@ -256,13 +263,13 @@ impl Machine {
         }
     }
 
-    /// Returns the number of the machine's cores, and the geometry of their caches.
+    /// Returns the number of simulated cores and the size, associativity and line size of their caches.
     pub(crate) fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    /// Replays a memory access of a core (modulo the number of cores) to `size` bytes by the instruction of
-    /// this index. Bytes beyond the end of the address space are left out.
+    /// Simulates a read, or a write if `store`, of `size` bytes by a core, and counts it for the instruction with
+    /// that index. `core` is taken modulo the number of cores; bytes past the end of the address space are ignored.
     ///
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) with too many different lines.
@@ -436,8 +443,7 @@ impl Machine {
         self.total.writebacks += u64::from(evicted.state == State::Modified);
     }
 
-    /// Ends the replay on the machine and returns its numbers of hits and misses. Conflicts and lines are in
-    /// no order.
+    /// Ends the simulation and returns its counts; lines and conflicts are in no particular order.
     pub fn finish(mut self) -> CoherenceSummary {
         for cache in &self.caches {
             for way in cache.lines() {

@@ -22,28 +22,30 @@ use std::collections::BTreeSet;
 /// The most points of synchronisation whose order is held; 8 bytes of memory each.
 const POINTS_LIMIT: u64 = 1 << 25;
 
-/// The order in which atomic instructions are replayed: as recorded, or as the quanta have it.
+/// The order in which a replay executes atomic instructions of different threads: as recorded, or as the threads'
+/// turns bring them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicOrder {
-    /// As the quantum has it.
+    /// In the order that the threads' turns bring.
     Free,
-    /// As it was recorded.
+    /// In the recorded order.
     Recorded,
 }
 
-/// The parameters of a trace's replay on modelled caches: process, order of atomics, length of a thread's
-/// turn.
+/// The parameters of [`replay`]: the process, the number of instructions in a thread's turn, and the order of
+/// atomic instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayOptions {
     /// Instructions that a thread runs before the next thread's turn.
     pub quantum: u64,
-    /// The order in which atomic instructions are replayed: as recorded, or as the quanta have it.
+    /// The order in which atomic instructions of different threads are replayed.
     pub atomics: AtomicOrder,
     /// The process whose threads run: processes do not share addresses.
     pub process: u32,
 }
 
-/// Statistics of a trace's replay: threads and their cores, and how often the recorded order was kept.
+/// Totals of a finished replay: the core of each thread, and the numbers of accesses, atomic instructions and
+/// synchronisations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayStats {
     /// Thread and core, in the order in which the threads began.
@@ -57,13 +59,14 @@ pub struct ReplayStats {
 }
 
 impl ReplayStats {
-    /// Returns each replayed thread with its core, in the order in which the threads began.
+    /// Returns pairs of each replayed thread's id and its simulated core, in the order in which the threads began.
     #[inline]
     pub fn threads(&self) -> &[(u32, u16)] {
         &self.threads
     }
 
-    /// Returns the number of points of synchronisation that the kernel took part in; with recorded atomics these, too.
+    /// Returns the number of synchronisations that were replayed in their recorded order: futex waits and wake-ups,
+    /// starts and ends of threads, and with [`AtomicOrder::Recorded`] also atomic instructions.
     #[inline]
     pub fn ordered(&self) -> u64 {
         self.ordered
@@ -75,14 +78,14 @@ impl ReplayStats {
         self.atomics
     }
 
-    /// Returns the number of replayed accesses, before those that cross cache lines are split.
+    /// Returns the number of replayed memory accesses; one that crosses a cache line's end counts once.
     #[inline]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 }
 
-/// A model of cores, such as [`Machine`] with its caches, on which a trace's accesses are replayed.
+/// A simulation of cores, such as [`Machine`] with its caches, that a replay feeds with a trace's memory accesses.
 pub trait CoreModel {
     /// Returns how many cores there are.
     fn cores(&self) -> u16;
@@ -105,10 +108,11 @@ impl CoreModel for Machine {
     }
 }
 
-/// Replays the accesses of a traced process on a machine of coherent caches.
+/// Replays the memory accesses of a traced process on a simulated machine with coherent caches. Threads take turns
+/// of a fixed number of instructions, within the recorded order of waits and wake-ups.
 ///
 /// # Errors
-/// [`Error::Sampled`] where accesses are missing on purpose; damage; limits.
+/// [`Error::Sampled`] if only a sample of the accesses was recorded; damage of the trace; limits.
 pub fn replay<S: ReadAt + ?Sized>(
     trace: &Trace<'_, S>,
     mut machine: Machine,
@@ -118,10 +122,10 @@ pub fn replay<S: ReadAt + ?Sized>(
     Ok((course, machine.finish()))
 }
 
-/// Replays the accesses of a traced process on any model of cores.
+/// Replays the memory accesses of a traced process on any [`CoreModel`], in turns as [`replay`] does.
 ///
 /// # Errors
-/// [`Error::Sampled`] where accesses are missing on purpose; damage; limits.
+/// [`Error::Sampled`] if only a sample of the accesses was recorded; damage of the trace; limits.
 pub fn replay_on<S: ReadAt + ?Sized, M: CoreModel>(
     trace: &Trace<'_, S>,
     machine: &mut M,

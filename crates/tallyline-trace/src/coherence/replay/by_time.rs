@@ -9,7 +9,8 @@ use super::{AtomicOrder, EventStream, ReplayStats, ReplayStep, SyncClass, SyncOr
 use crate::format::Event;
 use crate::{ReadAt, Result, Trace};
 
-/// A model of cores that knows each core's time, which decides whose access is replayed next.
+/// A simulation of cores that tracks each thread's time; [`replay_by_time`] replays next the access of the thread
+/// whose time is the earliest.
 pub trait TimedModel: CoreModel {
     /// Returns the time of a thread, of which `place` is the number in the order in which threads began.
     fn time(&self, place: usize) -> u64;
@@ -18,7 +19,8 @@ pub trait TimedModel: CoreModel {
     fn wait_until(&mut self, place: usize, time: u64);
 }
 
-/// The parameters of a trace's replay by modelled time; times are in the model's unit.
+/// The parameters of [`replay_by_time`]: the process, time slices, wake-up latency, start skew, and a limit. Times
+/// are in the unit of the [`TimedModel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedOptions {
     process: u32,
@@ -30,19 +32,19 @@ pub struct TimedOptions {
 }
 
 impl TimedOptions {
-    /// Creates the parameters for a process's replay: threads of one core run for a slice each, a thread that
-    /// is woken runs after `wake`.
+    /// Creates the parameters to replay the threads of the process with this id. Threads that share a core
+    /// alternate in time slices of `slice`; a woken thread runs again `wake` later.
     pub fn new(process: u32, slice: u64, wake: u64) -> Self {
         Self { process, slice: slice.max(1), wake, skew: 0, limit: u64::MAX, seed: 0 }
     }
 
-    /// Makes each thread begin up to so much later in modelled time, by a seed.
+    /// Delays the start of each thread by a pseudo-random time below `skew`, drawn with `seed`.
     pub fn with_skew(self, skew: u64, seed: u64) -> Self {
         Self { skew, seed, ..self }
     }
 
-    /// Replays only the last accesses of each thread, so many: a thread that has more begins with what prepares the
-    /// rest, such as filling tables, which says little about what follows.
+    /// Replays only the last `limit` accesses of each thread. The earlier ones mostly set up data, such as filling
+    /// tables, and say little about what follows.
     pub fn with_limit(self, limit: u64) -> Self {
         Self { limit, ..self }
     }
@@ -66,7 +68,12 @@ enum Step {
     Ended,
 }
 
-/// Replays the accesses of a traced process in the order that the model's time gives them.
+/// Replays the memory accesses of a traced process on a simulation of cores: the access of the core with the
+/// earliest simulated time comes next, within the recorded order of waits and wake-ups.
+///
+/// # Errors
+/// [`Error::Sampled`](crate::Error::Sampled) if only a sample of the accesses was recorded; damage of the trace;
+/// limits.
 ///
 /// # Errors
 /// [`Error::Sampled`](crate::Error::Sampled) where accesses are missing on purpose; damage; limits.
