@@ -5,8 +5,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The first address of memory that no program has.
 const FRESH: u64 = 1 << 56;
 
-/// Map from the addresses of a traced program's accesses to those that they would have after a proposed
-/// change of its data.
+/// A proposed change of a program's data layout as a map of addresses: from those that a recorded trace has to
+/// those that the changed program would access.
 #[derive(Clone, Debug)]
 pub struct AddressMap {
     line_size: u64,
@@ -20,7 +20,8 @@ pub struct AddressMap {
     plain: FxHashSet<u32>,
 }
 
-/// The move of one field to another offset, in all objects of a type, as seen by one instruction of a trace.
+/// The move of one field to another offset in all objects of a type, for one instruction that accesses it: offsets,
+/// and sizes of objects, before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectMove {
     /// The offset before and after.
@@ -33,7 +34,7 @@ pub(crate) struct ObjectMove {
 const COPIES: u64 = 256;
 
 impl AddressMap {
-    /// Makes a map that changes no address, for cache lines of a size in bytes.
+    /// Creates a map that leaves all addresses as they are, for cache lines of `line_size` bytes.
     pub fn new(line_size: u64) -> Self {
         Self {
             line_size: line_size.max(1),
@@ -45,15 +46,16 @@ impl AddressMap {
         }
     }
 
-    /// Returns the start address of so many cache lines that no data is on, far enough from others that
-    /// adjacent-line prefetchers do not connect them.
+    /// Reserves `count` cache lines of addresses that no data uses, and returns their start. They are more than a
+    /// line away from earlier ones, so that adjacent-line prefetchers do not couple them.
     pub fn fresh_lines(&mut self, count: u64) -> u64 {
         let start = self.next;
         self.next = start.saturating_add(count.saturating_add(2).saturating_mul(self.line_size));
         start
     }
 
-    /// Moves a range of bytes that lies in one cache line to the same offset of the line at `to`.
+    /// Maps the `size` bytes at `start`, which must lie in one cache line, to the same offset in the cache line at
+    /// `to`.
     pub fn move_range(&mut self, start: u64, size: u64, to: u64) {
         let line = start / self.line_size;
         let target = to.wrapping_add(start % self.line_size);
@@ -61,14 +63,15 @@ impl AddressMap {
         ranges.push((start, start.saturating_add(size), target.wrapping_sub(start)));
     }
 
-    /// Gives each thread a copy of a range of bytes on a cache line of its own, as per-CPU counters have.
+    /// Maps the `size` bytes at `start` to a separate copy for each thread, each on a cache line of its own, as if
+    /// they were a per-CPU counter.
     pub fn split_by_thread(&mut self, start: u64, size: u64) {
         let to = self.fresh_lines(COPIES);
         let ranges = self.per_thread.entry(start / self.line_size).or_default();
         ranges.push((start, start.saturating_add(size), to));
     }
 
-    /// Adds another map's changes to this one; where both change the same bytes, this one's change stays.
+    /// Adds the changes of `other` to this map; where both map the same bytes, this map's change stays.
     pub fn merge(&mut self, other: &AddressMap) {
         let shift = self.next - FRESH;
         let moved = |to: u64| if to >= FRESH { to + shift } else { to };
@@ -89,24 +92,26 @@ impl AddressMap {
         self.next = other.next + shift;
     }
 
-    /// Notes that an atomic instruction is a plain one after the change.
+    /// Records that the change replaces this atomic instruction (its index in the trace) by a non-atomic one.
     pub fn make_plain(&mut self, instruction: u32) {
         self.plain.insert(instruction);
     }
 
-    /// Returns the instructions that are no longer atomic after the change, by the trace's indices.
+    /// Returns the instructions that the change makes non-atomic, as their indices in the trace, sorted.
     pub fn plain(&self) -> Vec<u32> {
         let mut all: Vec<u32> = self.plain.iter().copied().collect();
         all.sort_unstable();
         all
     }
 
-    /// Moves a field, to another offset, in all objects that an instruction accesses.
+    /// Moves the field that an instruction (its index in the trace) accesses to another offset, in all objects that
+    /// it accesses.
     pub(crate) fn move_field(&mut self, instruction: u32, moved: ObjectMove) {
         self.objects.insert(instruction, moved);
     }
 
-    /// Returns the address that an access of a thread has after the change.
+    /// Returns the address that an access would have after the change: `address` is the recorded one, `thread` and
+    /// `instruction` made it.
     #[inline]
     pub fn map(&self, thread: usize, instruction: u32, address: u64) -> u64 {
         if let Some(moved) = self.objects.get(&instruction) {

@@ -22,7 +22,7 @@ const VOTES_LIMIT: usize = 8;
 /// Objects larger than so many lines are not looked for on each of their lines.
 const SPAN: u64 = 64;
 
-/// The type and field that an instruction of a traced program accesses.
+/// The data type, and the field and its offset in the type, that an instruction of a traced program accesses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operand {
     /// The type, as an index of [`Resolved::subjects`].
@@ -33,7 +33,8 @@ pub struct Operand {
     pub field: String,
 }
 
-/// The variable at an address of a traced program, with the element and field there.
+/// The variable that contains an address of a traced program: its name, the array element at the address, and the
+/// field in that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariablePart {
     /// The type of its elements, or the variable itself, as an index of [`Resolved::subjects`].
@@ -46,8 +47,7 @@ pub struct VariablePart {
     pub variable: String,
 }
 
-/// The types, fields, functions and variables that a [`Resolver`] found for instructions and addresses of a
-/// trace.
+/// The answers of a [`Resolver`]: source locations and accessed types of instructions, and variables at addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Resolved {
     /// Types and variables.
@@ -60,7 +60,8 @@ pub struct Resolved {
     pub variables: FxHashMap<u64, VariablePart>,
 }
 
-/// Finder of the types, fields, functions and variables of a traced program, which the caller implements.
+/// Source of debug information about a traced program: finds the function, type and field of an instruction and the
+/// variable at an address. Implemented by the caller of [`collect`].
 pub trait Resolver {
     /// Names some instructions, by the trace's indices, and some addresses of data.
     fn resolve(&mut self, instructions: &[u32], addresses: &[u64]) -> Resolved;
@@ -69,7 +70,8 @@ pub trait Resolver {
     fn field(&self, subject: usize, offset: u64) -> String;
 }
 
-/// The numbers of shared lines and instructions beyond which [`collect`] leaves evidence out.
+/// Limits of what [`collect`] gathers: the most shared cache lines, and the share of the run's time below which an
+/// instruction is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectLimits {
     /// The most shared lines.
@@ -87,8 +89,8 @@ impl Default for CollectLimits {
 /// An access to a shared line: address, size, instruction, thread.
 type UseKey = (u64, u8, u32, u32);
 
-/// Collects how a process accessed its data, from its trace and the modelled costs of its instructions:
-/// shared cache lines, types, fields.
+/// Reads a process's trace and the simulated costs of its instructions, and gathers from them which threads access
+/// which types, fields and shared cache lines, and what that costs.
 ///
 /// # Errors
 /// An error of the trace's source, or damage of the trace.
@@ -176,7 +178,7 @@ fn shared_lines(costs: &TraceCosts, line_size: u64, limits: CollectLimits) -> Fx
     all.into_iter().map(|(line, _)| line).collect()
 }
 
-/// Objects of the types that instructions access.
+/// Objects found in a traced program's memory: their start addresses by type, and a look-up by address.
 pub(crate) struct Found {
     pub(crate) map: ObjectMap,
     /// By subject: the starts.
@@ -206,12 +208,14 @@ fn find_objects<S: ReadAt + ?Sized>(
     Ok(Found { sizes, ..votes.finish(line_size, &|line| lines.contains(&line), resolved) })
 }
 
-/// The starts of the objects of each type, with the instructions that access them.
+/// Accumulator that infers the start addresses of objects from accesses: an access at an address, to a field at a
+/// known offset, votes for the object that starts at their difference.
 #[derive(Default)]
 pub(crate) struct ObjectVotes(FxHashMap<usize, FxHashMap<u64, FxHashSet<u32>>>);
 
 impl ObjectVotes {
-    /// Adds an access of an instruction, if the type that it accesses is known.
+    /// Adds one access as a vote for an object's start, if the type and field that the instruction accesses are
+    /// known.
     pub(crate) fn add(&mut self, instruction: u32, address: u64, resolved: &Resolved) {
         let Some(operand) = resolved.operands.get(&instruction) else { return };
         let start = address.wrapping_sub(operand.offset);
@@ -224,7 +228,8 @@ impl ObjectVotes {
         }
     }
 
-    /// Returns the objects; those that addresses are looked up in are on lines that a condition admits.
+    /// Returns the objects that the votes agree on. Only those that overlap a cache line whose number `admits`
+    /// accepts can be looked up by address.
     pub(crate) fn finish(self, line_size: u64, admits: &dyn Fn(u64) -> bool, resolved: &Resolved) -> Found {
         let mut found =
             Found { map: ObjectMap::default(), starts: FxHashMap::default(), sizes: FxHashMap::default() };
@@ -266,7 +271,8 @@ fn disjoint(mut counted: Vec<(u64, usize)>, size: u64) -> Vec<u64> {
     kept.into_iter().map(|(start, _)| start).collect()
 }
 
-/// The names of accesses, with the instructions that are sites of the evidence already.
+/// Resolves accesses of a traced program to types, fields and variables while an [`Evidence`] is built, and adds
+/// each instruction to it once.
 pub(crate) struct Builder<'a> {
     pub(crate) resolved: Resolved,
     pub(crate) resolver: &'a dyn Resolver,
@@ -275,7 +281,8 @@ pub(crate) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Returns the index of an instruction's site in the evidence.
+    /// Returns the index in [`Evidence::sites`] of an instruction (given by its index in the trace), which is added
+    /// on first use.
     pub(crate) fn site(&mut self, instruction: u32, evidence: &mut Evidence) -> usize {
         if let Some(index) = self.site_index.get(&instruction) {
             return *index;
@@ -286,7 +293,9 @@ impl Builder<'_> {
         evidence.sites.len() - 1
     }
 
-    /// Returns whose part an access is: subject, start of the object, field, variable.
+    /// Returns the object that an access belongs to: its type or variable (an index of [`Resolved::subjects`]), its
+    /// start address, the path of the accessed field, and the variable's name. Names are empty where they are not
+    /// known.
     pub(crate) fn owner(&mut self, address: u64, instruction: u32) -> (usize, u64, String, String) {
         let variable = self.resolved.variables.get(&address).cloned();
         let name = variable.as_ref().map_or_else(String::new, |variable| variable.variable.clone());
@@ -420,8 +429,8 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the first of some objects, by their starts in order, and the distance between neighbours, if all lie on a
-/// grid; else 0.
+/// Returns the first of some object addresses, which are sorted, and their common distance, if all are multiples of
+/// it apart, as in an array. The distance is 0 if they are not, or if there is only one.
 pub(crate) fn grid(all: &[u64]) -> (u64, u64) {
     let Some(first) = all.first().copied() else { return (0, 0) };
     let distances = all.windows(2).map(|pair| pair[1] - pair[0]);

@@ -10,7 +10,8 @@ const ONCE: u64 = 2;
 /// The part of a field's accesses that go with writes of their threads to another, from which all count as such.
 const ACQUIRED: f64 = 0.9;
 
-/// The relation of two accessed parts of one cache line: same field, same object, same type, or neither.
+/// The relation between two fields on one cache line that threads take from each other: the same field, fields of
+/// one object, objects of one type, or unrelated data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Relation {
     /// They are one slot.
@@ -26,8 +27,8 @@ pub(crate) enum Relation {
     Strangers,
 }
 
-/// The fields between which cores take cache lines from each other: the one whose accesses wait (victim) and
-/// the one that is written (culprit), each as subject and offset in the object.
+/// A pair of fields whose accesses make cores take cache lines from each other: the *victim*, whose accesses wait,
+/// and the *culprit*, whose writes take the line. Each is a type or variable with an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConflictKey {
     pub(crate) relation: Relation,
@@ -35,7 +36,8 @@ pub(crate) struct ConflictKey {
     pub(crate) culprit: (usize, u64),
 }
 
-/// The waits of one field's accesses for lines that writes to another field took away, summed over all lines.
+/// The cycles and cache-line transfers that writes to one field (the culprit) cost accesses to another (the
+/// victim), summed over all cache lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ConflictSum {
     /// Cycles that the victim waited.
@@ -46,8 +48,8 @@ pub(crate) struct ConflictSum {
     pub(crate) lines: Vec<usize>,
 }
 
-/// Returns the relation of two accessed parts of a cache line: same field, same object, same type, or
-/// neither.
+/// Returns the relation between two fields on one cache line: the same field, fields of one object, objects of one
+/// type, or unrelated data.
 pub(crate) fn relation(victim: &Slot, culprit: &Slot) -> Relation {
     if victim.subject != culprit.subject {
         Relation::Strangers
@@ -82,8 +84,9 @@ fn is_acquired(victim: &Slot, culprit: &Slot) -> bool {
     acquired as f64 >= all as f64 * ACQUIRED
 }
 
-/// Returns how often accesses to one part of a cache line can meet writes of other threads to another part:
-/// for each two threads the smaller number. Writes that only initialise do not count.
+/// Returns an upper estimate of how often accesses to the victim's field can collide with other threads' writes to
+/// the culprit's: for each pair of threads the smaller of both counts, summed. A few initialising writes count as
+/// none.
 pub(crate) fn meetings(victim: &Slot, culprit: &Slot) -> u64 {
     let (victims, culprits) = (victim.by_thread(), culprit.by_thread());
     let mut sum = 0_u64;
@@ -112,8 +115,8 @@ fn of_line(line: &SharedLine) -> Vec<(usize, usize, f64)> {
     all
 }
 
-/// Sums, for each pair of fields, the waits that the writes of one cause in accesses to the other, over all
-/// shared lines.
+/// Divides the waits on all shared cache lines among the pairs of fields that cause them, and returns the sum for
+/// each pair of victim and culprit.
 pub(crate) fn conflicts(evidence: &Evidence) -> BTreeMap<ConflictKey, ConflictSum> {
     let mut sums: BTreeMap<ConflictKey, ConflictSum> = BTreeMap::new();
     for (index, line) in evidence.lines.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Evidence of a run: shared lines, the fields on them, the threads and instructions that access them.
 
-/// The kind of a read-modify-write instruction: a count, a lock, or neither.
+/// The kind of a read-modify-write instruction, by its likely purpose: an addition (with its result used or not),
+/// an exchange as for a lock, another one, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Update {
     /// No read-modify-write, or not known.
@@ -18,7 +19,8 @@ pub enum Update {
     Other,
 }
 
-/// An instruction of a traced program with its function, source line and kind of update.
+/// An instruction of a traced program that accesses memory: its function, source line and kind of
+/// read-modify-write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
     /// The instruction, by the trace's index.
@@ -37,7 +39,7 @@ pub struct Site {
     pub is_runtime: bool,
 }
 
-/// Name, offset, size and alignment of a member of a type, for proposals of new layouts.
+/// A member of a struct or class, as a layout proposal needs it: name, offset, size, alignment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberInfo {
     /// The name; empty where it has none.
@@ -52,7 +54,7 @@ pub struct MemberInfo {
     pub is_fixed: bool,
 }
 
-/// The kind of data that cores share: objects of a type, a variable, or unknown memory.
+/// The kind of data that advice is about: objects of a type, a variable, or memory of unknown type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SubjectKind {
     /// Objects of a struct or class.
@@ -64,7 +66,8 @@ pub enum SubjectKind {
     Unknown,
 }
 
-/// A type or variable whose memory a traced program accessed: name, size, members, declaration.
+/// A type or variable that advice can be about, because the program accessed its memory: name, size, members,
+/// declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The kind of memory.
@@ -90,7 +93,8 @@ pub struct Subject {
     pub is_library_type: bool,
 }
 
-/// The reads and writes by which one instruction of one thread accesses a part of a shared cache line.
+/// The numbers of reads and writes by which one instruction, in one thread, accesses one field on a shared cache
+/// line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotUse {
     /// The thread.
@@ -103,8 +107,8 @@ pub struct SlotUse {
     pub writes: u64,
 }
 
-/// A part of a shared cache line that is accessed as one (a field, an element, a variable), with its accesses
-/// and their waits.
+/// A field, array element or variable on a shared cache line: the accesses to it by thread and instruction, and the
+/// cycles that they waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// The subject that it is a part of, as an index of [`Evidence::subjects`].
@@ -128,13 +132,13 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Returns the address of the part's first byte.
+    /// Returns the address of the first byte of the field, element or variable.
     pub fn address(&self) -> u64 {
         self.base.wrapping_add(self.offset)
     }
 
-    /// Returns the number of reads and writes of the part by each thread, in the order of the threads'
-    /// numbers.
+    /// Returns the numbers of reads and of writes by each thread, as (thread, reads, writes), sorted by thread
+    /// number.
     pub fn by_thread(&self) -> Vec<(u32, u64, u64)> {
         let mut all: Vec<(u32, u64, u64)> = Vec::new();
         for used in &self.uses {
@@ -150,7 +154,7 @@ impl Slot {
     }
 }
 
-/// A cache line that cores take from each other, with its accessed parts.
+/// A cache line that cores take from each other, with the fields and variables on it that are accessed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedLine {
     /// The address of its first byte.
@@ -159,7 +163,8 @@ pub struct SharedLine {
     pub slots: Vec<Slot>,
 }
 
-/// The accesses to one field of a type, in all objects, with their modelled cycles and misses.
+/// The accesses to one field of a type, over all objects: their number, and their cycles and cache misses by the
+/// simulation or by samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldUse {
     /// The first byte in the object.
@@ -178,7 +183,7 @@ pub struct FieldUse {
     pub sites: Vec<(usize, u64)>,
 }
 
-/// The accesses to all objects of a type, field by field.
+/// The accesses to all objects of one type, by field, with the number of the objects and their distance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeUse {
     /// The type, as an index of [`Evidence::subjects`].
@@ -195,7 +200,7 @@ pub struct TypeUse {
     pub stride: u64,
 }
 
-/// Number and name of a thread of a traced program.
+/// A thread of a traced program: its number and its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadInfo {
     /// Its number.
@@ -204,8 +209,8 @@ pub struct ThreadInfo {
     pub name: String,
 }
 
-/// All that advice is based on: the shared lines, types, instructions and threads of a traced run with their
-/// modelled costs.
+/// The input of the advice rules, from a trace or from samples of one run: threads, instructions, types, and the
+/// cache lines that cores take from each other, with what accesses to them cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Bytes of a cache line.

@@ -9,7 +9,7 @@ const LARGEST: u64 = 1 << 16;
 /// The most objects that are known.
 const OBJECTS_LIMIT: usize = 1 << 21;
 
-/// The objects of a traced program by their addresses, each with its type or variable and its size.
+/// A look-up from addresses of a traced program to the objects that contain them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectMap {
     by_start: BTreeMap<u64, (usize, u64)>,
@@ -17,7 +17,8 @@ pub(crate) struct ObjectMap {
 }
 
 impl ObjectMap {
-    /// Adds an object by its start address; of two with one start the larger stays.
+    /// Adds an object of `size` bytes at `start`; `subject` is the index of its type or variable. Of two objects
+    /// with the same start, the larger stays.
     pub(crate) fn add(&mut self, start: u64, size: u64, subject: usize) {
         if size == 0 || size > LARGEST || self.by_start.len() >= OBJECTS_LIMIT {
             return;
@@ -32,7 +33,8 @@ impl ObjectMap {
         }
     }
 
-    /// Returns the start address, and the type or variable, of the largest object that contains an address.
+    /// Returns the start address and the type or variable (its index) of the largest object that contains an
+    /// address; `None` if no known object does.
     pub(crate) fn around(&self, address: u64) -> Option<(u64, usize)> {
         let before = self.by_start.range(address.saturating_sub(LARGEST)..=address).rev();
         let holds = |(start, (_, size)): &(&u64, &(usize, u64))| address - **start < *size;

@@ -20,12 +20,13 @@ const ASSUMED_STEP: u64 = 1 << 24;
 /// Part of a field's accesses that a thread may have and still leave the field to others.
 const MINOR: f64 = 0.05;
 
-/// Returns `true` for the address of an object that is assumed, see [`observe`].
+/// Returns `true` if an address is artificial: [`observe`] gave it to an object of a type for which samples had no
+/// addresses.
 pub fn is_assumed(address: u64) -> bool {
     address >= ASSUMED
 }
 
-/// An access that was seen: a sample, or a hit of a breakpoint.
+/// One memory access of a running program that was observed by a sample or by a hit of a hardware breakpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObservedAccess {
     /// The instruction, by the caller's index.
@@ -46,7 +47,7 @@ pub struct ObservedAccess {
     pub writes: bool,
 }
 
-/// All that was seen of a process.
+/// The memory accesses that samples and hardware breakpoints observed in one process, the input of [`observe`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observations {
     /// Accesses that say who shares which line.
@@ -57,8 +58,12 @@ pub struct Observations {
     pub total: u64,
 }
 
-/// Makes evidence of what was seen of a process. Its cycles are samples, its transfers accesses to a line that another
-/// thread accessed before, one of both writing.
+/// Builds the input of the advice rules from observed accesses instead of a trace. "Cycles" in it are samples;
+/// "transfers" are accesses to a cache line that another thread accessed before, at least one of both writing.
+///
+/// Where samples of a type have no addresses, its accesses are assigned to one artificial object at the start of a
+/// line, if sharing is likely: several threads update a field atomically, or different threads use different
+/// fields.
 ///
 /// Of types without any address, threads are assumed to access one object that starts on a line, where that is likely:
 /// several update a word atomically, or different threads have fields of their own.

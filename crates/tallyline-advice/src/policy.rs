@@ -3,8 +3,8 @@
 use super::evidence::Subject;
 use super::proposal::{LayoutProposal, Proposal};
 
-/// Returns rules in the policy language of `tallyline check` that hold a proposed change; none where layouts
-/// do not show it.
+/// Returns `tallyline check` rules (TOML text for a `layout.toml`) that fail if a later edit undoes the proposed
+/// change; `None` for proposals that a type's layout does not show. `reason` is quoted in them.
 pub(crate) fn rules(proposal: &Proposal, subject: Option<&Subject>, reason: &str) -> Option<String> {
     match proposal {
         Proposal::Layout(layout) => of_layout(layout, reason),

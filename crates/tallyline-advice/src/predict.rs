@@ -6,7 +6,8 @@ use tallyline_trace::coherence::{CoreModel, TimedModel, TimedOptions, replay_by_
 use tallyline_trace::format::Access;
 use tallyline_trace::{Error, ReadAt, Trace};
 
-/// The modelled machine, and the schedules of threads, on which the effect of a change is predicted.
+/// The simulated machine, and the number of thread schedules, on which the speed-up of a proposed change is
+/// predicted.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// The cores and their caches.
@@ -31,8 +32,11 @@ const WAKE: u64 = 4_000;
 const SKEW: u64 = 20_000;
 
 impl Model {
-    /// Replays a traced process on the modelled machine, on the schedule of a seed, with the addresses that a
-    /// map gives its data.
+    /// Simulates a traced process and returns what its instructions cost. `map` changes the addresses of its data
+    /// (`None`: as recorded); `seed` selects the thread schedule and the costs within the machine's range.
+    ///
+    /// # Errors
+    /// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
     ///
     /// # Errors
     /// In words: no such machine, or a damaged trace.
@@ -104,7 +108,8 @@ impl TimedModel for Moved<'_> {
     }
 }
 
-/// A speed-up by the model as lowest, median and highest over several schedules: 1.5 is half as fast again.
+/// A predicted speed-up, as the lowest, median and highest ratio of times over several thread schedules; 1.5 means
+/// 1.5 times as fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effect {
     /// The least.
@@ -116,7 +121,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Returns the lowest, median and highest of some ratios of times.
+    /// Returns the lowest, median and highest of some speed-up ratios; all 0 if there are none.
     pub fn of(mut ratios: Vec<f64>) -> Self {
         ratios.sort_by(f64::total_cmp);
         let (Some(low), Some(high)) = (ratios.first(), ratios.last()) else { return Self::default() };
@@ -129,7 +134,7 @@ impl Effect {
     }
 }
 
-/// The predicted speed-ups of a run for a proposed change of its data.
+/// The predicted speed-up of a proposed change: of the run's elapsed time, and of the time of all cores together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outlook {
     /// The speed-up of the traced run, from its start to its end.
@@ -138,8 +143,11 @@ pub struct Outlook {
     pub cores: Effect,
 }
 
-/// Predicts the speed-up of a traced run by a change of its data; `before` has the modelled time of each
-/// seed's schedule without the change.
+/// Predicts the speed-up of a traced process by the change of addresses in `map`, over as many thread schedules as
+/// `before` has entries: the simulated end and the sum of all cores' times of each schedule, without the change.
+///
+/// # Errors
+/// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
 ///
 /// # Errors
 /// In words: no such machine, or a damaged trace.

@@ -1,6 +1,6 @@
 //! Proposals of changes to a program's data.
 
-/// A member of a struct with its offset in a proposed layout.
+/// A member of a struct at its offset in a proposed layout, with the alignment or padding to declare for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacedMember {
     /// The name.
@@ -17,7 +17,7 @@ pub struct PlacedMember {
     pub group: usize,
 }
 
-/// A proposed layout of a struct or class: its members in a new order, with alignments.
+/// A proposed layout of a struct or class: its members in a new order, with alignments, padding and sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutProposal {
     /// The type's name.
@@ -40,7 +40,8 @@ pub struct LayoutProposal {
     pub groups: Vec<String>,
 }
 
-/// A proposed change of a program's data: another layout, padding, counters per CPU, and so on.
+/// A proposed change of a program's data: a reordered struct, separate cache lines, a per-CPU counter, or data
+/// embedded in place of a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proposal {
     /// Another order of a struct's members, with alignments.
@@ -79,7 +80,7 @@ pub enum Proposal {
     },
 }
 
-/// The means by which groups of members come to lines of their own.
+/// The way to put groups of members on separate cache lines: by alignment, by padding, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separation {
     /// None: members follow each other.
@@ -90,7 +91,7 @@ pub(crate) enum Separation {
     Padded(u64),
 }
 
-/// The members of a type at their places.
+/// The members of a type at computed offsets, with the type's size, alignment and trailing padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     /// The members in their order.
@@ -103,8 +104,8 @@ pub(crate) struct Placement {
     pub(crate) align: u64,
 }
 
-/// Computes the offsets of members in a new layout, group after group: each member at its alignment, groups apart
-/// by a separation. The members are (name, size, alignment).
+/// Computes the offset of each member of a new layout: groups in the given order, each member at its natural
+/// alignment, groups separated as `separation` says. Members are given as (name, size, alignment) in bytes.
 pub(crate) fn place(groups: &[Vec<(String, u64, u64)>], separation: Separation) -> Placement {
     let (mut members, mut end, mut align) = (Vec::new(), 0_u64, 1_u64);
     for (group, of_group) in groups.iter().enumerate() {

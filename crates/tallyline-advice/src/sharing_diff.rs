@@ -5,8 +5,8 @@ use super::predict::Effect;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_timing::TraceCosts;
 
-/// The cache lines that the threads of one build share, with the time that they cost on each modelled
-/// schedule.
+/// The cost of the cache lines that the threads of one build of a program share, line by line, and the run's time
+/// on each simulated thread schedule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BuildShares {
     /// The lines.
@@ -15,7 +15,7 @@ pub struct BuildShares {
     pub times: Vec<u64>,
 }
 
-/// The cost of those shared cache lines of one build that have the same fields on them.
+/// The cost of shared cache lines in one build, summed over the lines with the same fields on them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineShare {
     /// The fields and variables that threads take the line from each other for.
@@ -28,7 +28,7 @@ pub struct LineShare {
     pub place: (String, u64),
 }
 
-/// The cost of shared cache lines, by the fields on them, in two builds.
+/// The cost of shared cache lines with the same fields on them, in two builds of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineChange {
     /// The fields and variables.
@@ -42,13 +42,15 @@ pub struct LineChange {
 }
 
 impl LineChange {
-    /// Returns the difference of the lines' costs between the builds, in percent of the cores' time.
+    /// Returns the cost of the lines in the second build minus that in the first, in percent of the cores' time;
+    /// negative if it fell.
     pub fn growth(&self) -> f64 {
         self.percent.1 - self.percent.0
     }
 }
 
-/// The shared cache lines that cost more, or less, in one of two builds than in the other.
+/// The difference of two builds of a program in what shared cache lines cost: lines that cost more, lines that cost
+/// less, and the change of speed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharingDiff {
     /// Lines that cost more, the worst first.
@@ -82,8 +84,8 @@ fn median(mut all: Vec<f64>) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Sums what a build's shared cache lines cost on each modelled schedule, by the fields on them. Evidence and
-/// runs are of one trace.
+/// Sums the cost of one build's shared cache lines by the fields on them. `runs` are the simulations of its trace
+/// on several thread schedules, `evidence` is from the same trace.
 pub fn build_shares(evidence: &Evidence, runs: &[TraceCosts]) -> BuildShares {
     let line_size = evidence.line_size.max(1);
     // by line: the key, a place
@@ -123,8 +125,8 @@ pub fn build_shares(evidence: &Evidence, runs: &[TraceCosts]) -> BuildShares {
     }
 }
 
-/// Compares the costs of two builds' shared cache lines; what changes by less than a threshold, in percent of
-/// the cores' time, is left out.
+/// Compares two builds by the cost of their shared cache lines. Lines whose cost changes by less than `threshold`,
+/// in percent of the cores' time, are left out.
 pub fn sharing_diff(base: &BuildShares, head: &BuildShares, threshold: f64) -> SharingDiff {
     let speeds = base.times.iter().zip(&head.times).map(|(base, head)| *base as f64 / (*head).max(1) as f64);
     let speed = Effect::of(speeds.collect());

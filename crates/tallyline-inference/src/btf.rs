@@ -19,8 +19,8 @@ use tallyline_debuginfo::{Request, Symbols};
 /// The number of functions per task; each task has its own copy of the types.
 const FUNCTIONS: usize = 4096;
 
-/// Infers the type and field of each memory operand of a program by its BTF, raw or in an ELF file. Functions
-/// and variables are found by the symbols of the image.
+/// Infers the type and field of each memory operand of a program from BTF instead of DWARF. `btf` is raw or in an
+/// ELF file; the code ranges of functions and the addresses of variables come from the image's symbols.
 pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<TypeTable, Error> {
     let symbols = tallyline_debuginfo::symbols(btf)?;
     let prototypes = prototypes(image, &symbols);

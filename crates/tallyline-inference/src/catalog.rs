@@ -8,8 +8,8 @@ use tallyline_debuginfo::abi;
 use tallyline_debuginfo::model::{MemberKind, Record, Type, TypeId, Types};
 use tallyline_debuginfo::program::UnitCache;
 
-/// The template arguments of a C++ type or function: names, and the offsets of the DIEs of the types that
-/// they stand for.
+/// The template arguments of a C++ type or function: pairs of a parameter's name and the offset of the DIE of the
+/// type that it stands for.
 pub(crate) type Templates = std::rc::Rc<[(String, u64)]>;
 
 /// The maximum nesting depth of a type; real ones stay below thirty.

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Error of the inference of operand types: an image or debug information that cannot be read.
+/// Error of type inference: a program or debug information that cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,5 +28,5 @@ pub enum Error {
     },
 }
 
-/// Result of the inference of operand types, with the crate's error.
+/// Result of type inference, with the crate's error by default.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

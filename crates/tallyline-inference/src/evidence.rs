@@ -12,8 +12,8 @@ use tallyline_debuginfo::model::TypeId;
 use tallyline_debuginfo::program::Fixed;
 use tallyline_debuginfo::program::UnitCache;
 
-/// Returns the address of data that a memory operand accessed, computed from the registers of a sample;
-/// `None` if the value of one of them or the segment base is unknown.
+/// Computes the data address of a memory operand from a sample's registers; `None` if one of the needed registers
+/// was not recorded, or if the address has a segment base.
 pub fn effective_address(memory: &Memory, registers: impl Fn(Register) -> Option<u64>) -> Option<u64> {
     if memory.segment != SegmentBase::Flat {
         return None;
@@ -24,7 +24,8 @@ pub fn effective_address(memory: &Memory, registers: impl Fn(Register) -> Option
 }
 
 impl TypeTable {
-    /// Returns the type of the variable at a queried address of data, and the offset of the address in it.
+    /// Returns the type of the variable at a queried data address, and the address's offset in the variable. `None`
+    /// if no variable is known there.
     pub fn variable_at(&self, address: u64) -> Option<(TypeId, u32)> {
         let data = self.data();
         let index = data.binary_search_by_key(&address, |(address, ..)| *address).ok()?;
@@ -32,8 +33,8 @@ impl TypeTable {
         Some((ty, offset))
     }
 
-    /// Returns `true` if a sample's registers can decide between the types or fields that the instruction at
-    /// an address may access.
+    /// Returns `true` if the code alone leaves several types or fields possible for the instruction at an address,
+    /// and a sample's registers can choose between them ([`refine_by_registers`](Self::refine_by_registers)).
     pub fn needs_registers(&self, instruction: u64) -> bool {
         matches!(
             self.outcome(instruction),
@@ -44,8 +45,8 @@ impl TypeTable {
         )
     }
 
-    /// Returns the type and field that the instruction at an address accessed in one sample, where the code
-    /// alone leaves an index or a choice of two open, by the registers and the data address of the sample.
+    /// Determines the type and field that the instruction at an address accessed in one sample, from the sample's
+    /// registers and data address, where the code alone leaves several possible. `None` if these do not decide it.
     pub fn refine_by_registers(
         &self,
         instruction: u64,

@@ -7,7 +7,7 @@ use crate::code::Register;
 use tallyline_debuginfo::program::Holder;
 use tallyline_debuginfo::type_text;
 
-/// The derivation of the type that one instruction's memory operand has, for people to read.
+/// A readable derivation of the type that was inferred for one instruction's memory operand.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
     pub(crate) function: String,
@@ -27,32 +27,32 @@ impl Explanation {
         &self.function
     }
 
-    /// Returns the blocks and inlined functions that contain the explained instruction, innermost first, as
-    /// texts.
+    /// Returns the lexical blocks and inlined functions that contain the explained instruction, innermost first, as
+    /// text.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// Returns the variables that are in a register or on the stack at the explained instruction, and where,
-    /// as texts.
+    /// Returns the variables that are live at the explained instruction in a register or on the stack, each with
+    /// its location, as text.
     pub fn variables(&self) -> &[String] {
         &self.variables
     }
 
-    /// Returns what is known before each instruction of the explained instruction's block, up to the
-    /// instruction itself.
+    /// Returns the instructions of the explained instruction's basic block, up to itself, each with the register
+    /// values known before it.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Returns the type and field of the explained instruction's operand, or the reason why it has none, in
-    /// words.
+    /// Returns a sentence with the type and field of the explained instruction's memory operand, or with the reason
+    /// why they are unknown.
     pub fn answer(&self) -> &str {
         &self.answer
     }
 }
 
-/// One step of an explanation: an instruction, and what is known about registers before it.
+/// One instruction in an [`Explanation`], with the register values known before it.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub(crate) address: u64,
@@ -65,7 +65,7 @@ impl Step {
         self.address
     }
 
-    /// Returns the values of registers and stack slots that changed since the previous step, as texts.
+    /// Returns the values of registers and stack slots that became known since the previous step, one text each.
     pub fn known(&self) -> &[String] {
         &self.known
     }

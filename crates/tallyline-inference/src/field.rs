@@ -5,15 +5,15 @@ use super::outcome::{Choice, Typed};
 use crate::code::Access;
 use tallyline_debuginfo::model::{TypeId, Types};
 
-/// Formats an operand's byte and field in its object: `+0x3c (flags)`; `+0x10 or +0x18 (left or right)` for
-/// two places that a condition chooses between; `+0x10 (long or pointer)` for several fields at one place;
-/// `+0 (no field)` where none is there.
+/// Formats the offset and field that an operand accesses in its object: `+0x3c (flags)`; with two possible offsets
+/// `+0x10 or +0x18 (left or right)`; with several possible fields `+0x10 (long or pointer)`; without a field `+0
+/// (no field)`.
 pub fn place_text(types: &Types, typed: &Typed) -> String {
     place_in_node_text(types, typed, 0)
 }
 
-/// Formats the position of an operand in the node of a container that its object starts at a byte of: offsets are the
-/// node's, the field is named as in its object.
+/// Formats the offset and field that an operand accesses in an object which is embedded in a container's node at
+/// offset `start`. The offset is counted from the node's start, the field is named as in the object.
 pub fn place_in_node_text(types: &Types, typed: &Typed, start: u32) -> String {
     let place = |offset: u32| match start.saturating_add(offset) {
         0 => "+0".to_owned(),
@@ -30,22 +30,23 @@ pub fn place_in_node_text(types: &Types, typed: &Typed, start: u32) -> String {
     }
 }
 
-/// Returns the path of an operand's field, such as `stats.rx[].bytes`; empty where there is none, as in a number.
-/// Members of bases and of anonymous records count as the object's own. The path names the variant of a Rust enum;
-/// where the access does not distinguish fields, all are named, with `or` between.
+/// Returns the path of the field that an operand accesses, such as `stats.rx[].bytes`; empty for a scalar. Members
+/// of base classes and anonymous structs count as the object's own; a Rust enum's variant is part of the path;
+/// several possible fields are joined by `or`.
 pub fn field_path(types: &Types, typed: &Typed) -> String {
     path(types, typed.ty, typed.offset, typed.size, typed.candidates)
 }
 
-/// Returns the members that an access may belong to: for each, the index of the member at each level, as the reports'
-/// `Member::number` counts them, down to the first array.
+/// Returns the members that an access to `size` bytes at an offset of a type may belong to. Each is a path of
+/// member indices from the type inwards, numbered as `Member::number` in reports, down to the first array. `set` is
+/// the mask of [`Typed::candidates`].
 pub fn members_of(types: &Types, ty: TypeId, offset: u64, size: u16, set: u64) -> Vec<Vec<u32>> {
     candidates::trails(candidates::candidates(types, ty, offset, size.into()), set)
 }
 
 impl Typed {
-    /// Creates an operand's part of an object whose candidate fields follow from the size of the access
-    /// alone.
+    /// Describes an access to `size` bytes at an offset of a type, with the fields whose size fits the access as
+    /// candidates.
     pub fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { candidates: by_size(types, ty, offset, size), ..Typed::at(ty, offset, size, access) }
     }

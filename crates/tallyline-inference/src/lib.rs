@@ -66,7 +66,7 @@ use tallyline_debuginfo::program::Function;
 use tallyline_debuginfo::program::UnitCache;
 use tallyline_debuginfo::{Companions, DebugInfo};
 
-/// The choice of functions to analyse: all of a program, or those that contain certain addresses.
+/// The functions of a program to analyse: all, or those that contain given addresses.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted<'w> {
     /// All functions that debug information describes.
@@ -75,7 +75,7 @@ pub enum Wanted<'w> {
     At(&'w [u64]),
 }
 
-/// The debug information that types come from: an open file, or bytes in memory.
+/// The DWARF that types are read from: an open file, or bytes in memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Debug<'d> {
     /// An open file: the program, or its separate debug file.
@@ -97,7 +97,7 @@ impl Debug<'_> {
     }
 }
 
-/// Infers the type and field of each memory operand of a program by its DWARF.
+/// Infers the type and field that each instruction with a memory operand accesses, from a program's code and DWARF.
 ///
 /// Fails without DWARF or if its headers are damaged; damage inside a unit only costs the types of that unit.
 pub fn infer(
@@ -118,9 +118,9 @@ pub fn infer(
     TypeTable::join(parts, outside, warnings)
 }
 
-/// Infers the types of memory operands of queries as they arrive, and the variables at queried addresses of
-/// data (see [`TypeTable::variable_at`]). Early queries are analysed while later ones are awaited; the table
-/// equals that of one query with all addresses.
+/// Infers the types of the memory operands at the code addresses in a stream of queries, and the variables at their
+/// data addresses ([`TypeTable::variable_at`]). Analysis starts with the first query; the result equals that of one
+/// query with all addresses.
 pub fn infer_queries(
     image: &Image,
     debug: Debug<'_>,
@@ -132,8 +132,8 @@ pub fn infer_queries(
     TypeTable::join(parts, outside, warnings)
 }
 
-/// Returns the derivation of the type of one instruction's memory operand; `None` if no function contains the
-/// address.
+/// Explains how the type of the memory operand of the instruction at an address is inferred; `None` if no function
+/// contains the address.
 pub fn explain(
     image: &Image,
     debug: Debug<'_>,

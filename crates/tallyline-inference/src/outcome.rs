@@ -4,8 +4,8 @@ use crate::code::{Access, Register};
 use std::fmt;
 use tallyline_debuginfo::model::TypeId;
 
-/// The result of the inference for one memory operand: its type (`T`), memory without a type, or a reason
-/// (`R`) why the type is unknown.
+/// The result of type inference for one memory operand: the object's type and the part accessed (`T`), a kind of
+/// memory that has no type, or the reason (`R`) why the type is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<T = Typed, R = Reason> {
     /// The part of an object that an operand accesses: the object's type, offset and size.
@@ -17,7 +17,7 @@ pub enum Outcome<T = Typed, R = Reason> {
 }
 
 impl<T, R> Outcome<T, R> {
-    /// Returns the operand's type, offset and size, if it has a type.
+    /// Returns the object's type and the part accessed; `None` if the operand has no known type.
     pub fn operand(&self) -> Option<&T> {
         match self {
             Outcome::Typed(operand) => Some(operand),
@@ -26,7 +26,8 @@ impl<T, R> Outcome<T, R> {
     }
 }
 
-/// The part of an object that a memory operand accesses: the object's type, offset and size.
+/// The part of an object that a memory operand accesses: the object's type, the offset and size, and the fields
+/// possible there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Typed {
     pub(crate) ty: TypeId,
@@ -44,18 +45,18 @@ impl Typed {
         self.ty
     }
 
-    /// Returns the offset in the object of the first byte that the operand accesses.
+    /// Returns the offset in the object, in bytes, at which the access begins.
     pub fn offset(&self) -> u32 {
         self.offset
     }
 
-    /// Returns the operand's second possible offset in the object, where a condition chooses between two or a
-    /// pair of registers is accessed.
+    /// Returns the second offset in the object at which the access may begin: where code chooses one of two
+    /// addresses, or where a load or store of a register pair accesses both. `None` usually.
     pub fn or(&self) -> Option<u32> {
         self.or.map(|other| other.offset)
     }
 
-    /// Returns the same operand at its second possible offset, if there is one.
+    /// Returns this access at its second possible offset ([`or`](Self::or)); `None` if there is only one.
     #[must_use]
     pub fn at_other_place(&self) -> Option<Typed> {
         self.or.map(|or| Typed { offset: or.offset, or: None, candidates: u64::MAX, ..*self })
@@ -66,25 +67,26 @@ impl Typed {
         self.size
     }
 
-    /// Returns whether the operand is read, written or both.
+    /// Returns the kind of access: read, write, or both.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Returns the fields that the operand may access, as bits by position in the order of the type. Members
-    /// of unions and of variants overlap, and bitfields share bytes.
+    /// Returns the fields that the access may be to, as a mask: bit *n* is the *n*-th of the type's fields that cover
+    /// the first accessed byte. There can be several in unions, variants of enums, and bytes shared by bitfields.
     pub fn candidates(&self) -> u64 {
         self.candidates
     }
 
-    /// Returns the node of a container (list, tree, map) that contains the object, if there is one.
+    /// Returns the container's node (of a list, tree or map) in which the accessed object is embedded; `None` if
+    /// none is known.
     pub fn within(&self) -> Option<Within> {
         self.within
     }
 }
 
-/// A node of a container (list, tree, map) that contains an object: the node's type, and where the object is
-/// in it.
+/// The node of a container (list, tree, map) in which an accessed object is embedded: the node's type, and the
+/// object's offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Within {
     pub(crate) ty: TypeId,
@@ -97,31 +99,31 @@ impl Within {
         self.ty
     }
 
-    /// Returns the offset of the object in the container's node.
+    /// Returns the offset of the object in the container's node, in bytes.
     pub fn start(&self) -> u32 {
         self.start
     }
 }
 
 impl Typed {
-    /// Creates an operand's part of an object at an offset, with all fields there as candidates.
+    /// Describes an access to `size` bytes at an offset of a type, with all fields there as candidates.
     pub fn at(ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { ty, offset, or: None, size, access, candidates: u64::MAX, within: None }
     }
 
-    /// Returns `true` if the operand accesses both of its offsets, as the load or store of a pair of
-    /// registers does.
+    /// Returns `true` if the instruction accesses both offsets ([`offset`](Self::offset) and [`or`](Self::or)), as
+    /// a load or store of a register pair does.
     pub fn is_pair(&self) -> bool {
         self.or.is_some_and(|or| or.both)
     }
 
-    /// Returns the number of bytes that the operand accesses, those of both halves of a pair.
+    /// Returns the number of bytes accessed in total, both halves of a register pair included; 0 if unknown.
     pub fn bytes(&self) -> u16 {
         if self.is_pair() { self.size.saturating_mul(2) } else { self.size }
     }
 }
 
-/// The second possible offset of a memory operand in its object.
+/// The second offset in its object at which a memory access may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// The offset of the first byte there.
@@ -133,7 +135,7 @@ pub(crate) struct Choice {
     pub(crate) both: bool,
 }
 
-/// Memory of a program that has no type in its source: stack operations, spills, constants, vtables.
+/// A kind of memory access that has no type in the source: stack operations, spilled registers, constants, vtables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pseudo {
     /// A push, a pop, a return.
@@ -151,7 +153,7 @@ pub enum Pseudo {
 }
 
 impl Pseudo {
-    /// All kinds of memory without a type. Cached tables refer to them by index.
+    /// All kinds, in the order of the indices by which cached type tables refer to them.
     pub const ALL: [Pseudo; 6] = [
         Pseudo::StackOperation,
         Pseudo::StackCanary,
@@ -161,7 +163,7 @@ impl Pseudo {
         Pseudo::NoMemory,
     ];
 
-    /// Returns the name of the kind of memory in reports, such as `(stack canary)`.
+    /// Returns the pseudo-type's name in reports, such as `(stack canary)`.
     pub fn name(self) -> &'static str {
         match self {
             Pseudo::StackOperation => "(stack operation)",
@@ -174,7 +176,7 @@ impl Pseudo {
     }
 }
 
-/// The reason why the type of a memory operand is unknown.
+/// The reason why the type of a memory operand could not be inferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The code has no debug information.
@@ -236,7 +238,8 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// Returns the kind of reason, for counting: one text for all operands that lack a type for it.
+    /// Returns a text for the kind of reason, without registers and addresses, by which reports count untyped
+    /// operands.
     pub fn kind(&self) -> &'static str {
         match self {
             Reason::NoDebugInformation => "no debug information",

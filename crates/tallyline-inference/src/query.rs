@@ -9,8 +9,7 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_debuginfo::DebugInfo;
 
-/// The addresses of instructions whose operands' types, and of data whose variables, are asked for, as the
-/// linker assigned them.
+/// Addresses of a program, as linked, to infer types for: of instructions with memory operands, and of data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressQuery {
     /// Addresses of instructions.
@@ -20,7 +19,7 @@ pub struct AddressQuery {
 }
 
 impl AddressQuery {
-    /// Returns `true` if no address is asked for.
+    /// Returns `true` if the query has no addresses.
     pub fn is_empty(&self) -> bool {
         self.code.is_empty() && self.data.is_empty()
     }

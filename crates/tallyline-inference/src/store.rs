@@ -17,7 +17,7 @@ const HEADER: u64 = 24;
 /// The longest file that is written or read; types of a whole kernel take less.
 const FILE_LIMIT: u64 = 1 << 30;
 
-/// Storage for one file about one program, kept between runs.
+/// Persistent storage for one cache file of one program, implemented by the caller.
 pub trait Store: Send + Sync {
     /// Opens the file that was stored last; `None` if there is none.
     fn open(&self) -> Option<File>;
@@ -29,7 +29,7 @@ pub trait Store: Send + Sync {
     fn stamp(&self) -> &[u8];
 }
 
-/// The location of a blob behind the index, with its checksum.
+/// The position, size and checksum of one record (blob) in a cache file, after the file's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blob {
     start: u64,
@@ -38,21 +38,22 @@ pub(crate) struct Blob {
 }
 
 impl Blob {
-    /// Writes the location.
+    /// Serialises the record's position, size and checksum for the cache file's index.
     pub(crate) fn pack(self, out: &mut Packer) {
         out.number(self.start);
         out.number(self.size);
         out.number(self.checksum.into());
     }
 
-    /// Reads a location in so many bytes of blobs.
+    /// Reads a record's position, size and checksum from the cache file's index; `None` if it does not lie within
+    /// `length` bytes.
     pub(crate) fn unpack(from: &mut Unpacker<'_>, length: u64) -> Option<Blob> {
         let blob = Blob { start: from.number()?, size: from.number()?, checksum: from.small()? };
         (blob.start.checked_add(blob.size)? <= length).then_some(blob)
     }
 }
 
-/// An open file whose index was read.
+/// An open cache file whose index has been read and whose records (blobs) are read on demand.
 #[derive(Debug)]
 pub(crate) struct BlobFile {
     file: File,
@@ -61,7 +62,8 @@ pub(crate) struct BlobFile {
 }
 
 impl BlobFile {
-    /// Opens a file of this kind and reads its index; `None` if it is of another kind or damaged.
+    /// Opens a cache file with this magic number and returns it with the bytes of its index; `None` if it is
+    /// damaged or of another kind.
     pub(crate) fn open(file: File, magic: &[u8; 16]) -> Option<(BlobFile, Vec<u8>)> {
         let length = file.metadata().ok().filter(|data| data.is_file())?.len();
         let mut header = [0; HEADER as usize];
@@ -79,12 +81,12 @@ impl BlobFile {
         is_whole.then_some((BlobFile { file, start, length: length - start }, index))
     }
 
-    /// Returns the number of bytes behind the index.
+    /// Returns the number of bytes that the file's records occupy, after the index.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Reads a blob; `None` if it is damaged.
+    /// Reads one record from the cache file; `None` if its checksum does not match.
     pub(crate) fn read(&self, blob: Blob) -> Option<Vec<u8>> {
         // it lies in the file, so there is no memory for what is only claimed to be there
         if blob.start.checked_add(blob.size)? > self.length {
@@ -96,21 +98,21 @@ impl BlobFile {
     }
 }
 
-/// The blobs behind an index, as they are written.
+/// Builder of a cache file: collects its records (blobs), then puts the header and the index before them.
 #[derive(Default)]
 pub(crate) struct BlobWriter {
     bytes: Vec<u8>,
 }
 
 impl BlobWriter {
-    /// Appends a blob.
+    /// Appends a record and returns its position, size and checksum, for the index.
     pub(crate) fn add(&mut self, bytes: &[u8]) -> Blob {
         let start = self.bytes.len() as u64;
         self.bytes.extend_from_slice(bytes);
         Blob { start, size: bytes.len() as u64, checksum: crc32fast::hash(bytes) }
     }
 
-    /// Returns the bytes of a file with these blobs; `None` where there would be too many.
+    /// Returns the complete cache file: magic number, index and records; `None` if it would be larger than 1 GiB.
     pub(crate) fn file(self, magic: &[u8; 16], index: &[u8]) -> Option<Vec<u8>> {
         let size = u32::try_from(index.len()).ok()?;
         let checksum = crc32fast::hash(index);

@@ -7,7 +7,7 @@ use crate::error::Result;
 use std::ops::Range;
 use tallyline_debuginfo::model::{TypeId, Types};
 
-/// A function whose memory operands were analysed: name and code ranges.
+/// A function whose memory operands were analysed: its name and code ranges.
 #[derive(Clone, Debug)]
 pub struct Function {
     pub(crate) name: String,
@@ -15,19 +15,19 @@ pub struct Function {
 }
 
 impl Function {
-    /// Returns the name of the analysed function, without its scopes.
+    /// Returns the name of the analysed function, without namespaces and classes.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the code ranges of the analysed function, the one with the entry first.
+    /// Returns the code ranges of the analysed function; the first contains its entry point.
     pub fn ranges(&self) -> &[Range<u64>] {
         &self.ranges
     }
 }
 
-/// The types of the memory operands in some functions of a program, by instruction. Independent of the files
-/// that it was made from, so it can be cached.
+/// The inferred types of the memory operands of a program's functions, by instruction address. It refers to no
+/// file, so that it can be cached.
 #[derive(Debug, Default)]
 pub struct TypeTable {
     types: Types,
@@ -190,8 +190,8 @@ impl TypeTable {
         Ok(table)
     }
 
-    /// Returns the type of the memory operand of the instruction at an address, or the reason for none;
-    /// `None` for an address outside of the analysed functions.
+    /// Returns the inferred type of the memory operand of the instruction at an address, or the reason why it is
+    /// unknown; `None` if the address is in no analysed function.
     pub fn outcome(&self, address: u64) -> Option<Outcome> {
         match self.rows.binary_search_by_key(&address, |(address, _)| *address) {
             Ok(index) => Some(self.rows[index].1),
@@ -199,8 +199,8 @@ impl TypeTable {
         }
     }
 
-    /// Returns the type of the second memory operand of the instruction at an address, or the reason for
-    /// none; `None` without one.
+    /// Returns the inferred type of the second memory operand of the instruction at an address, or the reason why
+    /// it is unknown; `None` if the instruction has no second one.
     pub fn second_outcome(&self, address: u64) -> Option<Outcome> {
         let index = self.seconds.binary_search_by_key(&address, |(address, _)| *address).ok()?;
         Some(self.seconds[index].1)
@@ -211,8 +211,8 @@ impl TypeTable {
         !self.seconds.is_empty()
     }
 
-    /// Returns each instruction's address with the type of its memory operand, or the reason for none, sorted
-    /// by address.
+    /// Returns the address and the inferred type (or the reason why it is unknown) of each instruction with a
+    /// memory operand, sorted by address.
     pub fn rows(&self) -> &[(u64, Outcome)] {
         &self.rows
     }
@@ -237,12 +237,12 @@ impl TypeTable {
         self.functions.get(*function as usize)
     }
 
-    /// Returns the model of the types that the operands have.
+    /// Returns the type model that the [`TypeId`](tallyline_debuginfo::model::TypeId)s of the operands refer to.
     pub fn types(&self) -> &Types {
         &self.types
     }
 
-    /// Returns what debug information was missing for the analysis, one line each.
+    /// Returns one line for each part of the debug information that was missing during the analysis.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

@@ -15,7 +15,7 @@ use super::predict::Outlook;
 use super::proposal::{Proposal, Separation};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The kind of problem that a finding of `tallyline advise` reports, such as false sharing.
+/// The kind of problem that a finding of `tallyline advise` reports, such as false sharing or a contended counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
@@ -34,7 +34,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Returns the kind's name in JSON documents, such as `false-sharing`.
+    /// Returns the identifier of the kind of problem in JSON documents, such as `false-sharing`.
     pub fn id(self) -> &'static str {
         match self {
             Self::ContendedCounter => "contended-counter",
@@ -46,7 +46,7 @@ impl FindingKind {
         }
     }
 
-    /// Returns a sentence that describes findings of this kind.
+    /// Returns a one-line description of the kind of problem, such as "several cores add to one word".
     pub fn about(self) -> &'static str {
         match self {
             Self::ContendedCounter => "several cores add to one word",
@@ -59,8 +59,8 @@ impl FindingKind {
     }
 }
 
-/// The trust in a finding of `tallyline advise`: low, medium or high, by the share of modelled schedules that
-/// gain.
+/// The confidence in a finding of `tallyline advise`: high if the proposed change is predicted to help on every
+/// simulated thread schedule, medium if on most, low otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// The model gains on some schedules only, or names are missing.
@@ -72,7 +72,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// Returns the name of the confidence in JSON documents.
+    /// Returns the identifier of the confidence in JSON documents: `low`, `medium` or `high`.
     pub fn id(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -82,7 +82,7 @@ impl Confidence {
     }
 }
 
-/// A field, element or variable of a finding, with the threads and instructions that access it.
+/// A field, array element or variable that a finding names, with the accesses to it by thread and by instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldEvidence {
     /// The type or variable, as an index of [`Evidence::subjects`].
@@ -104,17 +104,18 @@ pub struct FieldEvidence {
 }
 
 impl FieldEvidence {
-    /// Returns the number of reads of the field by all threads.
+    /// Returns the number of reads of the field, summed over all threads.
     pub fn reads(&self) -> u64 {
         self.threads.iter().map(|(_, reads, _)| reads).sum()
     }
 
-    /// Returns the number of writes to the field by all threads.
+    /// Returns the number of writes to the field, summed over all threads.
     pub fn writes(&self) -> u64 {
         self.threads.iter().map(|(.., writes)| writes).sum()
     }
 
-    /// Returns the member that the field is all of; none for a part of one, and for what is in no struct.
+    /// Returns the member of the struct `subject` whose bytes are exactly the field's; `None` if there is none or
+    /// it must not move.
     pub fn member<'s>(&self, subject: &'s Subject) -> Option<&'s MemberInfo> {
         let is_all = |member: &&MemberInfo| member.offset == self.offset && member.size == self.size.max(1);
         subject.members.iter().find(is_all).filter(|member| !member.is_fixed)
@@ -126,8 +127,7 @@ impl FieldEvidence {
     }
 }
 
-/// A finding of `tallyline advise`: a problem with its evidence, a proposed change and the predicted
-/// speed-up.
+/// A finding of `tallyline advise`: a problem with its evidence, a proposed change, and the predicted speed-up.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The kind of finding.
@@ -156,14 +156,15 @@ pub struct Finding {
     pub map: AddressMap,
 }
 
-/// The predicted speed-up below which a finding is dropped.
+/// The smallest predicted speed-up (a ratio of times) of a finding worth reporting; findings below it are dropped.
 pub const LEAST_EFFECT: f64 = 1.02;
 
 /// Parts of all cycles that a conflict has to cost to be looked at: one of so many.
 const LEAST_SHARE: f64 = 1.0 / 500.0;
 
 impl Finding {
-    /// Returns whether an edit of a struct's declaration carries it out.
+    /// Returns `true` if the proposed change can be made by editing the declaration of a struct, as `tallyline
+    /// advise --apply` does.
     pub fn is_edit(&self, evidence: &Evidence) -> bool {
         match &self.proposal {
             Proposal::Layout(_) => true,
@@ -180,8 +181,9 @@ impl Finding {
         }
     }
 
-    /// Adds the model's predicted speed-up to the finding and sets its confidence; `false` if the model does
-    /// not confirm the finding.
+    /// Stores the predicted speed-up in the finding and lowers its confidence, at most `evident`, where some
+    /// schedules do not gain. Returns `false` if the finding should be dropped: the speed-up is below
+    /// [`LEAST_EFFECT`], or the run gets slower.
     pub fn judge(&mut self, outlook: Outlook, evident: Confidence) -> bool {
         self.outlook = outlook;
         let best = outlook.run.median.max(outlook.cores.median);
@@ -196,15 +198,16 @@ impl Finding {
     }
 }
 
-/// Returns all findings about a traced run, those that cost the most first. Their speed-ups are not predicted
-/// yet.
+/// Applies all rules to the evidence of a run and returns the findings, the most costly first, without predicted
+/// speed-ups: [`predict`](crate::predict()) and [`Finding::judge`] add those.
 pub fn findings(evidence: &Evidence) -> Vec<Finding> {
     let sums = conflicts(evidence);
     with_counters(evidence, &sums, counter::findings(evidence, &sums, CounterWords::OfCpus))
 }
 
-/// Returns the findings that an edit of a struct's declaration can carry out, with the costs that other counters share
-/// in: as [`findings`], with striped counters, whose additions stay atomic, and no other counter moved.
+/// Returns the findings whose change an edit of a struct's declaration can make, the most costly first. Contended
+/// counters get striped words, which threads add to atomically, in place of per-CPU counters; other counters stay,
+/// and other findings bear the cost shared with them.
 pub fn edits(evidence: &Evidence) -> Vec<Finding> {
     let sums = conflicts(evidence);
     let mut counters = counter::findings(evidence, &sums, CounterWords::Striped);

@@ -18,7 +18,7 @@ pub use crate::store::Store;
 use file::CachedTables;
 use tallyline_debuginfo::Companions;
 
-/// Parses the index of a cache file, whatever its stamp; for fuzzing.
+/// Parses the index of a cache file, for fuzzing: returns `true` if it is well-formed, whatever program it is for.
 #[doc(hidden)]
 pub fn read_index(index: &[u8]) -> bool {
     use tallyline_debuginfo::model::Unpacker;
@@ -27,7 +27,8 @@ pub fn read_index(index: &[u8]) -> bool {
     kept.is_some_and(|kept| kept.missing(&[0, 1 << 20, u64::MAX]).len() < 4)
 }
 
-/// Parses one unit of a cache file with a single function; for fuzzing.
+/// Parses the cached type table of one compilation unit with a single function, for fuzzing; returns `true` if it
+/// is well-formed.
 #[doc(hidden)]
 pub fn read_part(bytes: &[u8]) -> bool {
     let ranges = vec![std::iter::once(0..16).collect()];
@@ -35,9 +36,9 @@ pub fn read_part(bytes: &[u8]) -> bool {
     part.is_some_and(|part| TypeTable::join(vec![part], Vec::new(), Vec::new()).is_ok())
 }
 
-/// Finds the types of memory operands by DWARF, as [`infer_queries`](super::infer_queries) does for functions at
-/// addresses, and keeps what it finds. The debug information is only opened for what is not kept yet;
-/// tables of debug information of which something is missing are not kept.
+/// Infers the types of memory operands from DWARF as [`infer_queries`](super::infer_queries) does, reading results
+/// of earlier runs from `store` and writing new ones to it. Debug information is opened only for functions that are
+/// not in the store. Results are not stored if a part of the debug information was missing.
 pub fn infer_cached(
     image: &Image,
     debug: Debug<'_>,
@@ -113,10 +114,10 @@ impl Request<'_> {
     }
 }
 
-/// The extensions of the files of a build: its tables of types, and its decoded functions.
+/// The file extensions of the cache: type tables of a program, and its decoded functions.
 pub const EXTENSIONS: [&str; 2] = ["types", "code"];
 
-/// Returns the names of the files that hold the tables of a build and its decoded functions.
+/// Returns the names of the two cache files of the program with this build-id: type tables, and decoded functions.
 pub fn files_of_build(build_id: &[u8]) -> [String; 2] {
     let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     EXTENSIONS.map(|extension| format!("{id}.{extension}"))

@@ -31,8 +31,8 @@ struct Carrier {
 /// A point to continue from: an instruction, and the carriers before it.
 type TracePoint = (usize, Vec<Carrier>);
 
-/// Returns the bits of its operand that an instruction uses, counted from the operand's first byte: those
-/// that a result depends on, or that change. `None` where that is not known.
+/// Returns a mask of the bits of its memory operand that the instruction at a position really uses: those that a
+/// later result depends on, or that a store changes. `None` if that cannot be told, and on AArch64.
 pub(crate) fn bits_of(image: &Image, body: &Body, position: usize) -> Option<u64> {
     // of other machines all bitfields that share the bytes are candidates
     if image.machine() != Machine::X86_64 {

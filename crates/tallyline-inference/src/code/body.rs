@@ -14,7 +14,8 @@ use std::ops::Range;
 /// The maximum size of one function in bytes; the largest that compilers emit have a few million.
 const BYTES_LIMIT: u64 = 16 << 20;
 
-/// A basic block of a function: instructions that run one after the other.
+/// A basic block of a decoded function: instructions that execute one after the other, with its successors and
+/// predecessors.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     pub(crate) instructions: Range<u32>,
@@ -23,23 +24,23 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns the positions of the block's instructions in [`Body::instructions`].
+    /// Returns the range of the block's instructions, as indices of [`Body::instructions`].
     pub fn instructions(&self) -> &Range<u32> {
         &self.instructions
     }
 
-    /// Returns the blocks that can run right after this one.
+    /// Returns the blocks that control can reach directly from this one, as indices of [`Body::blocks`].
     pub fn successors(&self) -> &[u32] {
         &self.successors
     }
 
-    /// Returns the blocks that can run right before this one.
+    /// Returns the blocks from which control can reach this one directly, as indices of [`Body::blocks`].
     pub fn predecessors(&self) -> &[u32] {
         &self.predecessors
     }
 }
 
-/// The instructions that can execute right before another one of the same function.
+/// The instructions that can execute directly before a given instruction of the same function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predecessors {
     /// None in this function: the instruction is its entry.
@@ -57,7 +58,7 @@ pub enum Predecessors {
     Unknown,
 }
 
-/// The machine code of one function, decoded into instructions and basic blocks.
+/// The machine code of one function, decoded into instructions and a control-flow graph of basic blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     code: Code,
@@ -68,8 +69,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// Returns the decoded function with these code ranges, which is entered at the start of the first one: from the
-    /// image's store, if it is kept there.
+    /// Returns the function with these code ranges, entered at the start of the first: from the image's store of
+    /// decoded functions ([`Image::set_function_store`]), else decoded and added to that.
     pub fn of_function(image: &Image, ranges: &[Range<u64>]) -> Body {
         let entry = ranges.first().map_or(0, |range| range.start);
         let Some(store) = image.function_store() else { return Body::decode(image, ranges, entry) };
@@ -95,7 +96,7 @@ impl Body {
         Some(Body::of_code(ranges.first()?.start, edges, code))
     }
 
-    /// Decodes the code ranges of one function that is entered at `entry`.
+    /// Decodes the code ranges of one function whose entry point is the address `entry`.
     pub fn decode(image: &Image, ranges: &[Range<u64>], entry: u64) -> Body {
         let mut code = Code::default();
         let mut left = BYTES_LIMIT;
@@ -126,13 +127,14 @@ impl Body {
         body
     }
 
-    /// Returns the function's instructions, sorted by address.
+    /// Returns the function's instructions, sorted by address. A *position* in other methods is an index of this
+    /// slice.
     pub fn instructions(&self) -> &[Instruction] {
         &self.code.instructions
     }
 
-    /// Returns the second memory operand of an instruction: the destination of a string move, the second string of a
-    /// comparison. The implicit stack operand of a push, pop or call does not count.
+    /// Returns the second memory operand of the instruction at a position, such as the destination of a string
+    /// move; `None` if it has one or none. The implicit stack operand of a push, pop or call does not count.
     pub fn second_operand(&self, position: usize) -> Option<&Memory> {
         if self.code.second_operands.is_empty() {
             return None;
@@ -143,19 +145,19 @@ impl Body {
         Some(&self.code.second_operands[index].1)
     }
 
-    /// Returns the memory operands of the function's instruction at a position: none, one or two.
+    /// Returns the memory operands, none to two, of the instruction at a position.
     pub fn operands(&self, position: usize) -> impl Iterator<Item = &Memory> {
         let first = self.code.instructions.get(position).and_then(|instruction| instruction.memory.as_ref());
         first.into_iter().chain(self.second_operand(position))
     }
 
-    /// Returns what the function's instruction at a position does to registers, in order.
+    /// Returns the effects of one of the function's instructions on registers, in the order in which they apply.
     pub fn effects(&self, instruction: &Instruction) -> &[Effect] {
         self.code.effects(instruction)
     }
 
-    /// Returns the set of registers that the function's own instructions write, one bit each; those of
-    /// callees aside.
+    /// Returns the registers that the function's own instructions write, not those of its callees, as a mask with
+    /// one bit for each DWARF register number.
     pub fn written(&self) -> u64 {
         self.code
             .effects
@@ -164,8 +166,8 @@ impl Body {
             .fold(0, |all, register| all | 1 << (register.0 & 63))
     }
 
-    /// Returns the code addresses in the jump table of an indirect jump (a `switch`); empty if no table is
-    /// known.
+    /// Returns the targets in the jump table of the indirect jump at a position (a `switch` statement's); empty if
+    /// no table was recognised.
     pub fn table(&self, position: usize) -> &[u64] {
         self.code.tables.get(&position).map_or(&[], Vec::as_slice)
     }
@@ -175,23 +177,24 @@ impl Body {
         &self.blocks
     }
 
-    /// Returns the basic block at which the function is entered.
+    /// Returns the index, in [`blocks`](Self::blocks), of the block that contains the function's entry point.
     pub fn entry(&self) -> usize {
         self.entry as usize
     }
 
-    /// Returns the position, in [`instructions`](Self::instructions), of the instruction at an address.
+    /// Returns the index, in [`instructions`](Self::instructions), of the instruction that starts at an address;
+    /// `None` if none does.
     pub fn position(&self, address: u64) -> Option<usize> {
         self.code.instructions.binary_search_by_key(&address, |instruction| instruction.address).ok()
     }
 
-    /// Returns the basic block that contains the instruction at a position.
+    /// Returns the index, in [`blocks`](Self::blocks), of the block that contains the instruction at a position.
     pub fn block_of(&self, position: usize) -> Option<usize> {
         self.block_index.get(position).map(|block| *block as usize)
     }
 
-    /// Returns the instructions that can execute right before the one at an address; `None` if no instruction starts
-    /// there.
+    /// Returns the instructions that can execute directly before the one at an address; `None` if no instruction
+    /// starts there.
     pub fn predecessors(&self, address: u64) -> Option<Predecessors> {
         let position = self.position(address)?;
         let block = &self.blocks[self.block_of(position)?];
@@ -213,8 +216,8 @@ impl Body {
         }
     }
 
-    /// Returns the compare-and-jump pair, which a CPU may fuse, of the jump at a position and the instruction
-    /// in front of it; `None` where control can come to the jump without that instruction.
+    /// Returns the kind of compare-and-jump pair that the jump at position `jump` forms with the instruction before
+    /// it, which a CPU may fuse into one. `None` if they form none, or if the jump can be reached from elsewhere.
     pub fn pair_at(&self, jump: usize) -> Option<FusiblePair> {
         let instructions = self.instructions();
         let FusionRole::Jump(condition) = instructions.get(jump)?.fusion else { return None };

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// The role that an instruction can take in a macro-fused pair: flag producer or jump.
+/// The role that an instruction can have in a macro-fused pair: setting the flags, jumping by them, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FusionRole {
     /// Not part of such a pair.
@@ -17,15 +17,15 @@ pub(crate) enum FusionRole {
     Jump(JumpCondition),
 }
 
-/// An instruction that sets flags, as the first half of a macro-fused pair: its operation and the form of its
-/// operands.
+/// The first instruction of a macro-fused pair, which sets the flags: its operation and the form of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FlagProducer {
     pub(crate) operation: FlagOperation,
     pub(crate) operands: OperandForm,
 }
 
-/// A flag-setting operation, such as `cmp` or `add`, that some CPU fuses with a jump behind it.
+/// The operation of a flag-setting instruction, such as `cmp` or `add`, that some CPUs fuse with the conditional
+/// jump after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names are the mnemonics")]
 pub enum FlagOperation {
@@ -40,7 +40,8 @@ pub enum FlagOperation {
     Dec,
 }
 
-/// The form of a flag-setting instruction's operands: registers, an immediate, memory.
+/// The form of the operands of a flag-setting instruction: registers, an immediate, memory. Whether a CPU fuses it
+/// with a jump depends on that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OperandForm {
     /// Registers alone.
@@ -57,7 +58,7 @@ pub enum OperandForm {
     MemoryWritten,
 }
 
-/// The flags that a conditional jump reads, as far as the fusion with a compare depends on them.
+/// The group of flags that a conditional jump tests, as finely as CPUs' rules of macro-fusion distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JumpCondition {
     /// Equal or not.
@@ -70,8 +71,8 @@ pub enum JumpCondition {
     Other,
 }
 
-/// A kind of compare-and-jump pair, such as `cmp` of registers with `je`, that a CPU may execute as one
-/// instruction.
+/// A kind of flag-setting instruction and conditional jump, such as `cmp` of registers with `je`, that a CPU may
+/// fuse and retire as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FusiblePair {
     pub(crate) producer: FlagProducer,
@@ -79,22 +80,23 @@ pub struct FusiblePair {
 }
 
 impl FusiblePair {
-    /// Creates the kind of pair of an instruction that sets flags and a jump that reads them.
+    /// Describes the pair of a flag-setting instruction, by its operation and operands, and a jump, by the flags
+    /// that it tests.
     pub fn new(operation: FlagOperation, operands: OperandForm, condition: JumpCondition) -> FusiblePair {
         FusiblePair { producer: FlagProducer { operation, operands }, condition }
     }
 
-    /// Returns the flag-setting operation of the pair's first instruction.
+    /// Returns the operation of the pair's flag-setting instruction.
     pub fn operation(&self) -> FlagOperation {
         self.producer.operation
     }
 
-    /// Returns the form of the operands of the pair's first instruction.
+    /// Returns the form of the operands of the pair's flag-setting instruction.
     pub fn operands(&self) -> OperandForm {
         self.producer.operands
     }
 
-    /// Returns the flags that the pair's jump reads.
+    /// Returns the group of flags that the pair's jump tests.
     pub fn condition(&self) -> JumpCondition {
         self.condition
     }

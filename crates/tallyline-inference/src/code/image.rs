@@ -30,7 +30,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// Returns the name that assemblers for the machine give a register.
+    /// Returns the assembler's name of a register on this machine, such as `rax`.
     pub(crate) fn register_name(self, register: Register) -> String {
         const X86: [&str; 17] = [
             "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
@@ -49,7 +49,7 @@ impl Machine {
     }
 }
 
-/// A segment of an ELF file that is loaded into memory: file offset, address, size.
+/// A loadable segment of an ELF file (`PT_LOAD`): its offset and size in the file, and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub(crate) offset: u64,
@@ -63,25 +63,25 @@ impl Segment {
         self.offset
     }
 
-    /// Returns the address at which the segment is loaded, by the file.
+    /// Returns the address at which the segment is linked, before any load bias.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the segment's size in the ELF file in bytes.
+    /// Returns the number of bytes that the segment has in the ELF file.
     pub fn size(&self) -> u64 {
         self.size
     }
 }
 
-/// Error of a look-up that needs the local symbols of a file, which `strip` may have removed.
+/// Error of [`Image::variable_at`]: the file has no local symbols, so `strip` may have removed the variable's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SymbolsMissing;
 
 /// The maximum number of symbols before an address that are searched for one that covers it.
 const SYMBOLS_LOOKED_AT: usize = 16;
 
-/// A program or library (ELF file), reduced to what code analysis needs: code, read-only data, symbols and
+/// An opened program or library (ELF file) with the parts that code analysis needs: code, read-only data, symbols,
 /// relocations.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -112,12 +112,13 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads the parts of an open ELF file that code analysis needs.
+    /// Reads code, read-only data, symbols and relocations of an open ELF file. Large code stays in the file and is
+    /// read on demand.
     pub fn read(file: &std::fs::File) -> Result<Image, Error> {
         Image::new(&object::ReadCache::new(file), Some(file))
     }
 
-    /// Reads the parts of an ELF file in memory that code analysis needs.
+    /// Reads code, read-only data, symbols and relocations of an ELF file in memory.
     pub fn parse(bytes: &[u8]) -> Result<Image, Error> {
         Image::new(bytes, None)
     }
@@ -179,13 +180,14 @@ impl Image {
         Ok(image)
     }
 
-    /// Sets the store in which the program's decoded functions are kept between runs: those that
-    /// [`Body::of_function`](super::Body::of_function) returns.
+    /// Sets the cache for this program's decoded functions, which [`Body::of_function`](super::Body::of_function)
+    /// reads and adds to.
     pub fn set_function_store(&mut self, store: Box<dyn Store>) {
         self.function_store = Some(Arc::new(FunctionStore::new(store)));
     }
 
-    /// Writes the functions that were decoded since the last time to the image's store, if it has one.
+    /// Writes the functions decoded since the last call to the cache of decoded functions; does nothing without
+    /// one.
     pub fn keep_functions(&self) {
         self.function_store.iter().for_each(|store| store.keep());
     }
@@ -234,7 +236,7 @@ impl Image {
         self.slots.dedup_by_key(|(place, _)| *place);
     }
 
-    /// Returns the bytes of the file's section of a name; `None` if there is no such section.
+    /// Reads the contents of the section with this name from an open ELF file; `None` if there is no such section.
     pub fn section(file: &std::fs::File, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let data = object::ReadCache::new(file);
         let program = |error: object::Error| Error::Program(error.to_string());
@@ -252,7 +254,7 @@ impl Image {
         self.kernel_table_entries.get(start..end).unwrap_or(&[])
     }
 
-    /// Returns the bytes and the address of the section `.eh_frame`, by which stacks are unwound.
+    /// Returns the address and the contents of the section `.eh_frame`, the unwind tables; `None` without one.
     pub fn frames(&self) -> Option<(u64, Cow<'_, [u8]>)> {
         let (start, end) = self.frames?;
         let (_, bytes) = self.bytes(start, usize::try_from(end - start).ok()?)?;
@@ -264,17 +266,17 @@ impl Image {
         self.machine
     }
 
-    /// Returns the build-id that the linker gave the file.
+    /// Returns the file's GNU build-id; `None` if the linker gave it none.
     pub fn build_id(&self) -> Option<&[u8]> {
         self.build_id.as_deref()
     }
 
-    /// Returns the file's segments that are loaded into memory.
+    /// Returns the file's loadable segments (`PT_LOAD`).
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// Returns the address at which the byte at an offset of the file is loaded; `None` if it is not.
+    /// Converts an offset in the file to the address at which that byte is linked; `None` if no segment loads it.
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         let holds = |segment: &&Segment| {
             offset.checked_sub(segment.offset).is_some_and(|inside| inside < segment.size)
@@ -283,19 +285,20 @@ impl Image {
         Some(segment.address.wrapping_add(offset - segment.offset))
     }
 
-    /// Returns the section of code or read-only data that contains an address.
+    /// Returns the section of code or read-only data that contains an address; `None` if there is none.
     pub(crate) fn region(&self, address: u64) -> Option<&Region> {
         let index = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
         Some(&self.regions[index]).filter(|region| region.contains(address))
     }
 
-    /// Returns the file's bytes from an address on, up to the end of the section that contains it.
+    /// Returns at most `most` bytes of code or read-only data at an address, with the section that contains them,
+    /// at whose end they stop; `None` if there is none.
     pub(crate) fn bytes(&self, address: u64, most: usize) -> Option<(&Region, Cow<'_, [u8]>)> {
         let region = self.region(address)?;
         Some((region, region.bytes(address - region.address, most)?))
     }
 
-    /// Returns `true` if an address is in the file's code.
+    /// Returns `true` if an address is in an executable section of the file.
     pub fn is_code(&self, address: u64) -> bool {
         self.region(address).is_some_and(|region| region.code)
     }
@@ -305,13 +308,14 @@ impl Image {
         self.region(address).is_some_and(|region| !region.code)
     }
 
-    /// Returns `true` if an address is in a table of addresses that the linker creates, such as the GOT.
+    /// Returns `true` if an address is in a linker-generated table of addresses, such as the global offset table
+    /// (GOT).
     pub(crate) fn is_table(&self, address: u64) -> bool {
         self.tables.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// Returns the address, in the program itself, that the dynamic linker writes to a word of a table such
-    /// as the GOT.
+    /// Returns the address that the dynamic linker stores, by a relocation, at `place` in the program's data, such
+    /// as in the GOT. `None` if no relocation to an address of this program is there.
     pub(crate) fn slot(&self, place: u64) -> Option<u64> {
         let index = self.slots.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         Some(self.slots[index].1)
@@ -327,68 +331,68 @@ impl Image {
         &self.regions
     }
 
-    /// Returns the name of the variable of another library whose address the dynamic linker writes to a word
-    /// of a table.
+    /// Returns the name of another library's variable whose address the dynamic linker stores at `place` in the
+    /// program's data; `None` if there is no such relocation.
     pub(crate) fn import(&self, place: u64) -> Option<&str> {
         self.imports.get(&place).map(String::as_str)
     }
 
-    /// Returns `true` if an address is in a section that the linker creates, where no variable of the program
-    /// lies.
+    /// Returns `true` if an address is in a section that the linker generates, such as the GOT, so that no variable
+    /// of the source is there.
     pub(crate) fn is_of_linker(&self, address: u64) -> bool {
         self.links.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// Returns the file's symbols of functions, sorted by address.
+    /// Returns the file's function symbols, sorted by address.
     pub fn functions(&self) -> &[Symbol] {
         &self.symbols.sorted_symbols().functions
     }
 
-    /// Returns the address of the symbol with a name, also of one that is neither code nor data.
+    /// Returns the address of the symbol with this name, whatever it names; `None` if there is none.
     pub fn address_of_symbol(&self, name: &str) -> Option<u64> {
         self.symbols.address(name)
     }
 
-    /// Returns the file's symbols of variables, sorted by address, without thread-local ones.
+    /// Returns the file's symbols of variables, sorted by address; thread-local variables are left out.
     pub fn data(&self) -> &[Symbol] {
         in_memory(&self.symbols.sorted_symbols().data)
     }
 
-    /// Adds the symbols of the separate debug file of a stripped program.
+    /// Takes the symbols of variables from `file`, the separate debug file, as this program is stripped.
     pub fn set_stripped(&mut self, file: &Image) {
         self.stripped = Some(file.symbols.clone());
     }
 
-    /// Returns the symbol of the function whose code contains an address.
+    /// Returns the function symbol whose code contains an address; `None` if none does.
     pub fn function_at(&self, address: u64) -> Option<&Symbol> {
         covering(self.functions(), address)
     }
 
-    /// Returns the code range of the function that covers an address, by its symbol; empty if the file does not state
-    /// the size.
+    /// Returns the code range of the function symbol that covers an address; `None` if none does. The range is
+    /// empty if the symbol has no size.
     pub fn function_range_at(&self, address: u64) -> Option<Range<u64>> {
         covering_range(self.symbols.function_ranges(), address)
     }
 
-    /// Returns the range of the variable that covers an address, by its symbol; empty if the file does not state the
-    /// size.
+    /// Returns the address range of the variable symbol that covers an address; `None` if none does. The range is
+    /// empty if the symbol has no size.
     pub fn variable_range_at(&self, address: u64) -> Option<Range<u64>> {
         covering_range(self.symbols.variable_ranges(), address)
     }
 
-    /// Returns the addresses in linked data at which the dynamic linker writes another address of the program, in
-    /// order. Linear in the number of such slots.
+    /// Returns the places in the program's data, by address, where the dynamic linker stores the given address.
+    /// Linear in the number of such relocations.
     pub fn slots_with(&self, address: u64) -> impl Iterator<Item = u64> {
         self.slots.iter().filter(move |(_, value)| *value == address).map(|(place, _)| *place)
     }
 
-    /// Returns the symbol of the variable whose bytes contain an address.
+    /// Returns the symbol of the variable whose bytes contain an address; `None` if none does.
     pub fn data_at(&self, address: u64) -> Option<&Symbol> {
         covering(self.data(), address)
     }
 
-    /// Returns the symbol of the variable whose bytes contain an address, provided that the symbols name all
-    /// variables; an error if `strip` may have removed some.
+    /// Returns the symbol of the variable whose bytes contain an address; `Ok(None)` means that there is no
+    /// variable. Fails with [`SymbolsMissing`] where `strip` may have removed its symbol.
     pub(crate) fn variable_at(&self, address: u64) -> std::result::Result<Option<&Symbol>, SymbolsMissing> {
         let symbols = self.stripped.as_ref().unwrap_or(&self.symbols).sorted_symbols();
         if !symbols.has_locals {
@@ -402,13 +406,14 @@ impl Image {
         Ok(direct.or_else(|| data[..before].iter().rev().take(SYMBOLS_LOOKED_AT).find(holds)))
     }
 
-    /// Returns true if a variable is local to a function of another C file than `file`, by the numbered name that the
-    /// compiler gave it: code of `file` only happens to access that address.
+    /// Returns `true` if a variable is a function's static of another C file than `file`, judged by the number that
+    /// the compiler added to its name: code of `file` that touches its address means another object.
     pub(crate) fn is_static_elsewhere(&self, variable: &Symbol, file: &str) -> bool {
         self.stripped.as_ref().unwrap_or(&self.symbols).is_static_elsewhere(variable.address, file)
     }
 
-    /// Returns all symbol names of a variable that [`variable_at`](Self::variable_at) returned.
+    /// Returns all symbol names of a variable that [`variable_at`](Self::variable_at) found: its own and its
+    /// aliases.
     pub(crate) fn names_of<'s>(&'s self, variable: &'s Symbol) -> impl Iterator<Item = &'s SymbolName> {
         let aliases = &self.stripped.as_ref().unwrap_or(&self.symbols).sorted_symbols().aliases;
         let key = |symbol: &Symbol| (symbol.kind, symbol.address);
@@ -417,8 +422,8 @@ impl Image {
         std::iter::once(variable).chain(others).map(|symbol| &symbol.name)
     }
 
-    /// Returns the symbols that may name the data at an address: the variable's, and untyped labels, of which several
-    /// may share an address.
+    /// Returns the symbols that may name the data at an address: the variable's symbol, and symbols without a type
+    /// (labels of assembly code), of which several may share an address.
     pub(crate) fn labels_at(&self, address: u64) -> impl Iterator<Item = &Symbol> {
         let labels: &[Symbol] = match self.is_code(address) {
             true => &[],
@@ -430,18 +435,20 @@ impl Image {
         self.data_at(address).filter(|_| !self.is_code(address)).into_iter().chain(same)
     }
 
-    /// Returns the symbol of the thread-local variable at an offset in the program's TLS block.
+    /// Returns the symbol of the thread-local variable at an offset in the program's block of thread-local storage.
     pub(crate) fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
         let all = &self.symbols.sorted_symbols().data;
         covering(&all[self.data().len()..], offset)
     }
 
-    /// Returns the address of the type descriptors in a Go program.
+    /// Returns the address of the type descriptors of a Go program (symbol `runtime.types`); `None` for other
+    /// programs.
     pub fn runtime_types(&self) -> Option<u64> {
         *self.runtime_types.get_or_init(|| self.symbols.address("runtime.types"))
     }
 
-    /// Returns the offset in the program's TLS block that an offset from the thread pointer means.
+    /// Converts an offset from the thread pointer to one in the program's block of thread-local storage; `None` if
+    /// it is outside of the block.
     pub(crate) fn thread_local_offset(&self, from_pointer: i64) -> Option<u64> {
         let (size, align) = self.thread_local?;
         let offset = match self.machine {

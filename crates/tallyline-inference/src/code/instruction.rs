@@ -3,7 +3,7 @@
 use super::fusion::FusionRole;
 pub use tallyline_debuginfo::program::{REGISTERS, Register};
 
-/// The kind of access of an instruction to its memory operand: read, write or both.
+/// The kind of memory access: read, write, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// A read.
@@ -26,7 +26,8 @@ impl Access {
     }
 }
 
-/// The segment register whose base is added to a memory operand's address: none, `fs` or `gs`.
+/// The x86 segment register whose base is added to the address of a memory operand: none, `fs` (thread-local
+/// storage) or `gs` (a kernel's per-CPU data).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SegmentBase {
     /// No segment.
@@ -37,7 +38,8 @@ pub enum SegmentBase {
     Gs,
 }
 
-/// A memory operand of an instruction: registers, displacement, size, kind of access.
+/// A memory operand of a decoded instruction: base and index registers, scale, displacement, size, and kind of
+/// access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub(crate) base: Option<Register>,
@@ -53,28 +55,28 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns the base register of the memory operand; none if the displacement is the address.
+    /// Returns the base register of the memory operand; `None` if the address has none.
     pub fn base(&self) -> Option<Register> {
         self.base
     }
 
-    /// Returns the index register of the memory operand, if it has one.
+    /// Returns the index register of the memory operand; `None` if the address has none.
     pub fn index(&self) -> Option<Register> {
         self.index
     }
 
-    /// Returns the factor by which the memory operand's index is multiplied.
+    /// Returns the factor by which the index register is multiplied: 1, 2, 4 or 8 on x86.
     pub fn scale(&self) -> u8 {
         self.scale
     }
 
-    /// Returns the number that is added to the memory operand's registers; the address itself for an operand
-    /// relative to the program counter.
+    /// Returns the constant that is added to the memory operand's registers. For an operand relative to the program
+    /// counter it is the address itself.
     pub fn displacement(&self) -> i64 {
         self.displacement
     }
 
-    /// Returns the segment register whose base is added to the memory operand's address.
+    /// Returns the segment register whose base is added to the address of the memory operand.
     pub fn segment(&self) -> SegmentBase {
         self.segment
     }
@@ -84,19 +86,19 @@ impl Memory {
         self.size
     }
 
-    /// Returns whether the memory operand is read, written or both.
+    /// Returns the kind of access to the memory operand: read, write, or both.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Returns `true` if the memory operand is the implicit stack operand of a push, a pop or a return.
+    /// Returns `true` for the implicit stack operand of a push, pop, call or return.
     pub fn implicit(&self) -> bool {
         self.implicit
     }
 }
 
-/// One effect of an instruction on registers, such as a copy or an addition. The effects of an instruction
-/// apply in order.
+/// One effect of an instruction on registers, such as a copy or an addition, in machine-independent form. The
+/// effects of an instruction apply in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// One register becomes a copy of another.
@@ -280,7 +282,7 @@ pub enum Effect {
     ClobberFlags,
 }
 
-/// An operand of a compare instruction: a register, memory or a number.
+/// One of the two operands that a compare instruction compares: a register, memory or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparisonOperand {
     /// The operand in memory.
@@ -291,7 +293,7 @@ pub enum ComparisonOperand {
     Register(Register),
 }
 
-/// The condition of a conditional branch (equal, below, …), by the comparison that set the flags.
+/// The condition of a conditional branch in terms of the comparison before it: equal, below, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// The operands are equal, or have no bit in common.
@@ -325,7 +327,7 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// Returns the condition under which the branch is not taken.
+    /// Returns the negated condition: the one that holds where the branch is not taken.
     pub(crate) fn opposite(self) -> Condition {
         match self {
             Condition::Equal => Condition::NotEqual,
@@ -347,7 +349,7 @@ impl Condition {
 }
 
 impl Effect {
-    /// Returns the registers that the effect writes, except for the stack pointer of a push or pop.
+    /// Returns the registers that the effect changes, except the stack pointer of a push or pop.
     pub fn written(&self) -> impl Iterator<Item = Register> + use<> {
         let (one, other) = match *self {
             Effect::Copy { to, .. }
@@ -380,8 +382,7 @@ impl Effect {
     }
 }
 
-/// The control flow behind an instruction: on to the next one, a jump, a branch, a call, a return, or
-/// nowhere.
+/// The control flow after an instruction: to the next one, a jump or branch target, a callee, the caller, or nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Falls through to the next instruction.
@@ -398,7 +399,7 @@ pub enum Flow {
     Stop,
 }
 
-/// A decoded machine instruction: address, length, memory operand, control flow.
+/// A decoded machine instruction: address, length, memory operand, successor.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction {
     pub(crate) address: u64,
@@ -422,26 +423,26 @@ impl Instruction {
         self.length
     }
 
-    /// Returns where control goes after the instruction.
+    /// Returns where control goes after the instruction: on, to a target, to a callee, to the caller, or nowhere.
     pub fn flow(&self) -> Flow {
         self.flow
     }
 
-    /// Returns the memory operand of the instruction; of two, the one that is read, because the instruction
-    /// can wait for it. The other is [`Body::second_operand`](super::Body::second_operand).
+    /// Returns the memory operand of the instruction, `None` if it has none. Of two operands it is the one that is
+    /// read; [`Body::second_operand`](super::Body::second_operand) returns the other.
     pub fn memory(&self) -> Option<&Memory> {
         self.memory.as_ref()
     }
 
-    /// Returns `true` for a repeated string instruction (`rep movs`), which can be interrupted between its
-    /// iterations.
+    /// Returns `true` for a string instruction with a repeat prefix, such as `rep movs`: an interrupt, and so a
+    /// sample, can come between its iterations.
     pub fn is_repeated(&self) -> bool {
         self.is_repeated
     }
 }
 
 impl Instruction {
-    /// Returns the address of the byte behind the instruction.
+    /// Returns the address of the first byte after the instruction.
     pub fn end(&self) -> u64 {
         self.address.wrapping_add(u64::from(self.length))
     }

@@ -42,7 +42,8 @@ pub use symbols::Symbol;
 pub use update::{MemoryUpdate, memory_update_at};
 pub(crate) use vector::{LaneQuery, Lanes, lanes_written, vector_index};
 
-/// Parses bytes as the index of a file of decoded functions, and as one decoded function; for fuzzing.
+/// Parses bytes as a cache file's index of decoded functions, and as one decoded function, for fuzzing; returns
+/// `true` if either is well-formed.
 #[doc(hidden)]
 pub fn read_functions(bytes: &[u8]) -> bool {
     let ranges = [0x1000..0x1100, 0x800..0x900];

@@ -9,11 +9,10 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAcce
 /// The longest instruction of x86-64.
 const LONGEST: usize = 15;
 
-/// A set of registers, one bit each; numbers are private to this description.
+/// A set of registers as a mask; the numbering is private to this module.
 pub(crate) type RegisterSet = u64;
 
-/// A machine instruction as models of a core's time see it: registers read and written, memory access,
-/// latency class.
+/// An x86-64 instruction as a simulation of a core needs it: registers read and written, memory access, latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The address behind it.
@@ -32,8 +31,8 @@ pub struct Operation {
     pub memory: bool,
 }
 
-/// Decodes the instruction at an address of a program (an address in the file's own terms) for models of a
-/// core's time. None for code that is not there, is not understood, or is not for x86-64.
+/// Decodes the instruction at an address (as linked) of an x86-64 program for the simulation of a core. `None` if
+/// there is no code, the instruction is unknown, or the program is for another machine.
 pub fn operation_at(image: &Image, address: u64) -> Option<Operation> {
     if image.machine() != Machine::X86_64 {
         return None;

@@ -13,7 +13,7 @@ pub(super) const SMALL: u64 = if cfg!(test) { 0 } else { 4 << 20 };
 /// The size of the blocks in which larger regions are read.
 const CHUNK: usize = if cfg!(test) { 256 } else { 1 << 16 };
 
-/// A section of code or read-only data of an ELF file, whose loaded bytes are those in the file.
+/// A section of code or read-only data of an ELF file, whose bytes in memory are those in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     /// The address at which it is loaded.

@@ -10,8 +10,8 @@ use std::ops::Range;
 /// The size of an instruction on aarch64, in bytes.
 const AARCH64_SIZE: u64 = 4;
 
-/// Returns the start and the end of each valid instruction of a function, in order: a fifth of the time of
-/// [`Body::decode`].
+/// Returns the start and end addresses of the valid instructions in a function's code range, in order. It takes a
+/// fifth of the time of [`Body::decode`], which also decodes what instructions do.
 pub fn instructions(image: &Image, function: &Range<u64>) -> Vec<(u64, u64)> {
     let size = usize::try_from(function.end.saturating_sub(function.start)).unwrap_or(usize::MAX);
     let Some((_, bytes)) = image.bytes(function.start, size).filter(|(region, _)| region.code) else {
@@ -35,7 +35,8 @@ pub fn instructions(image: &Image, function: &Range<u64>) -> Vec<(u64, u64)> {
     found
 }
 
-/// Returns whether a jump or a branch in a function leads to an address; those through tables are not looked at.
+/// Returns `true` if a direct jump or branch within a function's code range leads to an address. Jump tables are
+/// not followed.
 pub fn is_branched_to(image: &Image, function: &Range<u64>, address: u64) -> bool {
     let leads = |flow: Flow| matches!(flow, Flow::Jump(Some(to)) | Flow::Branch(to) if to == address);
     if image.machine() == Machine::Aarch64 {

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// The kind of thing that a symbol names: function, variable or thread-local variable.
+/// The kind of object that an ELF symbol names: function, variable, or thread-local variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SymbolKind {
     /// A function.
@@ -18,7 +18,7 @@ pub(crate) enum SymbolKind {
     ThreadLocal,
 }
 
-/// A symbol of an ELF file: name, address, size.
+/// A symbol of an ELF file, with its name, address and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
     pub(crate) address: u64,
@@ -28,18 +28,17 @@ pub struct Symbol {
 }
 
 impl Symbol {
-    /// Returns the address that the symbol stands for.
+    /// Returns the symbol's value: the linked address of the function or variable.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the size in bytes of the function or variable that the symbol names; 0 if the file does not
-    /// state it.
+    /// Returns the size of the function or variable in bytes; 0 if the file does not state it.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the symbol's name, as the linker knows it (mangled).
+    /// Returns the symbol's name as it is in the file, that is, mangled.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -73,7 +72,7 @@ struct SymbolTable {
     names: Arc<[u8]>,
 }
 
-/// The name of a symbol, as a range of the string table that all symbols of a file share.
+/// A symbol's name, as a range of the string table that all symbols of a file share.
 #[derive(Clone)]
 pub(crate) struct SymbolName {
     table: Arc<[u8]>,

@@ -5,8 +5,7 @@ use super::instruction::Instruction;
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 impl Image {
-    /// Formats the instruction at an address in the syntax of the machine's assembler; as bytes if it is not
-    /// understood.
+    /// Disassembles an instruction into a line of assembly; one that cannot be decoded is shown as bytes.
     pub fn text(&self, instruction: &Instruction) -> String {
         let length = usize::from(instruction.length);
         let bytes = self.bytes(instruction.address, length).map(|(_, bytes)| bytes);

@@ -6,8 +6,8 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mne
 /// The longest two instructions of x86-64.
 const LONGEST: usize = 30;
 
-/// A read-modify-write of memory by one instruction: an addition, an exchange or another operation, atomic or
-/// not.
+/// The kind of read-modify-write that an instruction does on memory: addition, exchange (as for a lock), or another
+/// one. Atomic and plain instructions are not distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryUpdate {
     /// An addition or subtraction whose result is not used.
@@ -22,8 +22,8 @@ pub enum MemoryUpdate {
     Other,
 }
 
-/// Returns the read-modify-write of memory that the instruction at an address (in the file's own terms) does.
-/// None for another kind of instruction, for code that is not there, and for machines other than x86-64.
+/// Returns the kind of read-modify-write of the instruction at an address (as linked) of an x86-64 program; `None`
+/// for instructions of other kinds, addresses without code, and other machines.
 pub fn memory_update_at(image: &Image, address: u64) -> Option<MemoryUpdate> {
     if image.machine() != Machine::X86_64 {
         return None;

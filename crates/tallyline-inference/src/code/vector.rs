@@ -7,7 +7,8 @@ use super::instruction::Register;
 use super::x86_operands::register;
 use iced_x86::{EncodingKind, Mnemonic, OpKind};
 
-/// The elements of a vector register in question: the register, and the width of an element in bytes.
+/// The elements (lanes) of a vector register that an analysis asks about: the register, and the width of an element
+/// and of the register in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LaneQuery {
     /// The register.
@@ -18,8 +19,8 @@ pub(crate) struct LaneQuery {
     pub(crate) bytes: u8,
 }
 
-/// The values that an instruction gives the elements of a vector register: numbers, or elements of another
-/// one.
+/// The values that an instruction writes to the elements (lanes) of a vector register: constants, elements of
+/// another register, sums or products of those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lanes {
     /// Of one at least nothing is known.
@@ -54,8 +55,8 @@ impl Lanes {
     }
 }
 
-/// Returns the vector register that holds the indices of a gather or scatter instruction; none where it has
-/// no such operand, or that register is not followed.
+/// Returns the vector register with the indices of the gather or scatter instruction at a position. `None` if it is
+/// no such instruction or its register cannot be tracked.
 pub(crate) fn vector_index(image: &Image, body: &Body, position: usize) -> Option<LaneQuery> {
     if image.machine() != Machine::X86_64 {
         return None;
@@ -68,8 +69,8 @@ pub(crate) fn vector_index(image: &Image, body: &Body, position: usize) -> Optio
     Some(LaneQuery { register: register(index)?, width, bytes })
 }
 
-/// Returns the values that the instruction at a position gives the elements of the vector register that it
-/// writes.
+/// Returns the values that the instruction at a position writes to the elements (lanes) of a vector register, in
+/// terms of constants and other registers.
 pub(crate) fn lanes_written(image: &Image, body: &Body, position: usize, query: LaneQuery) -> Lanes {
     let Some(native) = native(image, body, position).filter(|_| image.machine() == Machine::X86_64) else {
         return Lanes::Unknown;
