@@ -10,8 +10,8 @@ const SIZE_VER0: u32 = 64;
 /// The largest size that is known here: with `config3`.
 const SIZE: u32 = 136;
 
-/// The attributes with which an event was opened (the kernel's `perf_event_attr`). Fields that the recording
-/// machine did not know are 0.
+/// The kernel's `perf_event_attr`: the attributes with which an event was opened. Fields unknown to the kernel of
+/// the recording are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
     /// `PERF_TYPE_*`, or the number of a PMU in sysfs.
@@ -55,30 +55,29 @@ pub struct Attr {
 }
 
 impl Attr {
-    /// Returns `true` if the event samples with a frequency, not with a fixed period.
+    /// Returns `true` if the event samples at a frequency (`freq`), `false` if with a fixed period.
     pub fn is_frequency(&self) -> bool {
         self.flags & attr_flag::FREQ != 0
     }
 
-    /// Returns the event's `precise_ip`: 0 for a sampled address with arbitrary skid, up to 3 for the exact
-    /// one.
+    /// Returns the event's `precise_ip`, from 0 (sampled addresses have arbitrary skid) to 3 (they are exact).
     pub(crate) fn precise(&self) -> u8 {
         (self.flags >> attr_flag::PRECISE_SHIFT & 3) as u8
     }
 
-    /// Returns `true` if records of the event that are not samples end with task and time (`sample_id_all`).
+    /// Returns `true` if records other than samples end with a `sample_id`, that is, task, time and CPU
+    /// (`sample_id_all`).
     pub(crate) fn has_trailer(&self) -> bool {
         self.flags & attr_flag::SAMPLE_ID_ALL != 0
     }
 
-    /// Returns the length in bytes of the task and time at the end of the event's records that are not
-    /// samples.
+    /// Returns the length in bytes of the `sample_id` (task, time, CPU) that ends the event's records other than
+    /// samples; 0 without one.
     pub(crate) fn trailer_len(&self) -> usize {
         if self.has_trailer() { 8 * (self.sample_type & sample::TRAILER).count_ones() as usize } else { 0 }
     }
 
-    /// Decodes an event's attributes from a file's bytes, of the size that they state. Fields unknown here
-    /// are skipped.
+    /// Decodes a `perf_event_attr` of the size that it states itself; newer fields than are known here are skipped.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let mut peek = *cursor;
         peek.u32("event type")?;
@@ -148,9 +147,8 @@ impl Attr {
         })
     }
 
-    /// Returns the size in bytes of the smallest published version of `perf_event_attr` that has all fields
-    /// that are set. perf refuses attributes that are larger than those it was built with, whatever is in
-    /// them.
+    /// Returns the size in bytes of the oldest published version of `perf_event_attr` that has all nonzero fields
+    /// of this one. Larger is not better: perf refuses attributes larger than those it knows.
     pub(crate) fn size(&self) -> u32 {
         let sizes = [
             (SIZE, self.config3 != 0),
@@ -164,13 +162,13 @@ impl Attr {
         sizes.into_iter().find_map(|(size, is_used)| is_used.then_some(size)).unwrap_or(SIZE_VER0)
     }
 
-    /// Encodes an event's attributes as this machine's kernel and perf read them, in the smallest size that
-    /// has all that are set.
+    /// Encodes the attributes as a `perf_event_attr` in this machine's byte order, of [`size`](Self::size) bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.to_bytes_of(self.size())
     }
 
-    /// Encodes an event's attributes for a table whose entries all have one size, at least `self.size()`.
+    /// Encodes the attributes as a `perf_event_attr` of `size` bytes, zero-padded; at least [`size`](Self::size).
+    /// Tables of perf.data need entries of one size.
     pub(crate) fn to_bytes_of(&self, size: u32) -> Vec<u8> {
         debug_assert!(size >= self.size());
         let mut bytes = vec![0; SIZE as usize];

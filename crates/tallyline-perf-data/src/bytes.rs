@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// The byte order of a recording: that of the machine that made it.
+/// The byte order of a perf.data file: that of the machine which recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
     /// Least significant byte first.
@@ -29,7 +29,7 @@ impl ByteOrder {
         }
     }
 
-    /// Returns the two numbers of 32 bits that a word consists of, in the order of the file.
+    /// Splits a 64-bit word of the file into its two 32-bit numbers, the one at the lower offset first.
     #[inline]
     pub(crate) fn halves(self, word: u64) -> [u32; 2] {
         let (low, high) = (word as u32, (word >> 32) as u32);
@@ -47,8 +47,7 @@ impl ByteOrder {
     }
 }
 
-/// A reader of numbers from a recording's bytes that knows their offset in the file and never reads past
-/// their end.
+/// A bounds-checked reader of integers from the bytes of a perf.data file, which knows its offset in the file.
 ///
 /// Errors are [`Error::Damaged`] with the offset and the name of the item that is too short.
 #[derive(Clone, Copy, Debug)]
@@ -60,13 +59,13 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a reader of bytes that lie at `offset` in the recording's file.
+    /// Creates a reader of `bytes`, which start at `offset` of the file.
     #[inline]
     pub fn new(bytes: &'a [u8], order: ByteOrder, offset: u64) -> Self {
         Self { bytes, order, offset }
     }
 
-    /// Returns the bytes that the cursor has not read yet.
+    /// Returns the bytes that have not been read yet.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
@@ -78,17 +77,17 @@ impl<'a> Cursor<'a> {
         self.bytes.is_empty()
     }
 
-    /// Returns the byte order of the recording that the cursor reads.
+    /// Returns the byte order in which integers are read.
     pub(crate) fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// Returns the offset in the recording's file of the byte that is read next.
+    /// Returns the offset in the file of the next byte to read.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Creates an error that names the cursor's offset in the recording's file.
+    /// Creates an error of damage at the current offset, with a reason.
     pub fn error(&self, reason: impl Into<String>) -> Error {
         Error::damaged(self.offset, reason)
     }
@@ -98,7 +97,7 @@ impl<'a> Cursor<'a> {
         self.error(format!("{what}: {wanted} bytes wanted, {} left", self.bytes.len()))
     }
 
-    /// Reads the next `len` bytes; `what` names them in errors.
+    /// Reads the next `len` bytes; fails if fewer are left, with an error that calls them `what`.
     #[inline]
     pub fn take(&mut self, len: u64, what: &str) -> Result<&'a [u8]> {
         let split = usize::try_from(len).ok().and_then(|len| self.bytes.split_at_checked(len));
@@ -120,25 +119,25 @@ impl<'a> Cursor<'a> {
         Ok(*taken)
     }
 
-    /// Reads a 16-bit integer.
+    /// Reads a 16-bit integer; fails at the end, with an error that calls it `what`.
     #[inline]
     pub fn u16(&mut self, what: &str) -> Result<u16> {
         Ok(self.order.u16(self.array(what)?))
     }
 
-    /// Reads a 32-bit integer.
+    /// Reads a 32-bit integer; fails at the end, with an error that calls it `what`.
     #[inline]
     pub fn u32(&mut self, what: &str) -> Result<u32> {
         Ok(self.order.u32(self.array(what)?))
     }
 
-    /// Reads a 64-bit integer.
+    /// Reads a 64-bit integer; fails at the end, with an error that calls it `what`.
     #[inline]
     pub fn u64(&mut self, what: &str) -> Result<u64> {
         Ok(self.order.u64(self.array(what)?))
     }
 
-    /// Reads `count` words of 8 bytes if as many are left; else nothing.
+    /// Reads `count` 64-bit words; `None` if fewer are left, and then reads nothing.
     #[inline]
     pub(crate) fn words_if_there(&mut self, count: u32) -> Option<Words<'a>> {
         let (bytes, rest) = self.bytes.split_at_checked(count as usize * 8)?;
@@ -147,7 +146,7 @@ impl<'a> Cursor<'a> {
         Some(Words { bytes, order: self.order })
     }
 
-    /// Reads `count` words of 8 bytes.
+    /// Reads `count` 64-bit words, undecoded; fails if fewer are left, with an error that calls them `what`.
     #[inline]
     pub(crate) fn words(&mut self, count: u64, what: &str) -> Result<Words<'a>> {
         let len = count.checked_mul(8).ok_or_else(|| self.error(format!("{what}: {count} words")))?;
@@ -155,7 +154,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A sequence of 64-bit numbers in a recording's bytes, not decoded yet.
+/// A borrowed array of 64-bit integers in a perf.data file, which are decoded when they are accessed.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a> {
     bytes: &'a [u8],
@@ -163,24 +162,24 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Returns the number of 64-bit numbers in the sequence.
+    /// Returns the number of integers in the array.
     pub fn len(&self) -> usize {
         self.bytes.len() / 8
     }
 
-    /// Returns `true` if the sequence has no numbers.
+    /// Returns `true` if the array has no integers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the 64-bit number at an index of the sequence.
+    /// Decodes the integer at an index of the array; `None` past its end.
     pub fn get(&self, index: usize) -> Option<u64> {
         let start = index.checked_mul(8)?;
         let bytes = self.bytes.get(start..)?.first_chunk()?;
         Some(self.order.u64(*bytes))
     }
 
-    /// Returns all 64-bit numbers of the sequence.
+    /// Returns an iterator that decodes all integers of the array.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let order = self.order;
         self.bytes.as_chunks().0.iter().map(move |bytes| order.u64(*bytes))
@@ -199,7 +198,7 @@ impl PartialEq for Words<'_> {
 
 impl Eq for Words<'_> {}
 
-/// Returns the bytes in front of the first zero byte; all of them if there is none.
+/// Returns the bytes before the first zero byte, as of a C string in a fixed field; all if there is none.
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

@@ -2,8 +2,7 @@
 
 use thiserror::Error;
 
-/// Error of reading or writing a recording (perf.data): damage at an offset, a limit, a format that is not
-/// known.
+/// Error of reading or writing a perf.data file: damage at an offset, an exceeded limit, an unknown format.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -39,11 +38,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// Creates the error for a recording that is damaged at an offset.
+    /// Creates the error for a perf.data file that is damaged at an offset.
     pub(crate) fn damaged(offset: u64, reason: impl Into<String>) -> Self {
         Self::Damaged { offset, reason: reason.into() }
     }
 }
 
-/// Result of reading or writing a recording, with the crate's [`enum@Error`].
+/// Result of reading or writing a perf.data file, with the crate's [`enum@Error`].
 pub(crate) type Result<T> = std::result::Result<T, Error>;

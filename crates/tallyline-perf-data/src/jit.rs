@@ -1,7 +1,7 @@
 //! Symbols of code that a program compiled for itself: `/tmp/perf-PID.map`, as perf defines it.
 
-/// The functions that a JIT compiler made, by address, from its file `/tmp/perf-PID.map`. Lines that make no
-/// sense are skipped, as perf does.
+/// The functions that a JIT compiler listed in `/tmp/perf-PID.map`, by address. Malformed lines are skipped, as by
+/// perf.
 #[derive(Clone, Debug, Default)]
 pub struct JitMap {
     /// First address, end, name; by first address.
@@ -9,13 +9,13 @@ pub struct JitMap {
 }
 
 impl JitMap {
-    /// Returns the path of the file in which a process's JIT compiler lists its functions.
+    /// Returns the path of the map file that the JIT compiler of process `pid` writes: `/tmp/perf-PID.map`.
     pub fn path(pid: i32) -> String {
         format!("/tmp/perf-{pid}.map")
     }
 
-    /// Parses a JIT compiler's list: an address and a length in hexadecimal digits, and a name, which may
-    /// have blanks, on each line. A later line stands for code that was compiled again.
+    /// Parses a map file of lines of address and length, in hexadecimal, and name, which may contain blanks. A
+    /// later line replaces an earlier one with the same address.
     pub fn parse(text: &[u8]) -> Self {
         let lines = text.split(|byte| *byte == b'\n');
         let mut symbols: Vec<_> = lines.filter_map(|line| symbol(std::str::from_utf8(line).ok()?)).collect();
@@ -25,7 +25,7 @@ impl JitMap {
         Self { symbols }
     }
 
-    /// Creates a map of functions that are known by their start addresses only: each extends to the next.
+    /// Creates a map from start addresses and names alone: each function extends to the next one's start.
     pub fn of_starts(mut starts: Vec<(u64, String)>) -> Self {
         // a stable sort: of several names of one address the first one counts
         starts.sort_by_key(|(start, _)| *start);
@@ -36,7 +36,8 @@ impl JitMap {
         }
     }
 
-    /// Returns the name of the JIT-compiled function at an address, and the address's offset in it.
+    /// Returns the name of the JIT-compiled function that contains an address, and the address's offset in it;
+    /// `None` if none does.
     pub fn find(&self, address: u64) -> Option<(&str, u64)> {
         let index = self.symbols.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
         let (start, end, name) = &self.symbols[index];

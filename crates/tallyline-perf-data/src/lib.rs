@@ -39,6 +39,6 @@ pub use sample::Sample;
 pub use spaces::AddressSpaces;
 pub use writer::Writer;
 
-/// The number of bytes that the compressed records of one recording may inflate to; one that exceeds it is
-/// refused.
+/// The most bytes to which all compressed records of one perf.data file together may decompress; a file that
+/// exceeds it is refused.
 pub const INFLATED_LIMIT: u64 = 4 << 30;

@@ -3,19 +3,19 @@
 use super::abi::attr_flag;
 use super::attr::Attr;
 
-/// The kernel's number for generic hardware events such as cycles (`PERF_TYPE_HARDWARE`).
+/// The event type of generic hardware events such as cycles: `PERF_TYPE_HARDWARE`.
 pub(crate) const HARDWARE: u32 = 0;
-/// The kernel's number for software events such as page faults (`PERF_TYPE_SOFTWARE`).
+/// The event type of software events such as page faults: `PERF_TYPE_SOFTWARE`.
 pub const SOFTWARE: u32 = 1;
-/// The kernel's number for tracepoints as events (`PERF_TYPE_TRACEPOINT`).
+/// The event type of tracepoints: `PERF_TYPE_TRACEPOINT`.
 pub const TRACEPOINT: u32 = 2;
-/// The kernel's number for events by a PMU's own code (`PERF_TYPE_RAW`).
+/// The event type of events given by a PMU's raw code: `PERF_TYPE_RAW`.
 pub(crate) const RAW: u32 = 4;
-/// The kernel's number for breakpoints as events (`PERF_TYPE_BREAKPOINT`).
+/// The event type of hardware breakpoints: `PERF_TYPE_BREAKPOINT`.
 pub const BREAKPOINT: u32 = 5;
 
-/// The events with names of their own: the kernel's type and number, and the name; of names for one number
-/// the first is perf's own.
+/// The predefined event names with their `type` and `config`. Where several names mean one event, perf's own is
+/// first.
 pub(crate) const NAMES: [(u32, u64, &str); 25] = [
     (HARDWARE, 0, "cycles"),
     (HARDWARE, 0, "cpu-cycles"),
@@ -44,7 +44,8 @@ pub(crate) const NAMES: [(u32, u64, &str); 25] = [
     (SOFTWARE, 11, "cgroup-switches"),
 ];
 
-/// Returns a name, with perf's modifiers, for an event that a recording has no name for, by its attributes.
+/// Makes up an event name with perf's modifiers, such as `cycles:u`, from the attributes of an event that has no
+/// name in the file.
 pub(crate) fn of_attr(attr: &Attr) -> String {
     let known = NAMES.iter().find(|(kind, config, _)| (*kind, *config) == (attr.kind, attr.config));
     let name = match (known, attr.kind) {
@@ -57,7 +58,7 @@ pub(crate) fn of_attr(attr: &Attr) -> String {
     name + &modifiers(attr)
 }
 
-/// Formats an event's attributes as perf's modifiers, such as `:u`; empty if there are none.
+/// Formats the event modifiers that an event's attributes amount to, such as `:u`; empty if there are none.
 pub(crate) fn modifiers(attr: &Attr) -> String {
     let mut name = String::new();
     let excludes = |flag: u64| attr.flags & flag != 0;

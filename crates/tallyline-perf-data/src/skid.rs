@@ -21,9 +21,9 @@ enum Skid {
 }
 
 impl Attr {
-    /// Returns whether the addresses of the event's samples are those of the instructions that caused them, or no
-    /// instruction caused the event. `arch` is `uname -m` of the recording machine, `pmu` the name of the event's
-    /// PMU, each empty if the recording does not say it.
+    /// Returns `true` if the event's samples have no skid: their addresses are those of the instructions that
+    /// caused them. `arch` (`uname -m`) and `pmu` (name of the event's PMU) are those of the recording, empty if
+    /// unknown.
     pub fn has_exact_ip(&self, arch: &str, pmu: &str) -> bool {
         Skid::of(self, arch, pmu) == Skid::None
     }

@@ -16,23 +16,24 @@ const KERNEL: i32 = -1;
 /// The number of mappings that may be copied because processes fork and then map something themselves.
 const COPY_LIMIT: u64 = 1 << 26;
 
-/// The index of a mapped file (or kernel, vdso) in [`AddressSpaces::dsos`], stable while a recording is read.
+/// An index of [`AddressSpaces::dsos`]: the identifier of a mapped file (or the kernel, the vDSO, …), valid while a
+/// recording is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DsoId(NonZeroU32);
 
 impl DsoId {
-    /// Returns the id of the file at a position in [`AddressSpaces::dsos`]; none past the last that 32 bits can say.
+    /// Converts an index of [`AddressSpaces::dsos`] to an id; `None` if it does not fit into 32 bits.
     pub fn from_position(position: usize) -> Option<DsoId> {
         u32::try_from(position).ok()?.checked_add(1).and_then(NonZeroU32::new).map(DsoId)
     }
 
-    /// Returns the position of the mapped file in [`AddressSpaces::dsos`].
+    /// Returns the id as an index of [`AddressSpaces::dsos`].
     pub fn position(self) -> usize {
         self.0.get() as usize - 1
     }
 }
 
-/// The kind of thing that an address belongs to: a file, the kernel, a module, the vdso, anonymous memory.
+/// The kind of a mapped object: a file, the kernel, a kernel module, the vDSO, or anonymous memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DsoKind {
     /// A program or a library: offsets count in the file.
@@ -49,7 +50,7 @@ pub enum DsoKind {
     Anonymous,
 }
 
-/// An object that code and data are mapped from: a file, the kernel, the vdso, or anonymous memory.
+/// An object that is mapped into address spaces: a file, the kernel, the vDSO, or anonymous memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dso {
     /// Its path, or what the kernel or perf call it.
@@ -66,18 +67,18 @@ pub struct Dso {
 }
 
 impl Dso {
-    /// Creates a mapped file by its path and kind.
+    /// Creates a mapped object with a path and a kind, without a build-id.
     pub fn new(path: impl Into<String>, kind: DsoKind) -> Self {
         Self { path: path.into(), kind, build_id: None, reference: None, processes: Vec::new() }
     }
 
-    /// Returns the path of the mapped file, or the kernel's or perf's name for what is no file.
+    /// Returns the path of the mapped file, or a name in brackets such as `[vdso]` for what is no file.
     #[inline]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the kind of thing that is mapped: a file, the kernel, the vdso and so on.
+    /// Returns the kind of the mapped object: a file, the kernel, the vDSO and so on.
     #[inline]
     pub fn kind(&self) -> DsoKind {
         self.kind
@@ -89,14 +90,15 @@ impl Dso {
         self.build_id
     }
 
-    /// Returns a kernel symbol with its address on the recorded machine. The difference from its address in
-    /// `vmlinux` is the kernel's displacement (KASLR).
+    /// Returns the name and run-time address of a symbol of the recorded kernel; its distance from the address in
+    /// `vmlinux` is the KASLR offset. `None` for other objects.
     #[inline]
     pub fn reference(&self) -> Option<&(String, u64)> {
         self.reference.as_ref()
     }
 
-    /// Returns the first few processes that mapped the file: in a container, the path is one of their root's.
+    /// Returns the ids of the first few processes that mapped the file, in whose mount namespaces (containers) its
+    /// path is meaningful.
     #[inline]
     pub fn processes(&self) -> &[i32] {
         &self.processes
@@ -106,7 +108,7 @@ impl Dso {
 /// The number of processes kept for a file: one that still runs is enough.
 const PROCESSES_KEPT: usize = 16;
 
-/// The mapped file that an address of a process belongs to, and the offset in it.
+/// The result of resolving an address of a process: the mapped object, and the offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedAddress {
     /// The object.
@@ -120,25 +122,25 @@ pub struct ResolvedAddress {
 }
 
 impl ResolvedAddress {
-    /// Returns the index of the mapped file that the address belongs to.
+    /// Returns the id of the mapped object that contains the address.
     #[inline]
     pub fn dso(&self) -> DsoId {
         self.dso
     }
 
-    /// Returns the offset of the address in the mapped file; see [`DsoKind`] for its origin.
+    /// Returns the address's offset in the mapped object; [`DsoKind`] says from where it is counted.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the first address of the mapping that the address is in.
+    /// Returns the first address of the mapping that contains the address.
     #[inline]
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns `true` if the mapping that the address is in may hold code.
+    /// Returns `true` if the mapping that contains the address is executable.
     #[inline]
     pub fn is_executable(&self) -> bool {
         self.is_executable
@@ -157,8 +159,8 @@ struct MappedRange {
 /// parent's until one of them changes something.
 type Space = Arc<BTreeMap<u64, MappedRange>>;
 
-/// The mappings of all processes, and the threads' names, as of the record of a recording that was applied
-/// last.
+/// The mappings of all processes and the names of all threads at a point in a recording: after the records that
+/// were [applied](Self::apply).
 #[derive(Debug)]
 pub struct AddressSpaces {
     dsos: Vec<Dso>,
@@ -171,8 +173,7 @@ pub struct AddressSpaces {
 }
 
 impl AddressSpaces {
-    /// Creates address spaces without mappings; build-ids come from the recording's table where mappings have
-    /// none.
+    /// Creates empty address spaces. Mappings without a build-id will get it from the recording's table.
     pub fn new(recording: &Recording<'_>) -> Self {
         Self {
             dsos: Vec::new(),
@@ -184,7 +185,8 @@ impl AddressSpaces {
         }
     }
 
-    /// Applies a record, such as a mapping or a thread's name, to the address spaces; samples change nothing.
+    /// Updates the address spaces by the next record in time order: a mapping, fork, exit, or thread's name. Other
+    /// records change nothing.
     ///
     /// # Errors
     /// More copies of mappings than any real recording needs.
@@ -224,23 +226,23 @@ impl AddressSpaces {
         Ok(())
     }
 
-    /// Returns the mapped file with this index.
+    /// Returns the mapped object with this id.
     pub fn dso(&self, id: DsoId) -> &Dso {
         // ids come from here, and none is ever taken away
         &self.dsos[id.position()]
     }
 
-    /// Returns all files that any process mapped so far.
+    /// Returns an iterator over all objects that any process has mapped so far, with their ids.
     pub fn dsos(&self) -> impl Iterator<Item = (DsoId, &Dso)> {
         (0..).map_while(DsoId::from_position).zip(&self.dsos)
     }
 
-    /// Returns the name of a thread by its process and thread id, if it is known.
+    /// Returns the current name of the thread with this id; `None` if no record has named it.
     pub fn comm(&self, tid: i32) -> Option<&Arc<str>> {
         self.comms.get(&tid)
     }
 
-    /// Returns the mapped file and offset of an address of code in a process.
+    /// Finds the mapped object and offset of a code address in a process; `None` if nothing is mapped there.
     pub fn resolve(&self, pid: i32, mode: CpuMode, address: u64) -> Option<ResolvedAddress> {
         match mode {
             CpuMode::Kernel => self.find(KERNEL, address),
@@ -252,8 +254,8 @@ impl AddressSpaces {
         }
     }
 
-    /// Returns the mapped file and offset of an address of data in a process: programs cannot access the
-    /// kernel's data, the kernel can access both.
+    /// Finds the mapped object and offset of a data address in a process; `None` if nothing is mapped there. An
+    /// access from user mode is looked up in user memory only, one from the kernel in both.
     pub fn resolve_data(&self, pid: i32, mode: CpuMode, address: u64) -> Option<ResolvedAddress> {
         match mode {
             CpuMode::Kernel => self.find(KERNEL, address).or_else(|| self.find(pid, address)),

@@ -7,7 +7,7 @@ use crate::bytes::{ByteOrder, Cursor, until_nul};
 use std::collections::HashMap;
 use std::fmt;
 
-/// The identifier, of up to 20 bytes, that a linker gave a program or library.
+/// A GNU build-id of up to 20 bytes: the identifier that a linker gives a program or library.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct BuildId {
     bytes: [u8; 20],
@@ -15,8 +15,8 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// Creates a build-id of the first 20 of some bytes, as the kernel and perf keep them; `None` if there
-    /// are no bytes.
+    /// Creates a build-id of the first 20 bytes of `id`, which is all that the kernel and perf keep; `None` if `id`
+    /// is empty.
     pub fn new(id: &[u8]) -> Option<Self> {
         let len = id.len().min(20);
         let mut bytes = [0; 20];
@@ -43,19 +43,19 @@ impl fmt::Debug for BuildId {
     }
 }
 
-/// The build-ids of a recording's files by path, those of `[kernel.kallsyms]` and `[vdso]` among them.
+/// The table of build-ids in a perf.data file, by path; `[kernel.kallsyms]` and `[vdso]` are paths in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BuildIds {
     by_path: HashMap<Vec<u8>, BuildId>,
 }
 
 impl BuildIds {
-    /// Returns the build-id of the file with this path.
+    /// Returns the build-id recorded for a path; `None` if there is none.
     pub(crate) fn get(&self, path: &[u8]) -> Option<BuildId> {
         self.by_path.get(path).copied()
     }
 
-    /// Returns all files' paths with their build-ids, in no order.
+    /// Returns all pairs of path and build-id, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
         self.by_path.iter().map(|(path, id)| (path.as_slice(), *id))
     }

@@ -31,7 +31,7 @@ const OFFSET: u64 = (1 << 48) - 1;
 /// The most files: their numbers leave out the bits that mark positions elsewhere.
 const FILES_LIMIT: usize = 1 << 14;
 
-/// A recording (perf.data) whose records are read in chunks: only the header's descriptions are in memory.
+/// A perf.data file of which only the header and the event descriptions are in memory; records are read in chunks.
 #[derive(Debug)]
 pub struct ChunkedRecording<'f> {
     files: Vec<RecordFile<'f>>,
@@ -63,8 +63,8 @@ impl RecordFile<'_> {
 }
 
 impl<'f> ChunkedRecording<'f> {
-    /// Reads the descriptions of the records. None for what has to be read as a whole: what perf writes to a
-    /// pipe, compressed records, and what is no recording or a damaged one, as who reads all says why.
+    /// Opens a perf.data file for reading in chunks. Returns `None` where [`Recording::parse`] has to read it as a
+    /// whole: a pipe's format, compressed records, damage, or no perf.data at all.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -92,7 +92,10 @@ impl<'f> ChunkedRecording<'f> {
         Ok(Some(ChunkedRecording { files: vec![part], recording, is_whole }))
     }
 
-    /// Adds files with nothing but further records, each with its name.
+    /// Appends files that hold only further records of this recording, each with its name for errors.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is impossibly large; too many files.
     ///
     /// # Errors
     /// A file that cannot be read, or is larger than any can be; too many of them.

@@ -9,7 +9,7 @@ use crate::bytes::{ByteOrder, Cursor, Words, until_nul};
 use crate::names;
 use std::collections::HashMap;
 
-/// An event of a recording, such as `cycles`: its name, its attributes and the ids of its samples.
+/// A sampled event of a recording, such as `cycles`: its name, its attributes, and the ids that its samples carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// As the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name for it.
@@ -23,14 +23,13 @@ pub struct Event {
 }
 
 impl Event {
-    /// Creates an event: its name as the user gave it, the attributes that it was opened with, and the ids
-    /// that its samples carry. It is in no group.
+    /// Creates an event that is in no group. `name` is as the user gave it; `ids` are those that its samples carry.
     pub fn new(name: impl Into<String>, attr: Attr, ids: Vec<u64>) -> Self {
         Self { name: name.into(), attr, ids, group: None }
     }
 
-    /// Returns the event's name as the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name
-    /// for it.
+    /// Returns the event's name as the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`; without one, perf's
+    /// name for its attributes.
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
@@ -42,7 +41,7 @@ impl Event {
         &self.attr
     }
 
-    /// Returns the group of events that the event was counted with, if it is in one.
+    /// Returns the group of events that this one was scheduled and counted with; `None` if it was alone.
     #[inline]
     pub fn group(&self) -> Option<&EventGroup> {
         self.group.as_ref()
@@ -57,7 +56,7 @@ pub(super) fn is_name(mut body: Cursor<'_>) -> bool {
     body.u64("kind of an update").is_ok_and(|kind| kind == NAME)
 }
 
-/// All events of a recording, in the order of the command line.
+/// The list of sampled events of a recording, in the order of the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Events {
     list: Vec<Event>,
@@ -106,7 +105,7 @@ impl Events {
         self.list.is_empty()
     }
 
-    /// Returns the event at an index of the recording's list.
+    /// Returns the event at an index of the list; `None` past its end.
     pub(crate) fn get(&self, index: usize) -> Option<&Event> {
         self.list.get(index)
     }

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::bytes::{ByteOrder, Cursor, until_nul};
 use std::collections::BTreeMap;
 
-/// The number of a section of a recording's header (such as the host's name), `HEADER_*` in perf's
+/// The number of an optional section in a perf.data header, such as the host name's: `HEADER_*` in perf's
 /// `util/header.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Feature(pub(crate) u64);
@@ -31,7 +31,7 @@ impl Feature {
     pub(crate) const MEMORY_TOPOLOGY: Self = Self(22);
 }
 
-/// One of the recording machine's caches, as the recording's header describes it: level, size, line size.
+/// A CPU cache of the recording machine, as the perf.data header describes it: level, size, line size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheLevel {
     /// 1 is the closest to the CPU.
@@ -47,8 +47,8 @@ pub struct CacheLevel {
 }
 
 impl CacheLevel {
-    /// Describes a cache; `kind` is `Data`, `Instruction` or `Unified`, `size` such as `32K`, `cpus` a list
-    /// of the CPUs that share it.
+    /// Describes a CPU cache: `kind` is `Data`, `Instruction` or `Unified`, `size` a text such as `32K`, `cpus` a
+    /// list of the CPUs that share it such as `0-1`.
     pub fn new(
         level: u32,
         line_size: u32,
@@ -65,13 +65,13 @@ impl CacheLevel {
         self.level
     }
 
-    /// Returns the bytes of a line of the cache.
+    /// Returns the cache's line size in bytes.
     #[inline]
     pub fn line_size(&self) -> u32 {
         self.line_size
     }
 
-    /// Returns the kind of the cache's contents: `Data`, `Instruction` or `Unified`.
+    /// Returns the kind of contents that the cache holds: `Data`, `Instruction` or `Unified`.
     #[inline]
     pub fn kind(&self) -> &str {
         &self.kind
@@ -84,7 +84,7 @@ impl CacheLevel {
     }
 }
 
-/// A group of a recording's events that were counted together: name, leader, members.
+/// A group of a recording's events that were scheduled and counted together (`perf record -e '{a,b}'`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventGroup {
     /// The name it was given, often empty.
@@ -102,7 +102,7 @@ impl EventGroup {
         &self.name
     }
 
-    /// Returns the index of the group's leading event.
+    /// Returns the index of the group's leader in the recording's list of events.
     #[inline]
     pub fn leader(&self) -> usize {
         self.leader
@@ -115,8 +115,8 @@ impl EventGroup {
     }
 }
 
-/// The optional descriptions of machine and run in a recording's header; a field is empty where the recording
-/// does not have it.
+/// The optional sections of a perf.data header, which describe the recording machine and the run. A field is `None`
+/// or empty where the file lacks the section.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
     sections: BTreeMap<Feature, (Vec<u8>, u64)>,
@@ -159,7 +159,7 @@ impl Features {
         self.arch.as_deref()
     }
 
-    /// Returns the number and name of each PMU of the recording machine.
+    /// Returns the event type number and the name of each performance monitoring unit of the recording machine.
     #[inline]
     pub fn pmus(&self) -> &[(u32, String)] {
         &self.pmus
@@ -183,25 +183,26 @@ impl Features {
         self.cpu_description.as_deref()
     }
 
-    /// Returns perf's identifier of the recording machine's CPU model; on Arm `MIDR_EL1`.
+    /// Returns perf's identifier of the recording machine's CPU model, such as `AuthenticAMD,25,1,1`; on Arm the
+    /// register `MIDR_EL1`.
     #[inline]
     pub fn cpu_id(&self) -> Option<&str> {
         self.cpu_id.as_deref()
     }
 
-    /// Returns the core and socket of each of the recording machine's CPUs.
+    /// Returns the core id and socket id of each CPU of the recording machine, indexed by CPU number.
     #[inline]
     pub fn topology(&self) -> &[(u32, u32)] {
         &self.topology
     }
 
-    /// Returns the recording machine's NUMA nodes: number, and ranges of CPUs.
+    /// Returns the NUMA nodes of the recording machine: each node's number and its ranges (first, last) of CPUs.
     #[inline]
     pub fn nodes(&self) -> &[(u32, Vec<(u32, u32)>)] {
         &self.nodes
     }
 
-    /// Returns the groups of the recording's events that were counted together.
+    /// Returns the groups of events that were scheduled and counted together.
     #[inline]
     pub fn groups(&self) -> &[EventGroup] {
         &self.groups
@@ -216,7 +217,8 @@ impl Features {
         self.sections.get(&feature).map(|(bytes, offset)| (bytes.as_slice(), *offset)).into_iter()
     }
 
-    /// Returns the size of a line of the recording machine's caches closest to the CPUs, in bytes.
+    /// Returns the line size in bytes of the recording machine's first-level caches; `None` if the file does not
+    /// say it.
     pub fn line_size(&self) -> Option<u32> {
         let closest = self.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.line_size > 0);
         closest.min_by_key(|cache| cache.level).map(|cache| cache.line_size)

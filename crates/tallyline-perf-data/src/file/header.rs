@@ -7,11 +7,11 @@ use crate::bytes::{ByteOrder, Cursor};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// The size in bytes of the header of a perf.data file: magic, size, size of an event's entry, three
-/// sections, 256 bits.
+/// The size in bytes of the header of a seekable perf.data file: magic number, header size, event entry size, three
+/// sections (attributes, data, event types), and a bit set of features.
 pub(crate) const FILE_HEADER: u64 = 104;
 
-/// The size in bytes of the header of a recording that perf writes to a pipe: magic and size.
+/// The size in bytes of the header of a perf.data stream, as `perf record -o -` writes it: magic number and size.
 pub(crate) const STREAM_HEADER: u64 = 16;
 
 /// More events than any recording has.

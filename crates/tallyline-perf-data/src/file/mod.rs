@@ -41,7 +41,7 @@ use stream::{INFLATED, RawRecord, RawRecords};
 /// More parts than a recording falls into that is not damaged on purpose.
 const PARTS_LIMIT: usize = 64;
 
-/// A recording: its events, what is known about the machine, and its records.
+/// An opened perf.data file: its events, the description of the machine, and its records.
 ///
 /// Parsing walks all records once, decoding those that describe the others; cost and memory are
 /// proportional to the file, and to what its compressed records inflate to.
@@ -66,24 +66,24 @@ pub struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// Returns the events that were sampled.
+    /// Returns the sampled events, in the order of the command line.
     #[inline]
     pub fn events(&self) -> &[Event] {
         self.events.as_slice()
     }
 
-    /// Returns the description of the machine and the run.
+    /// Returns the description of the recording machine and the run from the file's header.
     #[inline]
     pub fn features(&self) -> &Features {
         &self.features
     }
 
-    /// Returns the build-ids of files by their paths, in no order.
+    /// Returns all pairs of a mapped file's path and its build-id, in no particular order.
     pub fn build_ids(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
         self.build_ids.iter()
     }
 
-    /// Returns the defects of the file that do not make it useless, a line each.
+    /// Returns one line for each defect of the file that did not prevent it from being read.
     #[inline]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -91,7 +91,11 @@ impl Recording<'_> {
 }
 
 impl<'a> Recording<'a> {
-    /// Reads what describes the records.
+    /// Parses a perf.data file in memory: its header, its events, and the records that describe others.
+    ///
+    /// # Errors
+    /// Bytes that are not perf.data, or damaged descriptions of events. Other damage becomes a
+    /// [warning](Self::warnings), and what precedes it is kept.
     ///
     /// # Errors
     /// Bytes that are not a recording, and one whose events are damaged. Other damage is a warning, and what is
@@ -134,17 +138,17 @@ impl<'a> Recording<'a> {
         Ok(())
     }
 
-    /// Returns whether this is what `perf record -o -` writes.
+    /// Returns `true` for the stream format that `perf record -o -` writes to a pipe.
     pub fn is_stream(&self) -> bool {
         self.is_stream
     }
 
-    /// Returns the records in the order of the file, which is not that of time.
+    /// Returns an iterator over all records in file order, which is not time order.
     pub fn records(&self) -> impl Iterator<Item = Result<Record<'_>>> {
         self.raw().map(|raw| raw.and_then(|raw| self.decode(&raw)))
     }
 
-    /// Returns the records in the order of time, those without a time first.
+    /// Returns an iterator over all records in time order; those without a time come first.
     ///
     /// # Errors
     /// Damaged records.

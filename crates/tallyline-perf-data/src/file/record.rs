@@ -10,7 +10,7 @@ use crate::sample::{CpuMode, Sample};
 use crate::spe::{SampleId, Traces};
 use crate::{Error, Result};
 
-/// A decoded record of a recording, such as a sample or a mapping.
+/// A decoded record of a perf.data file, such as a sample or a mapping, with its offset and time.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// The record's offset in the file, or in the inflated records.
@@ -22,31 +22,31 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Returns the record's contents, by its type, and drops offset and time.
+    /// Returns the record's type-specific contents and drops its offset and time.
     pub fn into_body(self) -> RecordBody<'a> {
         self.body
     }
 
-    /// Returns the record's offset in the file, or in the records that were inflated from it.
+    /// Returns the record's offset in the file; of a compressed record, its offset in the decompressed bytes.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the record's time in nanoseconds, if the recording has it.
+    /// Returns the record's time in nanoseconds; `None` if times were not recorded.
     #[inline]
     pub fn time(&self) -> Option<u64> {
         self.time
     }
 
-    /// Returns the record's contents, by its type.
+    /// Returns the record's type-specific contents.
     #[inline]
     pub fn body(&self) -> &RecordBody<'a> {
         &self.body
     }
 }
 
-/// The contents of a record by its type: sample, mapping, thread's name and so on.
+/// The type-specific contents of a record: a sample, a mapping, a thread's name and so on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "nearly all records are samples, and none is kept")]
@@ -73,7 +73,7 @@ pub enum RecordBody<'a> {
     Other(u32),
 }
 
-/// A mapping of a file into a process: `PERF_RECORD_MMAP` or `MMAP2`.
+/// A record that a process mapped a file or memory: `PERF_RECORD_MMAP` or `PERF_RECORD_MMAP2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {
     /// Whose address space: −1 is the kernel's.
@@ -97,7 +97,7 @@ pub struct Mmap<'a> {
     pub build_id: Option<BuildId>,
 }
 
-/// A thread's name: `PERF_RECORD_COMM`.
+/// A record that a thread got a name: `PERF_RECORD_COMM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comm<'a> {
     /// The process.
@@ -117,19 +117,19 @@ impl<'a> Comm<'a> {
         self.name
     }
 
-    /// Returns `true` if the thread got the name because its process executed another program.
+    /// Returns `true` if the name comes from an `exec` of the process, `false` if the thread was renamed.
     #[inline]
     pub fn is_exec(&self) -> bool {
         self.is_exec
     }
 
-    /// Creates the record of a thread's name; `is_exec` if the process executed another program.
+    /// Creates a record of a thread's name; `is_exec` says that the name comes from an `exec` of the process.
     pub fn new(pid: i32, tid: i32, name: &'a [u8], is_exec: bool) -> Self {
         Self { pid, tid, name, is_exec }
     }
 }
 
-/// A thread that began or ended: `PERF_RECORD_FORK` or `EXIT`.
+/// A record that a thread or process started or ended: `PERF_RECORD_FORK` or `PERF_RECORD_EXIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The process.
@@ -142,7 +142,7 @@ pub struct Task {
     pub(crate) parent_tid: i32,
 }
 
-/// A range of kernel code (such as a BPF program) that was registered or unregistered: `PERF_RECORD_KSYMBOL`.
+/// A record that a range of kernel code, such as a BPF program, was registered or removed: `PERF_RECORD_KSYMBOL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
     /// The first address.

@@ -8,8 +8,8 @@ use crate::sample::Sample;
 use crate::spe::{self, AuxtraceStats, TraceBytes, Traces};
 use crate::{Error, Result};
 
-/// An item that a visitor of a recording's records receives: a sample, an access of a hardware trace, another
-/// record, or damage.
+/// An item that a [`RecordVisitor`] receives: a sample, an access from a hardware trace, another record, or an
+/// error of damage.
 #[derive(Debug)]
 pub enum VisitedRecord<'s, 'a> {
     /// A sample of the event with this index.
@@ -75,11 +75,10 @@ pub(super) fn visit_traces(
     if tally.is_empty() { Ok(()) } else { each(0, VisitedRecord::Traces(&tally)) }
 }
 
-/// A callback that receives a recording's records, one at a time, with their positions.
+/// A callback that receives the items of a recording one at a time, each with its position in the file.
 pub type RecordVisitor<'e> = dyn FnMut(u64, VisitedRecord<'_, '_>) -> Result<()> + 'e;
 
-/// A source from which the records of one recording can be visited: a recording in memory, or one read in
-/// chunks.
+/// A recording whose records can be visited one by one: in memory ([`Recording`]), or read in chunks from a file.
 pub trait RecordSource {
     /// Returns the recording that describes them.
     fn recording(&self) -> &Recording<'_>;

@@ -8,7 +8,7 @@ use std::path::Path;
 /// A note's type, `NT_GNU_BUILD_ID`.
 const NOTE_BUILD_ID: u32 = 3;
 
-/// Returns the build-id in the ELF file at a path, if it can be read and has one.
+/// Reads the build-id of the ELF file at a path; `None` if it cannot be read or has none.
 pub fn build_id_of_file(path: &Path) -> Option<BuildId> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
     build_id_of(&file)

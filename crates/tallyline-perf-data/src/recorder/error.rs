@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The reason for which a command, process or machine could not be recorded.
+/// Error of a recording that could not be started or finished.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {

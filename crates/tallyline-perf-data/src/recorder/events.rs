@@ -22,7 +22,10 @@ const AUXILIARY: &str = "mem-loads-aux";
 const MODIFIER_LETTERS: &str = "ukpPHD";
 const MODIFIERS: usize = 6;
 
-/// Parses the arguments of several `-e` options of `record` into events to open.
+/// Parses the event lists of several `-e` options, such as `cycles:u` or `{a,b}`, into events to open.
+///
+/// # Errors
+/// One line that names what is not understood and what there is instead.
 ///
 /// # Errors
 /// One line that says what is not understood, and what there is.
@@ -53,7 +56,7 @@ pub fn parse(texts: &[String], pmus: &Pmus) -> Result<Vec<EventRequest>, String>
     Ok(events)
 }
 
-/// Returns the groups of events that are counted together, for the recording's header.
+/// Returns the groups in which the events are to be scheduled and counted together, for the perf.data header.
 pub fn groups(events: &[EventRequest]) -> Vec<EventGroup> {
     let members = |leader: usize| events.iter().filter(|event| event.leader == leader).count();
     let leaders = (0..events.len()).filter(|index| events[*index].leader == *index);

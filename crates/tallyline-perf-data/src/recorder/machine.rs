@@ -9,8 +9,7 @@ use std::path::Path;
 const CPUS: &str = "/sys/devices/system/cpu";
 const MEMORY: &str = "/sys/devices/system/memory";
 
-/// Describes this machine for a recording's header, by `/proc` and `/sys`; leaves out facts that these do not
-/// have.
+/// Describes this machine for a perf.data header from `/proc` and `/sys`; facts that these lack are left out.
 pub fn describe(command_line: &[String]) -> MachineDescription {
     let read = |path: &str| text(Path::new(path)).unwrap_or_default();
     let configured = cpu_list(&read(&format!("{CPUS}/present"))).len() as u32;

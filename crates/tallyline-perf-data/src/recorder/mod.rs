@@ -45,7 +45,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The subject of a recording: a command, processes, threads, or all CPUs.
+/// The processes or CPUs to sample: a command to start, running processes, threads, or all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The command, with all its children.
@@ -58,7 +58,7 @@ pub enum Target {
     System,
 }
 
-/// The code that a recording samples, where an event does not say it itself: the kernel's, the user's, or
+/// The default of the code to sample, for events without a modifier of their own: the kernel's, user space's, or
 /// both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampledCode {
@@ -71,7 +71,7 @@ pub enum SampledCode {
     Kernel,
 }
 
-/// The sampling rate: a frequency or a period.
+/// The rate at which events sample: a number of samples a second, or a number of events between two samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplingRate {
     /// Samples a second on each CPU.
@@ -80,8 +80,8 @@ pub enum SamplingRate {
     Period(u64),
 }
 
-/// The method by which the callers of sampled code are recorded: not at all, frame pointers, copies of the
-/// stack, branch records.
+/// The method of recording call chains: none, by frame pointers, by copies of the stack (DWARF), or by branch
+/// records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallChains {
     /// Not at all.
@@ -95,7 +95,7 @@ pub enum CallChains {
     LastBranches,
 }
 
-/// The destination of a recording: a file, or standard output.
+/// The destination of a perf.data file: a path, or standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A file.
@@ -113,7 +113,7 @@ impl Output {
     }
 }
 
-/// All that `record` needs to know: target, events, rate, call chains, output.
+/// The options of [`record`]: target, events, sampling rate, call chains, output and so on.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
     /// Whom.
@@ -150,15 +150,19 @@ pub struct RecordOptions {
     pub command_line: Vec<String>,
 }
 
-/// Events of the calling thread that interrupt it as often as a recording by them would, and write
-/// nothing: what a recording costs whatever the recorder does. They end when this is dropped.
+/// Sampling events on the calling thread that record nothing: they measure what the interrupts of a recording cost
+/// by themselves. Dropping it stops them.
 #[derive(Debug)]
 pub struct SamplingInterrupts {
     _events: Vec<OwnedFd>,
 }
 
 impl SamplingInterrupts {
-    /// Starts events, those that [`record`] takes where none are named, so often a second.
+    /// Starts interrupting the calling thread by these events (the default events of [`record`] if there are none)
+    /// `frequency` times a second.
+    ///
+    /// # Errors
+    /// The kernel's error if it does not permit or know an event.
     ///
     /// # Errors
     /// What the kernel forbids or does not know.
@@ -167,7 +171,7 @@ impl SamplingInterrupts {
     }
 }
 
-/// The totals of a finished recording: samples, bytes, losses, notes.
+/// The result of a finished recording: numbers of samples, bytes and losses, the command's status, and notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordSummary {
     /// Samples in the file.
@@ -199,71 +203,73 @@ impl RecordSummary {
         self.samples
     }
 
-    /// Returns the bytes of hardware-trace packets (Arm SPE) that were recorded.
+    /// Returns the number of bytes of hardware traces (Arm SPE) that were recorded.
     #[inline]
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Returns the number of times that the hardware found no room for its trace packets.
+    /// Returns the number of times that the buffer of the hardware trace (Arm SPE) was full and data was dropped.
     #[inline]
     pub fn packets_full(&self) -> u64 {
         self.packets_full
     }
 
-    /// Returns the number of samples that were lost because the recording could not be written fast enough.
+    /// Returns the number of samples that the kernel dropped because the recorder did not keep up.
     #[inline]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Returns the number of bytes of the recording's file.
+    /// Returns the size of the perf.data file in bytes.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the exit status of the recorded command, as a shell would show it.
+    /// Returns the exit status of the recorded command as a shell shows it (128 plus the signal's number if one
+    /// killed it); `None` if no command was recorded.
     #[inline]
     pub fn status(&self) -> Option<i32> {
         self.status
     }
 
-    /// Returns the names of the recorded events, and whose code (user, kernel) each sampled.
+    /// Returns each recorded event's name, and whose code it sampled in words: user, kernel, or both.
     #[inline]
     pub fn events(&self) -> &[(String, &'static str)] {
         &self.events
     }
 
-    /// Returns the requests that the recorder could not meet and their substitutes, a line each.
+    /// Returns one line for each request that could not be met, such as an event replaced by another.
     #[inline]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Returns the number of recorded programs that were copied into the build-id cache.
+    /// Returns the number of sampled programs and libraries that were copied into perf's build-id cache.
     pub fn cached_files(&self) -> u64 {
         self.cached.files
     }
 
-    /// Returns the bytes of the programs that were copied into the build-id cache.
+    /// Returns the number of bytes that were copied into perf's build-id cache.
     pub fn cached_bytes(&self) -> u64 {
         self.cached.bytes
     }
 
-    /// Returns the programs that could not be copied into the build-id cache, and why, a line each.
+    /// Returns one line for each program that could not be copied into perf's build-id cache, with the reason.
     pub fn cache_failures(&self) -> &[String] {
         &self.cached.failures
     }
 
-    /// Returns `true` if the recording ended because its file reached the size limit.
+    /// Returns `true` if the recording stopped because the file reached its size limit.
     #[inline]
     pub fn reached_limit(&self) -> bool {
         self.reached_limit
     }
 }
 
-/// Returns the number of data pages of a kernel's sample buffer of at least `bytes` bytes: a power of two, at most 2²⁰.
+/// Converts the wanted size of a perf ring buffer to a number of data pages: the next power of two that holds
+/// `bytes`, at most 2²⁰.
 pub fn ring_pages(bytes: u64) -> usize {
     let pages = usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(os::page_size());
     pages.clamp(1, 1 << 20).next_power_of_two()
@@ -277,8 +283,12 @@ const POLL_TIMEOUT_MS: i32 = 100;
 /// end.
 const ROUNDS_WITHOUT_EVENTS: u32 = 2;
 
-/// Records until the command or the process ends, `stop` is set, or the file is full. Samples taken by then
-/// are in the file, whatever ended the recording.
+/// Records a perf.data file until the command or process ends, `stop` returns `true`, or the file reaches its size
+/// limit. Whatever ends the recording, the samples taken so far are in the file.
+///
+/// # Errors
+/// Events that the kernel does not permit, with what to do about it; a command that cannot be started; a file that
+/// cannot be written.
 ///
 /// # Errors
 /// What the kernel forbids, with what to do about it; a command that cannot be started; a file that
@@ -290,7 +300,7 @@ pub fn record(options: &RecordOptions, stop: &dyn Fn() -> bool) -> Result<Record
     record_to(options, stdout, stop)
 }
 
-/// Records as [`record`] does, with a file or stream in the place of the command's standard output.
+/// Records as [`record`] does, with the command's standard output redirected to `stdout`.
 ///
 /// # Errors
 /// Those of [`record`].

@@ -287,7 +287,7 @@ fn pieces(start: u64, end: u64, size: usize) -> Option<[Range<usize>; 2]> {
     (count > 0).then(|| [first..first + until_wrap, 0..count - until_wrap])
 }
 
-/// Sends SIGTERM to the recorded command, unless it was waited for already.
+/// Sends SIGTERM to the recorded command; does nothing if it has ended and was waited for.
 pub fn ask_to_end(child: &std::process::Child) {
     if let Ok(pid) = libc::pid_t::try_from(child.id()) {
         // SAFETY: our own child, which was not waited for, so the number is still its

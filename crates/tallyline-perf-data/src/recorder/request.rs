@@ -2,7 +2,7 @@
 
 use crate::attr::Attr;
 
-/// An event that was asked for by `-e`, ready to be opened: name, attributes, group.
+/// An event parsed from an `-e` option, ready to be opened: name, attributes, group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRequest {
     /// As it will stand in the recording.
@@ -26,19 +26,20 @@ pub struct EventRequest {
 }
 
 impl EventRequest {
-    /// Returns the event's name as it will stand in the recording.
+    /// Returns the name that the event will have in the perf.data file.
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the event's attributes; the scope's bits are set where the text gives a scope.
+    /// Returns the attributes to open the event with. The bits that exclude user or kernel code are set only where
+    /// the option's modifiers ask for it.
     #[inline]
     pub fn attr(&self) -> &Attr {
         &self.attr
     }
 
-    /// Returns the index of the leading event of the group that the event is opened in, possibly itself.
+    /// Returns the index of the event that leads this one's group; its own index if it leads or is alone.
     #[inline]
     pub fn leader(&self) -> usize {
         self.leader

@@ -4,8 +4,8 @@ use crate::attr::Attr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The performance monitoring units (PMUs) of a machine with their events, by `/sys/bus/event_source/devices`
-/// or a synthetic tree like it.
+/// The performance monitoring units (PMUs) of a machine and their named events, from
+/// `/sys/bus/event_source/devices` or, in tests, a tree like it.
 #[derive(Clone, Debug)]
 pub struct Pmus {
     root: PathBuf,
@@ -30,8 +30,8 @@ impl Default for Pmus {
 }
 
 impl Pmus {
-    /// Reads PMUs from a tree like `/sys/bus/event_source/devices`, with one like tracefs in its folder
-    /// `tracing`.
+    /// Reads PMUs from the folder `root`, which is laid out like `/sys/bus/event_source/devices`; its subfolder
+    /// `tracing` stands for tracefs.
     pub(crate) fn at(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { tracefs: root.join("tracing"), root }

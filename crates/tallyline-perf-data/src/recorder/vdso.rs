@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 /// The largest that is believed.
 const LIMIT: u64 = 1 << 20;
 
-/// A copy of the kernel's vdso (the code that it maps into every process) as an ELF file.
+/// A copy of the vDSO, the ELF image that the kernel maps into every process, with its build-id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vdso {
     /// Its build-id.
@@ -24,13 +24,13 @@ impl Vdso {
         self.build_id
     }
 
-    /// Returns the vdso as an ELF file.
+    /// Returns the vDSO's bytes, an ELF file.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Copies the vdso of this process, which all processes of its word size share.
+    /// Copies the vDSO of this process, which all processes of the same word size share; `None` if there is none.
     pub fn own() -> Option<Self> {
         let maps = fs::read_to_string("/proc/self/maps").ok()?;
         let (start, end) = range(&maps)?;

@@ -18,10 +18,11 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The most words that are watched at once: the debug registers of x86-64 and of most aarch64 cores.
+/// The most words that [`watch_words`] watches at once: the number of debug registers of x86-64 and of most AArch64
+/// cores.
 pub const WORDS_LIMIT: usize = 4;
 
-/// Bytes of a watched word, which are aligned.
+/// The size in bytes, and alignment, of a word that [`watch_words`] watches.
 pub const WORD_SIZE: u64 = 8;
 
 /// The most threads that are watched.
@@ -42,11 +43,17 @@ const MEASURED_HITS: u32 = 100;
 /// The number of rounds; the median is the cost: other programs interrupt some of them.
 const ROUNDS: usize = 9;
 
-/// Watches words of a process by breakpoints, four at most, in all its threads, also those that begin meanwhile. In each
-/// round of a time each word may be hit so many times by each thread, and behind it `show` gets the hits that the rings had
-/// room for, thread by thread, and the number of threads that are not watched, as there are too many or no room for their
-/// hits; the watch goes on while it returns `true`. The instruction pointer of a hit is on x86-64 behind the instruction
-/// that accessed the word, on aarch64 that instruction; its address is the word's. Returns the number of all hits.
+/// Sets hardware breakpoints on up to four words of a running process, in all of its threads, and reports each
+/// access to them; returns the number of all hits.
+///
+/// Time is divided into rounds. In each, every thread may hit each word `hits` times, after which its breakpoint is
+/// off until the next round. At the end of a round `show` gets the recorded hits, thread by thread, and the number
+/// of threads that are not watched for lack of room; watching ends when it returns `false`. A hit's instruction
+/// pointer is, on x86-64, that of the next instruction after the access, on AArch64 that of the access; its data
+/// address is the word's.
+///
+/// # Errors
+/// A process that does not exist, ends, or may not be traced; a machine without free debug registers.
 ///
 /// # Errors
 /// A process that has ended or ends meanwhile, is not permitted, or a machine without debug registers to be had.
@@ -282,7 +289,10 @@ fn refusal(error: io::Error) -> RecordError {
     }
 }
 
-/// Measures the time that a hit takes from the thread that has it, in the calling thread.
+/// Measures, in the calling thread, the time that one hit of a hardware breakpoint costs the thread that has it.
+///
+/// # Errors
+/// A machine without free debug registers, or a kernel that does not permit breakpoints.
 ///
 /// # Errors
 /// A machine without debug registers to be had, or a kernel that forbids them.

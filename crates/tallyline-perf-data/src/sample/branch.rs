@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::bytes::{ByteOrder, Cursor, Words};
 
-/// The branches that a CPU took last before a sample, the latest first.
+/// The last branches taken before a sample (LBR, `PERF_SAMPLE_BRANCH_STACK`), most recent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchStack<'a> {
     /// The position of the latest entry in the hardware's ring, if the kernel knew it.
@@ -13,7 +13,7 @@ pub struct BranchStack<'a> {
     counters: Option<Words<'a>>,
 }
 
-/// A taken branch of a sample's branch stack: from, to, and what the hardware says of it.
+/// A taken branch in a sample's branch stack: source, target, and the hardware's flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// The branch's address.
@@ -49,19 +49,20 @@ impl Branch {
         self.from
     }
 
-    /// Returns the address that the branch went to.
+    /// Returns the address of the branch's target.
     #[inline]
     pub fn to(&self) -> u64 {
         self.to
     }
 
-    /// Returns `true` if the CPU predicted the branch wrongly. Neither this nor `predicted`: unknown.
+    /// Returns `true` if the CPU mispredicted the branch. If [`predicted`](Self::predicted) is `false` too, it is
+    /// not known.
     #[inline]
     pub fn mispredicted(&self) -> bool {
         self.mispredicted
     }
 
-    /// Returns `true` if the CPU predicted the branch rightly.
+    /// Returns `true` if the CPU predicted the branch correctly.
     #[inline]
     pub fn predicted(&self) -> bool {
         self.predicted
@@ -79,13 +80,13 @@ impl Branch {
         self.abort
     }
 
-    /// Returns the cycles between this branch and the one before; 0 where they are not known.
+    /// Returns the number of cycles since the previous recorded branch; 0 if not known.
     #[inline]
     pub fn cycles(&self) -> u16 {
         self.cycles
     }
 
-    /// Returns the kind of branch, `PERF_BR_*`: conditional, call, return and so on.
+    /// Returns the kind of branch (conditional, call, return, …) as the kernel's `PERF_BR_*` number.
     #[inline]
     pub fn kind(&self) -> u8 {
         self.kind
@@ -115,7 +116,7 @@ impl<'a> BranchStack<'a> {
         self.len() == 0
     }
 
-    /// Returns the recorded branch at an index, the latest first.
+    /// Returns the branch at an index, 0 being the most recent; `None` past the end.
     pub fn get(&self, index: usize) -> Option<Branch> {
         let start = index.checked_mul(3)?;
         let (from, to, flags) =
@@ -137,7 +138,7 @@ impl<'a> BranchStack<'a> {
         })
     }
 
-    /// Returns all recorded branches, the latest first.
+    /// Returns an iterator over the recorded branches, most recent first.
     pub fn iter(&self) -> impl Iterator<Item = Branch> + use<'_, 'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-/// A sample's word that says how a memory access was served (`PERF_SAMPLE_DATA_SRC`): cache level, snoop,
-/// TLB, lock.
+/// The data source word of a sample (`PERF_SAMPLE_DATA_SRC`): how a memory access was served, by cache level,
+/// snoop, TLB and lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DataSource(pub u64);
 
@@ -123,34 +123,36 @@ impl DataSource {
         (self.0 >> start & ((1 << width) - 1)) as u16
     }
 
-    /// Returns the kind of memory access (load, store, prefetch), as [`op`] bits.
+    /// Returns the kind of memory access (load, store, prefetch), as a mask of the bits in [`op`].
     pub fn op(self) -> u8 {
         self.field(0, 5) as u8
     }
 
-    /// Returns the cache level or memory that served the access, as [`level`] bits; older than
-    /// [`level_number`](Self::level_number).
+    /// Returns the cache level or memory that served the access, as a mask of the bits in [`level`]: the older
+    /// encoding, beside [`level_number`](Self::level_number).
     pub fn level(self) -> u16 {
         self.field(5, 14)
     }
 
-    /// Returns what the search of other CPUs' caches for the line found, as [`snoop`] bits.
+    /// Returns the result of snooping other CPUs' caches for the line, as a mask of the bits in [`snoop`].
     pub fn snoop(self) -> u8 {
         (self.field(19, 5) | self.field(38, 2) << 5) as u8
     }
 
-    /// Returns bits that say if the access was locked: 0 for unknown, 1 for a locked access.
+    /// Returns the bits that tell if the access was locked (atomic), `PERF_MEM_LOCK_*`: 1 if not known, 2 if it was,
+    /// 0 if not.
     pub fn lock(self) -> u8 {
         self.field(24, 2) as u8
     }
 
-    /// Returns which TLB translated the access's address, as [`tlb`] bits.
+    /// Returns the TLB level that translated the access's address, and hit or miss, as a mask of the bits in
+    /// [`tlb`].
     pub fn tlb(self) -> u8 {
         self.field(26, 7) as u8
     }
 
-    /// Returns the cache or memory that served the access, one of [`level_number`]; 0 where only `level` has
-    /// it.
+    /// Returns the cache or memory that served the access, as one of the numbers in [`level_number`]; 0 where the
+    /// recording has only [`level`](Self::level).
     pub fn level_number(self) -> u8 {
         self.field(33, 4) as u8
     }
@@ -160,14 +162,14 @@ impl DataSource {
         self.field(37, 1) != 0
     }
 
-    /// Returns bits that say why the access was blocked: 0 for unknown, 1 for blocked by data, 2 for blocked
-    /// by an address.
+    /// Returns the reason why the access was blocked, as a mask of `PERF_MEM_BLK_*`: 1 if not known, 2 for its data,
+    /// 4 for its address; 0 where the recording does not have it.
     pub fn blocked(self) -> u8 {
         self.field(40, 3) as u8
     }
 
-    /// Returns the distance from which the access was served: 1 another core of the node … 4 another board; 0
-    /// for unknown.
+    /// Returns the distance of the component that served the access: from 1, another core of the same node, to 4,
+    /// another board; 0 if not known.
     pub fn hops(self) -> u8 {
         self.field(43, 3) as u8
     }
@@ -182,7 +184,7 @@ impl DataSource {
         self.op() & op::STORE != 0
     }
 
-    /// Returns `true` if the accessed line was modified in another CPU's cache (HITM).
+    /// Returns `true` if another CPU's cache served the access from a modified line (HITM).
     pub fn is_hitm(self) -> bool {
         self.snoop() & snoop::HITM != 0
     }
@@ -226,12 +228,12 @@ impl DataSource {
         if names.is_empty() { "N/A".to_owned() } else { format!("{names} {outcome}") }
     }
 
-    /// Returns perf's text for what the search of other CPUs' caches found.
+    /// Returns perf's text for the result of snooping other CPUs' caches, such as `HitM`.
     pub fn snoop_text(self) -> String {
         or_na(either(self.snoop().into(), &SNOOPS))
     }
 
-    /// Returns perf's text for which TLB translated the access's address.
+    /// Returns perf's text for the TLB level that translated the access's address, such as `L1 or L2 hit`.
     pub fn tlb_text(self) -> String {
         let tlb = self.tlb();
         let mut text = or_na(either((tlb & !(tlb::HIT | tlb::MISS)).into(), &TLBS));
@@ -244,7 +246,7 @@ impl DataSource {
         text
     }
 
-    /// Returns perf's text for whether the access was locked.
+    /// Returns perf's text that says if the access was locked (atomic): `Yes`, `No` or `N/A`.
     pub fn lock_text(self) -> &'static str {
         match self.lock() {
             na if na & 1 != 0 => "N/A",
@@ -253,7 +255,7 @@ impl DataSource {
         }
     }
 
-    /// Returns perf's text for why the access was blocked, without its leading space.
+    /// Returns perf's text for the reason why the access was blocked, without perf's leading space.
     pub fn blocked_text(self) -> &'static str {
         match self.blocked() {
             0 => "N/A",

@@ -6,13 +6,13 @@ use crate::attr::Attr;
 use crate::bytes::ByteOrder;
 
 impl Sample<'_> {
-    /// Returns the flag bits (`misc`) for the header of the sample's record.
+    /// Returns the `misc` flags for the header of this sample's record: CPU mode and exactness of the address.
     pub(crate) fn header_misc(&self) -> u16 {
         self.mode.bits() | if self.exact { misc::EXACT_IP } else { 0 }
     }
 
-    /// Appends the sample's record, without its header, as the event with the attributes `attr` would have
-    /// recorded it. Fields that the attributes ask for and that are absent are 0 or empty.
+    /// Appends the body of this sample's record to `out`, with the fields that an event with these attributes
+    /// records. Fields that this sample lacks are written as 0 or empty.
     pub(crate) fn encode(&self, attr: &Attr, out: &mut Vec<u8>) {
         let asked = |field: u64| attr.sample_type & field != 0;
         let out = &mut Out(out);

@@ -22,7 +22,8 @@ use super::attr::Attr;
 use super::bytes::{Cursor, Words};
 use crate::Result;
 
-/// In whose code a sample was taken.
+/// The privilege level at which a sample was taken: user code, kernel, hypervisor, or a guest's user code or
+/// kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CpuMode {
     /// The recording does not say.
@@ -64,7 +65,7 @@ impl CpuMode {
     }
 }
 
-/// The costs of a sample.
+/// The latencies that a sample carries (`PERF_SAMPLE_WEIGHT` or `PERF_SAMPLE_WEIGHT_STRUCT`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
     /// The cost of the whole instruction's memory access in cycles (perf's `weight`): with
@@ -77,20 +78,21 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Returns the cost of the whole instruction's memory access in cycles (perf's `weight`): with `WEIGHT_STRUCT`
-    /// the low 32 bits of what was recorded.
+    /// Returns the latency in cycles of the instruction's memory access (perf's `weight`): with `WEIGHT_STRUCT` the
+    /// low 32 bits of the recorded word.
     #[inline]
     pub fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// Returns the cycles from issue to retirement (`ins_lat`). 0 with the older `WEIGHT`.
+    /// Returns the number of cycles from issue to retirement (`ins_lat`); 0 with the older `WEIGHT`.
     #[inline]
     pub fn instruction_latency(&self) -> u16 {
         self.instruction_latency
     }
 
-    /// Returns a second latency: `retire_lat` on x86, `p_stage_cyc` on PowerPC. 0 with the older `WEIGHT`.
+    /// Returns the third latency in cycles: `retire_lat` on x86, `p_stage_cyc` on PowerPC; 0 with the older
+    /// `WEIGHT`.
     #[inline]
     pub fn weight3(&self) -> u16 {
         self.weight3
@@ -98,13 +100,13 @@ impl Weight {
 }
 
 impl Weight {
-    /// Makes the costs of a sample: `weight`, `ins_lat` and `weight3` of perf.
+    /// Creates the latencies of a sample from perf's fields `weight`, `ins_lat` and `weight3`.
     pub fn new(weight: u64, instruction_latency: u16, weight3: u16) -> Self {
         Self { weight, instruction_latency, weight3 }
     }
 }
 
-/// A part of the user's stack.
+/// The copy of the top of a thread's user stack in a sample (`PERF_SAMPLE_STACK_USER`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserStack<'a> {
     /// The copied bytes, from the stack pointer on; only the first `used` of them are valid.
@@ -114,25 +116,26 @@ pub struct UserStack<'a> {
 }
 
 impl<'a> UserStack<'a> {
-    /// Makes a part of a stack, of which the first `used` bytes are valid.
+    /// Creates a copy of a user stack, of which the first `used` bytes are valid.
     pub fn new(bytes: &'a [u8], used: u64) -> Self {
         Self { bytes, used }
     }
 
-    /// Returns the copied bytes, from the stack pointer on; only the first `used` of them are valid.
+    /// Returns the copied bytes, from the stack pointer upwards; only the first [`used`](Self::used) of them are
+    /// valid.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Returns the number of bytes that the stack really had.
+    /// Returns the number of bytes that the kernel really copied from the stack.
     #[inline]
     pub fn used(&self) -> u64 {
         self.used
     }
 }
 
-/// A sample. What its event was not asked for is `None`.
+/// A decoded sample record (`PERF_RECORD_SAMPLE`). Fields that its event does not record are `None`.
 ///
 /// It borrows from the file: decoding allocates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -203,14 +206,15 @@ const TASK_AND_TIME: u64 = bit::IDENTIFIER
     | bit::PERIOD;
 
 impl<'a> Sample<'a> {
-    /// Decodes the body of a sample (what follows its header) of the event `attr`.
+    /// Decodes the body of a sample record (without its header) that an event with these attributes recorded.
     pub(crate) fn decode(header_misc: u16, at: Cursor<'a>, attr: &Attr) -> Result<Self> {
         let mut sample = Self::default();
         sample.decode_over(header_misc, at, attr)?;
         Ok(sample)
     }
 
-    /// Decodes a sample in the place of another one: there are many, and a sample takes some hundred bytes.
+    /// Decodes the body of a sample record into this sample, whose fields are replaced: as
+    /// [`decode`](Self::decode), without moving some hundred bytes for each sample.
     pub(crate) fn decode_over(&mut self, header_misc: u16, mut at: Cursor<'a>, attr: &Attr) -> Result<()> {
         let has_field = |field: u64| attr.sample_type & field != 0;
         *self = Self {
@@ -357,9 +361,9 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
-    /// Returns the return address, if the sample is at a function's first instruction: there it is on top of the
-    /// program's stack on x86-64, and in the link register on aarch64. Elsewhere it is any word. None of a
-    /// 32-bit program, and where the recording does not have it.
+    /// Returns the return address of a sampled function, valid only if the sample is at the function's first
+    /// instruction: the word on top of the user stack on x86-64, the link register on AArch64. `None` for 32-bit
+    /// programs, and if the sample lacks registers or stack.
     pub fn return_address(&self, arch: &str) -> Option<u64> {
         /// A program of 32 bits, by its registers.
         const ABI_32: u64 = 1;
@@ -377,7 +381,8 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Returns the return addresses alone, from the inside, each with the mode that its mark says.
+    /// Returns an iterator over the return addresses of the call chain, innermost first, each with its CPU mode.
+    /// Context markers are left out.
     pub fn callers(&self) -> impl Iterator<Item = (CpuMode, u64)> + use<'a> {
         let mut mode = self.mode;
         self.callchain.into_iter().flat_map(|words| words.iter()).filter_map(move |word| {

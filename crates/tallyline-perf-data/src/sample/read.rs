@@ -4,7 +4,7 @@ use crate::Result;
 use crate::abi::read_format as format;
 use crate::bytes::{Cursor, Words};
 
-/// The count that one event had when a sample was taken.
+/// The count of one event that was read when a sample was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValue {
     /// The count.
@@ -16,14 +16,15 @@ pub struct ReadValue {
 }
 
 impl ReadValue {
-    /// Returns the number of samples that the event had lost by then.
+    /// Returns the number of samples that the event had lost when this one was taken; `None` if not recorded.
     #[inline]
     pub fn lost(&self) -> Option<u64> {
         self.lost
     }
 }
 
-/// The counts that an event, or each event of its group, had when a sample was taken (`PERF_SAMPLE_READ`).
+/// The event counts that were read when a sample was taken (`PERF_SAMPLE_READ`): of the event, or of its whole
+/// group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValues<'a> {
     /// Nanoseconds that the event was enabled.
@@ -62,7 +63,7 @@ impl<'a> ReadValues<'a> {
         Ok(Self { time_enabled, time_running, counters })
     }
 
-    /// Returns the number of events whose counts the sample has: one, or those of a group.
+    /// Returns the number of event counts: one, or as many as the group has events.
     pub fn len(&self) -> usize {
         match self.counters {
             Counters::One(_) => 1,
@@ -70,12 +71,12 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// Returns `true` if the sample has no event's count.
+    /// Returns `true` if there are no event counts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the count of the event at an index: the leader of the group first.
+    /// Returns the event count at an index, 0 being the group's leader; `None` past the end.
     pub fn get(&self, index: usize) -> Option<ReadValue> {
         match self.counters {
             Counters::One(value) => (index == 0).then_some(value),
@@ -90,7 +91,7 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// Returns the counts of all events that the sample has.
+    /// Returns an iterator over the event counts, that of the group's leader first.
     pub fn iter(&self) -> impl Iterator<Item = ReadValue> + use<'_, 'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::bytes::{Cursor, Words};
 
-/// The values that registers had when a sample was taken, of those that the event asked for.
+/// The register values that a sample recorded (`PERF_SAMPLE_REGS_USER` or `PERF_SAMPLE_REGS_INTR`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers<'a> {
     /// 1 for a 32-bit program, 2 for a 64-bit one.
@@ -13,8 +13,8 @@ pub struct Registers<'a> {
 }
 
 impl<'a> Registers<'a> {
-    /// Decodes a sample's registers; `None` if the thread had none, such as the user registers of a kernel
-    /// thread.
+    /// Decodes the registers of a sample, those whose bits are set in `mask`; `None` if the record says that there
+    /// are none, as for the user registers of a kernel thread.
     pub(crate) fn decode(at: &mut Cursor<'a>, mask: u64) -> Result<Option<Self>> {
         let abi = at.u64("ABI of registers")?;
         if abi == 0 {
@@ -24,12 +24,13 @@ impl<'a> Registers<'a> {
         Ok(Some(Self { abi, mask, values }))
     }
 
-    /// Returns the set of recorded registers, a bit for each of the kernel's register numbers.
+    /// Returns a mask of the recorded registers: bit *n* is the register with the kernel's number *n*.
     pub fn mask(&self) -> u64 {
         self.mask
     }
 
-    /// Returns the value of the register with the kernel's number; see [`x86_64`] and [`aarch64`].
+    /// Returns the value of the register with the kernel's number (see [`x86_64`] and [`aarch64`]); `None` if it
+    /// was not recorded.
     pub fn get(&self, number: u32) -> Option<u64> {
         let bit = 1_u64.checked_shl(number)?;
         if self.mask & bit == 0 {
@@ -38,7 +39,7 @@ impl<'a> Registers<'a> {
         self.values.get((self.mask & (bit - 1)).count_ones() as usize)
     }
 
-    /// Returns each recorded register's number and value.
+    /// Returns an iterator over the recorded registers, as pairs of the kernel's register number and the value.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + use<'_, 'a> {
         (0..64).filter_map(|number| Some((number, self.get(number)?)))
     }

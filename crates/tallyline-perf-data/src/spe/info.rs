@@ -72,7 +72,7 @@ impl SpeMetadata {
     }
 }
 
-/// The description of a CPU in a recording with Arm SPE traces.
+/// A CPU's entry in the description of Arm SPE traces in a perf.data file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuMetadata {
     /// Its number.
@@ -88,13 +88,13 @@ pub struct CpuMetadata {
 }
 
 impl CpuMetadata {
-    /// Describes a CPU for a recording with Arm SPE traces: its number, `MIDR_EL1`, the number of the PMU
-    /// that traces it, the shortest period, and a bit for each event that it reports.
+    /// Describes a CPU that is traced by Arm SPE: its number, its `MIDR_EL1`, the type number of the SPE PMU, the
+    /// shortest sampling interval, and a mask of the event bits that it reports.
     pub fn new(number: u32, midr: u64, pmu: u32, min_interval: u64, events: u64) -> Self {
         Self { number, midr, pmu: Some(pmu), min_interval, events }
     }
 
-    /// Returns a bit for each event that the CPU reports in its Arm SPE traces.
+    /// Returns a mask of the event bits that the CPU can report in SPE packets.
     #[inline]
     pub fn events(&self) -> u64 {
         self.events
@@ -104,8 +104,8 @@ impl CpuMetadata {
 /// Begins the part of each CPU.
 const MAGIC: u64 = 0x1010_1010_1010_1010;
 
-/// Encodes the record that describes Arm SPE traces, as perf writes it since Linux 6.14: a header, and a part
-/// for each CPU.
+/// Encodes the body of the record that describes Arm SPE traces (`PERF_RECORD_AUXTRACE_INFO`), as perf writes it
+/// since Linux 6.14: a header and an entry for each CPU.
 pub fn auxtrace_info(pmu: u32, cpus: &[CpuMetadata]) -> Vec<u64> {
     const VERSION: u64 = 2;
     const HEADER: u64 = 4;
@@ -118,7 +118,7 @@ pub fn auxtrace_info(pmu: u32, cpus: &[CpuMetadata]) -> Vec<u64> {
     words
 }
 
-/// The conversion of the CPUs' time-stamp counter to the recording's nanoseconds: `PERF_RECORD_TIME_CONV`.
+/// The conversion from a CPU's time-stamp counter to the nanoseconds of a recording: `PERF_RECORD_TIME_CONV`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeConversion {
     /// Nanoseconds are `zero + (counter * multiplier >> shift)`.
@@ -138,7 +138,7 @@ impl TimeConversion {
         Self { shift, multiplier, zero, short: None }
     }
 
-    /// Returns the time in nanoseconds at which the time-stamp counter was 0.
+    /// Returns the time in nanoseconds that a counter value of 0 stands for.
     #[inline]
     pub fn zero(&self) -> u64 {
         self.zero
@@ -156,7 +156,7 @@ impl TimeConversion {
         Ok((shift < 64 && multiplier > 0).then_some(Self { shift, multiplier, zero, short }))
     }
 
-    /// Returns the body of the record `PERF_RECORD_TIME_CONV` as 64-bit words.
+    /// Encodes the conversion as the body of a record `PERF_RECORD_TIME_CONV`, in 64-bit words.
     pub(crate) fn words(&self) -> [u64; 6] {
         let (cycles, mask) = self.short.unwrap_or_default();
         // two truths, a byte each: the conversion is there, the counter is short
@@ -164,7 +164,7 @@ impl TimeConversion {
         [self.shift, self.multiplier, self.zero, cycles, mask, capabilities]
     }
 
-    /// Converts a value of the time-stamp counter to nanoseconds, by the kernel's own arithmetic.
+    /// Converts a value of the time-stamp counter to nanoseconds, with the kernel's arithmetic.
     pub(crate) fn time(&self, mut counter: u64) -> u64 {
         if let Some((cycles, mask)) = self.short {
             counter = cycles.wrapping_add(counter.wrapping_sub(cycles) & mask);

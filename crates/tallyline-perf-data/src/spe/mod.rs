@@ -27,8 +27,7 @@ use threads::Threads;
 /// The number of bytes of a trace that are read at once.
 const PIECE: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 16 };
 
-/// The numbers of samples, other operations and damaged packets that decoding a recording's hardware traces
-/// (Arm SPE) found.
+/// Statistics of decoding a recording's hardware traces (Arm SPE): accesses found, other operations, damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxtraceStats {
     /// Bytes of traces that were decoded.
@@ -60,81 +59,82 @@ pub struct AuxtraceStats {
 }
 
 impl AuxtraceStats {
-    /// Returns the bytes of hardware traces that were decoded.
+    /// Returns the number of bytes of hardware traces that were decoded.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the number of memory accesses in the hardware traces, each of which is a sample.
+    /// Returns the number of memory accesses in the hardware traces; each becomes a sample.
     #[inline]
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Returns the number of traced accesses whose thread is not known.
+    /// Returns the number of memory accesses in the hardware traces whose thread is not known.
     #[inline]
     pub fn unknown_threads(&self) -> u64 {
         self.unknown_threads
     }
 
-    /// Returns the number of traced branches, which are left out.
+    /// Returns the number of branches in the hardware traces; they are skipped.
     #[inline]
     pub fn branches(&self) -> u64 {
         self.branches
     }
 
-    /// Returns the number of traced operations that access no memory and are left out.
+    /// Returns the number of other operations without a memory access in the hardware traces; they are skipped.
     #[inline]
     pub fn others(&self) -> u64 {
         self.others
     }
 
-    /// Returns the number of trace records that do not say what was sampled, or where.
+    /// Returns the number of SPE records that lack the operation's type or address; they are skipped.
     #[inline]
     pub fn incomplete(&self) -> u64 {
         self.incomplete
     }
 
-    /// Returns the number of trace records with bytes that are no packets.
+    /// Returns the number of SPE records that contain bytes which are no valid packet.
     #[inline]
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// Returns the number of bytes in hardware traces that are no packets.
+    /// Returns the number of bytes in the hardware traces that are no valid packet.
     #[inline]
     pub fn damaged_bytes(&self) -> u64 {
         self.damaged_bytes
     }
 
-    /// Returns the number of trace records whose end is missing.
+    /// Returns the number of SPE records that are cut off, so that their end is missing.
     #[inline]
     pub fn cut(&self) -> u64 {
         self.cut
     }
 
-    /// Returns the number of times that the hardware's trace buffer was full, and tracing stopped for a
-    /// while.
+    /// Returns the number of times that tracing paused because the kernel's trace buffer was full (flag
+    /// `PERF_AUX_FLAG_TRUNCATED`).
     #[inline]
     pub fn truncated(&self) -> u64 {
         self.truncated
     }
 
-    /// Returns the number of times that the hardware found the last record unfinished when the next one was due.
+    /// Returns the number of pieces of trace in which the hardware dropped samples, because the one before was not
+    /// finished (flag `PERF_AUX_FLAG_COLLISION`).
     #[inline]
     pub fn collisions(&self) -> u64 {
         self.collisions
     }
 
-    /// Returns the number of times that, by the kernel, a piece of a hardware trace ends with a damaged
-    /// record.
+    /// Returns the number of pieces of trace that the kernel reports as having gaps (flag `PERF_AUX_FLAG_PARTIAL`):
+    /// the last record may be damaged.
     #[inline]
     pub fn partial(&self) -> u64 {
         self.partial
     }
 
-    /// Returns the bytes of other hardware's traces, which are skipped.
+    /// Returns the number of bytes of traces from other hardware than Arm SPE; they are skipped.
     #[inline]
     pub fn foreign(&self) -> u64 {
         self.foreign
@@ -145,7 +145,7 @@ impl AuxtraceStats {
         *self == Self::default()
     }
 
-    /// Returns notes for the user about missing or damaged parts of the hardware traces, a line each.
+    /// Returns one line for the user about each kind of loss or damage in the hardware traces.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let counted =
@@ -207,7 +207,7 @@ impl AuxtraceStats {
     }
 }
 
-/// The task, CPU and time at the end of a record that is no sample (`sample_id`).
+/// The trailer of a record other than a sample, the kernel's `struct sample_id`: thread, CPU and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleId {
     /// The process.
@@ -221,30 +221,30 @@ pub struct SampleId {
 }
 
 impl SampleId {
-    /// Creates the end of a record that names a thread, a CPU and a time.
+    /// Creates the trailer of a record with its thread, CPU and time.
     pub fn new(pid: i32, tid: i32, time: u64, cpu: u32) -> Self {
         Self { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(cpu) }
     }
 
-    /// Creates the end of a record that names its CPU alone.
+    /// Creates the trailer of a record that has a CPU alone.
     pub fn of_cpu(cpu: u32) -> Self {
         Self { cpu: Some(cpu), ..Self::default() }
     }
 
-    /// Returns the time in nanoseconds at the end of the record.
+    /// Returns the time in nanoseconds in the trailer; `None` if times are not recorded.
     #[inline]
     pub fn time(&self) -> Option<u64> {
         self.time
     }
 }
 
-/// The reader of the bytes of a recording's hardware traces, which the caller implements.
+/// Random access to the bytes of hardware traces in a perf.data file, implemented by whoever holds the file.
 pub(crate) trait TraceBytes {
     /// Fills a buffer with those at a position.
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()>;
 }
 
-/// A piece of a hardware trace in a recording, as one `PERF_RECORD_AUXTRACE` describes it.
+/// The location of a piece of a hardware trace, as a record `PERF_RECORD_AUXTRACE` describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxtraceBuffer {
     /// Bytes.
@@ -260,29 +260,31 @@ pub struct AuxtraceBuffer {
 }
 
 impl AuxtraceBuffer {
-    /// Describes a piece of the hardware trace of a CPU, by its offset in the CPU's buffer.
+    /// Describes a piece of a CPU's hardware trace that starts at `offset` of the CPU's whole trace; its size is
+    /// set when it is written.
     pub const fn of_cpu(cpu: u32, offset: u64) -> Self {
         Self { size: 0, offset, index: cpu, tid: None, cpu: Some(cpu) }
     }
 
-    /// Describes a piece of the hardware trace of a thread, by its offset in the thread's buffer.
+    /// Describes a piece of a thread's hardware trace that starts at `offset` of the thread's whole trace; its size
+    /// is set when it is written.
     pub const fn of_thread(tid: i32, offset: u64) -> Self {
         Self { size: 0, offset, index: 0, tid: Some(tid), cpu: None }
     }
 
-    /// Returns the length of the trace's piece in bytes.
+    /// Returns the length of the piece in bytes.
     #[inline]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the offset of the trace's piece in the hardware's buffer, counted from its beginning.
+    /// Returns the offset of the piece in the whole trace of its CPU or thread, counted since the recording began.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the index of the hardware's buffer that the trace's piece is from.
+    /// Returns the index of the trace buffer (the CPU's or thread's) that the piece comes from.
     #[inline]
     pub fn index(&self) -> u32 {
         self.index
@@ -316,8 +318,8 @@ enum BufferOwner {
     Thread(i32),
 }
 
-/// The records of a recording that describe hardware traces (Arm SPE), and where the traces' bytes are in the
-/// file.
+/// The records of a perf.data file that describe hardware traces (Arm SPE), collected so that the traces can be
+/// decoded after all other records.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     info: Option<SpeMetadata>,
@@ -329,7 +331,7 @@ pub(crate) struct Traces {
     tally: AuxtraceStats,
 }
 
-/// Returns `true` if records of a type number concern hardware traces.
+/// Returns `true` for the record types (`PERF_RECORD_*`) that concern hardware traces.
 pub(crate) fn is_auxtrace_record(kind: u32) -> bool {
     matches!(
         kind,
@@ -346,8 +348,8 @@ pub(crate) fn is_auxtrace_record(kind: u32) -> bool {
 }
 
 impl Traces {
-    /// Collects a record about traces: its body without the trailer, the trailer, and the record's end, as a
-    /// trace follows it.
+    /// Collects a record that describes hardware traces: its body and its trailer. `end` is the file position after
+    /// the record, where the trace of a `PERF_RECORD_AUXTRACE` begins.
     pub(crate) fn add_record(
         &mut self,
         kind: u32,
@@ -441,8 +443,8 @@ impl Traces {
         Ok(())
     }
 
-    /// Decodes all traces and passes their memory accesses on, and says what became of the rest. `cpu_id` is
-    /// what the recording's header says of the CPUs, `has_time` whether it has times at all.
+    /// Decodes all hardware traces and passes each memory access to `each` as a sample; returns statistics of the
+    /// rest. `cpu_id` is the header's identifier of the CPU model, `has_time` says if the recording has times.
     pub(crate) fn each(
         mut self,
         source: &dyn TraceBytes,

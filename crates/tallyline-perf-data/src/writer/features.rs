@@ -5,7 +5,7 @@ use crate::abi::{misc, record as kind};
 use crate::file::{BuildId, CacheLevel, EventGroup, Feature};
 use std::collections::BTreeMap;
 
-/// The description of a machine that is written into a recording's header. Parts that are empty are left out.
+/// The facts about a machine to write into a perf.data header; empty ones are left out.
 #[derive(Clone, Debug, Default)]
 pub struct MachineDescription {
     /// Its name.
@@ -38,7 +38,7 @@ pub struct MachineDescription {
     pub tracing_data: Vec<u8>,
 }
 
-/// A NUMA node in the machine's description of a recording's header.
+/// A NUMA node, as a perf.data header describes it: memory and CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumaNode {
     /// Its number.
@@ -52,8 +52,8 @@ pub struct NumaNode {
 }
 
 impl NumaNode {
-    /// Describes a NUMA node: its number, its kilobytes of memory, in all and free, its CPUs as a list such
-    /// as `0-3`, and the numbers of its blocks of memory.
+    /// Describes a NUMA node: its number, its total and free memory in kilobytes, its CPUs as a list such as `0-3`,
+    /// and the numbers of its memory blocks.
     pub fn new(number: u32, memory: (u64, u64), cpus: impl Into<String>, blocks: Vec<u32>) -> Self {
         Self { number, memory, cpus: cpus.into(), blocks }
     }

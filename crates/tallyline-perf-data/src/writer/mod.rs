@@ -32,7 +32,7 @@ fn entry_size(events: &[Event]) -> u64 {
     u64::from(attr_size(events)) + 16
 }
 
-/// Writer of a recording (perf.data). Nothing is buffered here: pass a `BufWriter`.
+/// Writer of a perf.data file. It makes small writes, so pass it a `BufWriter`.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -47,7 +47,10 @@ pub struct Writer<W> {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Starts a recording of these events in a file that can be sought; records follow.
+    /// Starts a perf.data file with these events in a seekable output.
+    ///
+    /// # Errors
+    /// I/O errors of `out`.
     ///
     /// # Errors
     /// What `out` says.
@@ -70,8 +73,10 @@ impl<W: Write + Seek> Writer<W> {
         Ok(writer)
     }
 
-    /// Starts a recording in the format that `perf record -o -` writes to a pipe; records follow. Nothing is
-    /// sought in `out`.
+    /// Starts a perf.data stream, the format of `perf record -o -`, in an output that need not be seekable.
+    ///
+    /// # Errors
+    /// I/O errors of `out`; an event with more ids than fit into a record.
     ///
     /// # Errors
     /// What `out` says; an event with more numbers than a record has room for.
@@ -145,7 +150,7 @@ impl<W: Write + Seek> Writer<W> {
         parts.iter().try_for_each(|part| self.piece(part))
     }
 
-    /// Returns the events whose recording is written.
+    /// Returns the events of the perf.data file that is being written.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
@@ -155,8 +160,11 @@ impl<W: Write + Seek> Writer<W> {
         self.written
     }
 
-    /// Appends records that are whole, as the kernel or [`Encoder`] made them. Of those that the file has no room for
-    /// the first ones may be in it, whole.
+    /// Appends complete records, as the kernel or an [`Encoder`] produced them. If the file has no room for all, it
+    /// may end after some of them, never within one.
+    ///
+    /// # Errors
+    /// I/O errors of the output.
     ///
     /// # Errors
     /// What the file says.
@@ -182,7 +190,10 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Appends a part of a trace: its bytes may be in two pieces, as they are where a buffer begins anew.
+    /// Appends a piece of a hardware trace, whose bytes are given in two parts for a ring buffer that wraps around.
+    ///
+    /// # Errors
+    /// I/O errors of the output.
     ///
     /// # Errors
     /// What the file says.
@@ -203,8 +214,11 @@ impl<W: Write + Seek> Writer<W> {
         result
     }
 
-    /// Writes `PERF_RECORD_FINISHED_ROUND`: later records are not older than those before the previous such
-    /// mark.
+    /// Writes the marker `PERF_RECORD_FINISHED_ROUND`: no later record is older than those before the previous
+    /// marker.
+    ///
+    /// # Errors
+    /// I/O errors of the output.
     ///
     /// # Errors
     /// What the file says.
@@ -213,18 +227,21 @@ impl<W: Write + Seek> Writer<W> {
         self.records(record.finish())
     }
 
-    /// Adds the build-id of a file, or of the kernel's code, to the recording.
+    /// Adds a build-id to the file's table: of the file at `path`, or of the kernel if `is_kernel`.
     pub fn build_id(&mut self, is_kernel: bool, path: &[u8], id: BuildId) {
         self.build_ids.insert((is_kernel, path.to_vec()), id);
     }
 
-    /// Tracks the time of a sample: the first and the last are written into the header.
+    /// Notes the time of a sample, in nanoseconds; the first and the last go into the header.
     pub fn sample_time(&mut self, time: u64) {
         let (first, last) = self.times.unwrap_or((time, time));
         self.times = Some((first.min(time), last.max(time)));
     }
 
-    /// Writes the description of the machine and completes the recording's header.
+    /// Writes the description of the machine, completes the header, and returns the output.
+    ///
+    /// # Errors
+    /// I/O errors of the output.
     ///
     /// # Errors
     /// What the file says.
@@ -262,8 +279,11 @@ impl<W: Write + Seek> Writer<W> {
         self.out.flush()
     }
 
-    /// Completes the header after a write error, such as a full disk: perf reads the complete records. The
-    /// description of the machine is missing.
+    /// Completes the header after a failed write, as on a full disk, so that perf can read the complete records.
+    /// The description of the machine is missing then.
+    ///
+    /// # Errors
+    /// I/O errors of the output.
     ///
     /// # Errors
     /// What the file says.

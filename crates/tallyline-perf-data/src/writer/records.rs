@@ -9,14 +9,14 @@ use crate::spe::{AuxtraceBuffer, SampleId, TimeConversion};
 /// The longest record: its size is a number of 16 bits.
 const LONGEST: usize = u16::MAX as usize & !7;
 
-/// Builder of one record of a recording at a time; it can be used again after [`Encoder::finish`].
+/// Builder of the bytes of one record at a time, for [`Writer::records`](super::Writer::records).
 #[derive(Clone, Debug)]
 pub struct Encoder {
     bytes: Vec<u8>,
 }
 
 impl Encoder {
-    /// Starts a record of this type (`abi::record`), with these flag bits in its header.
+    /// Starts a record of type `kind` (a `PERF_RECORD_*` number) with these `misc` flags in its header.
     pub fn new(kind: u32, header_misc: u16) -> Self {
         let mut bytes = Vec::with_capacity(128);
         bytes.extend(kind.to_ne_bytes());
@@ -25,14 +25,14 @@ impl Encoder {
         Self { bytes }
     }
 
-    /// Starts the record of a sample, as an event with these attributes has it.
+    /// Starts the record of a sample, with the fields that an event with these attributes records.
     pub fn sample(sample: &Sample<'_>, attr: &Attr) -> Self {
         let mut record = Self::new(kind::SAMPLE, sample.header_misc());
         sample.encode(attr, &mut record.bytes);
         record
     }
 
-    /// Starts the record of a mapping, with its build-id if there is one.
+    /// Starts the record of a mapping (`PERF_RECORD_MMAP2`), with its build-id if it has one.
     pub fn mapping(mapping: &Mmap<'_>, attr: &Attr, time: u64) -> Self {
         let mut header_misc = mapping.mode.bits();
         if !mapping.is_executable {
@@ -60,7 +60,7 @@ impl Encoder {
         record
     }
 
-    /// Starts the record of a thread's name.
+    /// Starts the record that a thread got a name (`PERF_RECORD_COMM`).
     pub fn comm(comm: &Comm<'_>, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::COMM, if comm.is_exec { misc::COMM_EXEC } else { 0 });
         record.halves(comm.pid, comm.tid);
@@ -69,7 +69,7 @@ impl Encoder {
         record
     }
 
-    /// Starts the record of a thread that began.
+    /// Starts the record that a thread or process was created (`PERF_RECORD_FORK`).
     pub(crate) fn fork(task: &Task, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::FORK, 0);
         record.halves(task.pid, task.parent_pid);
@@ -79,7 +79,7 @@ impl Encoder {
         record
     }
 
-    /// Starts the record of samples that an event lost.
+    /// Starts the record that `count` samples of an event were lost (`PERF_RECORD_LOST_SAMPLES`).
     pub(crate) fn lost_samples(count: u64, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::LOST_SAMPLES, 0);
         record.words(&[count]);
@@ -87,7 +87,8 @@ impl Encoder {
         record
     }
 
-    /// Starts the record that describes hardware traces: their kind (`abi::auxtrace`), and its own words.
+    /// Starts the record that describes hardware traces (`PERF_RECORD_AUXTRACE_INFO`): the kind of trace and its
+    /// metadata words.
     pub fn auxtrace_info(kind: u32, words: &[u64]) -> Self {
         let mut record = Self::new(kind::AUXTRACE_INFO, 0);
         record.halves(kind.cast_signed(), 0);
@@ -95,15 +96,15 @@ impl Encoder {
         record
     }
 
-    /// Starts the record of the conversion from the CPUs' counter to the recording's time.
+    /// Starts the record that converts the CPUs' time-stamp counter to nanoseconds (`PERF_RECORD_TIME_CONV`).
     pub fn time_conversion(clock: &TimeConversion) -> Self {
         let mut record = Self::new(kind::TIME_CONV, 0);
         record.words(&clock.words());
         record
     }
 
-    /// Starts the kernel's record that the hardware has written to its buffer: the offset, the number of
-    /// bytes, and flags (`abi::auxtrace`).
+    /// Starts the record that the hardware wrote `size` bytes of trace at `offset` of its buffer
+    /// (`PERF_RECORD_AUX`).
     pub fn aux(offset: u64, size: u64, flags: u64, attr: &Attr, sample_id: &SampleId) -> Self {
         let mut record = Self::new(kind::AUX, 0);
         record.words(&[offset, size, flags]);
@@ -111,7 +112,7 @@ impl Encoder {
         record
     }
 
-    /// Starts the record of a thread whose trace begins.
+    /// Starts the record that the hardware trace of a thread begins (`PERF_RECORD_ITRACE_START`).
     pub fn itrace_start(attr: &Attr, sample_id: &SampleId) -> Self {
         let mut record = Self::new(kind::ITRACE_START, 0);
         record.halves(sample_id.pid.unwrap_or(-1), sample_id.tid.unwrap_or(-1));
@@ -119,8 +120,8 @@ impl Encoder {
         record
     }
 
-    /// Starts the record of a thread that begins or ceases to run on a CPU. In a recording of all threads of
-    /// a CPU it also names process and thread of the one before, or of the next one.
+    /// Starts the record of a context switch (`PERF_RECORD_SWITCH`): a thread leaves its CPU, or gets it. With
+    /// `other` it is `PERF_RECORD_SWITCH_CPU_WIDE`, which also names the next or previous process and thread.
     pub fn switch(leaves: bool, other: Option<(i32, i32)>, attr: &Attr, sample_id: &SampleId) -> Self {
         let kind = if other.is_some() { kind::SWITCH_CPU_WIDE } else { kind::SWITCH };
         let mut record = Self::new(kind, if leaves { misc::SWITCH_OUT } else { 0 });
@@ -140,7 +141,7 @@ impl Encoder {
         record
     }
 
-    /// Completes the record with its size and returns its bytes. A path that would make it too long was cut.
+    /// Completes the record by its size and returns its bytes. An overlong path in it was cut before.
     pub fn finish(&mut self) -> &[u8] {
         self.bytes.truncate(LONGEST);
         let size = self.bytes.len() as u16;
