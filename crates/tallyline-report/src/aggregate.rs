@@ -8,8 +8,8 @@ use super::samples::SampleGroup;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// The quantity that a report's percentages are computed from: events' periods, or hardware's weights
-/// (cycles).
+/// The quantity that a report's percentages are shares of: event counts (periods), or latencies in cycles
+/// (weights).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weighing {
     /// The periods: how many events.
@@ -20,7 +20,8 @@ pub enum Weighing {
 }
 
 impl Weighing {
-    /// Returns the weight in percentages of a group of equal samples.
+    /// Returns the amount that a group of equal samples adds to percentages: its total period, or its total weight
+    /// with at least 1 for each sample.
     pub fn of(self, group: &SampleGroup) -> u64 {
         match self {
             Weighing::Period => group.period,
@@ -29,7 +30,7 @@ impl Weighing {
     }
 }
 
-/// A row of a report's table: the values of its sort keys, and its numbers of samples.
+/// A row of a report: one combination of sort key values, with the samples that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub(crate) values: Box<[u64]>,
@@ -38,23 +39,24 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the row's value for each column that is a sort key.
+    /// Returns the values of the row's sort keys, in the order of the report's sort key columns; [`Key::text`]
+    /// formats them.
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// Returns the row's numbers of samples, of all events together.
+    /// Returns the row's totals (samples, period, weight) over all events.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the row's numbers of samples of each event of the table.
+    /// Returns the row's totals (samples, period, weight) for each event, in the order given to [`aggregate`].
     pub fn events(&self) -> &[Counts] {
         &self.events
     }
 }
 
-/// A report's table: samples grouped into rows by sort keys, the largest row first.
+/// The rows of a report, largest first, with the totals that percentages refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// The rows.
@@ -69,8 +71,8 @@ pub struct Table {
 
 type RowCounts = FxHashMap<Box<[u64]>, Box<[Counts]>>;
 
-/// Groups the samples of some events into a table's rows by sort keys. Costs one hash for each sample; runs
-/// in parallel.
+/// Groups the samples of some events (by index) that pass a filter into a table with one row for each combination
+/// of sort key values. Costs one hash for each group of equal samples; runs in parallel.
 pub fn aggregate(
     profile: &Profile,
     columns: &[Column],

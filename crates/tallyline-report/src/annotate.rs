@@ -18,7 +18,8 @@ use tallyline_perf_data::spaces::DsoId;
 #[cfg(test)]
 mod tests;
 
-/// The number and kind of accesses to some bytes.
+/// Statistics of the sampled accesses to some bytes of a type: samples, reads and writes, weights, data sources,
+/// CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Use {
     pub(crate) samples: u64,
@@ -33,58 +34,61 @@ pub struct Use {
 }
 
 impl Use {
-    /// Makes the use by samples that read and samples that write, with the weights of both.
+    /// Creates statistics from the number of samples that read and of those that write (`loads`, `stores`), and the
+    /// weight of each (`loaded`, `stored`).
     pub fn of_reads_and_writes(loads: u64, stores: u64, loaded: u64, stored: u64) -> Use {
         let (samples, total) = (loads.saturating_add(stores), loaded.saturating_add(stored));
         Use { samples, total, loads, stores, stored, ..Use::default() }
     }
 
-    /// Returns the number of samples.
+    /// Returns the number of sampled accesses to these bytes.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Returns the weight of all accesses, which percentages are computed from.
+    /// Returns the amount that percentages are computed from: the accesses' periods or weights, by the report's
+    /// [`Weighing`].
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Returns the number of samples that read.
+    /// Returns the number of sampled accesses that read, read-modify-writes included.
     pub fn loads(&self) -> u64 {
         self.loads
     }
 
-    /// Returns the number of samples that write.
+    /// Returns the number of sampled accesses that write, read-modify-writes included.
     pub fn stores(&self) -> u64 {
         self.stores
     }
 
-    /// Returns the number of samples that do both, which are in either number.
+    /// Returns the number of sampled read-modify-writes; they are counted in both [`loads`](Self::loads) and
+    /// [`stores`](Self::stores).
     pub fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// Returns the sum of the stores' weights that percentages are computed from.
+    /// Returns the part of [`total`](Self::total) that accesses which write account for.
     pub fn stored(&self) -> u64 {
         self.stored
     }
 
-    /// Returns the sum of the weights.
+    /// Returns the sum of the accesses' recorded latencies in cycles (perf's `weight`); 0 where none were recorded.
     pub fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// Returns the data sources as recorded, with the number of samples of each.
+    /// Returns the number of samples by recorded data source word (`PERF_SAMPLE_DATA_SRC`).
     pub fn sources(&self) -> &BTreeMap<u64, u64> {
         &self.sources
     }
 
-    /// Returns the CPUs.
+    /// Returns the CPUs on which the accesses were sampled; empty if CPUs were not recorded or not kept.
     pub fn cpus(&self) -> &BTreeSet<u32> {
         &self.cpus
     }
 
-    /// Adds another's.
+    /// Adds the statistics of other accesses to these.
     pub fn add(&mut self, other: &Use) {
         self.samples += other.samples;
         self.total = self.total.saturating_add(other.total);
@@ -119,7 +123,7 @@ impl Use {
     }
 }
 
-/// Returns whether an access writes, by the hardware's record or else by the instruction.
+/// Returns `true` if a sampled access writes: by the sample's data source if it says so, else by its instruction.
 pub fn is_store(group: &SampleGroup, operand: &Operand) -> bool {
     match group.source {
         Some(source) if source.is_store() => true,
@@ -137,7 +141,7 @@ fn is_load(group: &SampleGroup, operand: &Operand) -> bool {
     }
 }
 
-/// A type of one file, and how it was accessed.
+/// A type in one program and the sampled accesses to it, by offset, by member and by event.
 #[derive(Clone, Debug, Default)]
 pub struct TypeUse {
     pub(crate) dso: String,
@@ -154,7 +158,8 @@ pub struct TypeUse {
 }
 
 impl TypeUse {
-    /// Makes the use of a type from the accesses to its offsets, for each event with its name.
+    /// Describes a type of `size` bytes in a program (path, build-id) with the accesses to each offset, for each
+    /// event by name. `place` is the source position of the definition, `members` are its members.
     pub fn new(
         (dso, build_id): (String, Option<String>),
         name: String,
@@ -168,65 +173,68 @@ impl TypeUse {
         made
     }
 
-    /// Returns the file that the code is in, by path.
+    /// Returns the path of the program or library whose code accesses the type.
     pub fn dso(&self) -> &str {
         &self.dso
     }
 
-    /// Returns its build-id, in hexadecimal digits.
+    /// Returns the build-id of that program or library in hexadecimal; `None` if it is not known.
     pub fn build_id(&self) -> Option<&str> {
         self.build_id.as_deref()
     }
 
-    /// Returns the type.
+    /// Returns the name of the accessed type.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the type of an array's elements, if they have members: size, members and offsets are those of one element
-    /// then.
+    /// Returns the element type's name if the accessed type is an array of structs; size, members and offsets are
+    /// then those of one element. `None` for other types.
     pub fn element(&self) -> Option<&str> {
         self.element.as_deref()
     }
 
-    /// Returns its size in bytes.
+    /// Returns the size of the type in bytes; of an array of structs, that of an element.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns its members.
+    /// Returns the members of the type; of an array of structs, those of an element.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// Returns the source position of its definition, if the file has other types of its name with samples.
+    /// Returns the source position of the type's definition, such as `file.c:12`; `None` unless other sampled types
+    /// of the program have the same name.
     pub fn place(&self) -> Option<&str> {
         self.place.as_deref()
     }
 
-    /// Returns the accesses to each offset, for each event with samples, with its name.
+    /// Returns, for each event with samples of the type, its name and the accesses by offset in the type.
     pub fn events(&self) -> &[(String, BTreeMap<u64, Use>)] {
         &self.events
     }
 
-    /// Returns the accesses of all events, as rows count them.
+    /// Returns the accesses of all events, by the members that they may belong to.
     pub fn rows(&self) -> &BTreeMap<Row, Use> {
         &self.rows
     }
 
-    /// Returns the accesses to one of two offsets where it is not known to which, of all events.
+    /// Returns those accesses, of all events, for which only two possible offsets are known, by that pair of
+    /// offsets.
     pub fn either(&self) -> &BTreeMap<[u64; 2], Use> {
         &self.either
     }
 
-    /// Returns the parts through which a container's node was accessed, by name, with their numbers of samples.
+    /// Returns the number of samples by the embedded type through which code accessed a container's node, such as a
+    /// list head in it; by name.
     pub fn parts(&self) -> &BTreeMap<String, u64> {
         &self.parts
     }
 }
 
-/// The members that samples of one access can be of. Members of unions and of variants share bytes, and so do
-/// bitfields.
+/// The members of a type that one kind of access may belong to: usually one; several where members of unions,
+/// variants or bitfields share the accessed bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     pub(crate) offset: u64,
@@ -234,34 +242,35 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the offset of the first byte accessed.
+    /// Returns the offset in the type at which the access begins.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the path to each: the number of the member at each level. An empty one is that of no member. More
-    /// than one where the access does not tell which.
+    /// Returns the members that the access may belong to, each as a path of member numbers from the type inwards;
+    /// an empty path stands for bytes of no member.
     pub fn members(&self) -> &[Vec<u32>] {
         &self.members
     }
 }
 
 impl Row {
-    /// Returns the path to the innermost member that surely has the access.
+    /// Returns the path of the innermost member that surely contains the access: the common prefix of all possible
+    /// ones.
     pub(crate) fn common(&self) -> &[u32] {
         let Some((first, others)) = self.members.split_first() else { return &[] };
         let shared = |other: &Vec<u32>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
         &first[..others.iter().map(shared).min().unwrap_or(first.len())]
     }
 
-    /// Returns whether the access does not tell which of several members it is of.
+    /// Returns `true` if the access may belong to more than one member.
     pub(crate) fn is_open(&self) -> bool {
         self.members.len() > 1
     }
 }
 
 impl TypeUse {
-    /// Fills the rows from the offsets alone.
+    /// Computes the rows (accesses by member) from the accesses by offset.
     pub fn fill_rows(&mut self) {
         for (offset, one) in self.events.iter().flat_map(|(_, offsets)| offsets) {
             let row = Row { offset: *offset, members: paths_at(&self.members, *offset) };
@@ -269,20 +278,21 @@ impl TypeUse {
         }
     }
 
-    /// Returns how a member was accessed, by the path to it. What can also be of another member is not counted.
+    /// Returns the accesses that surely belong to the member at a path (member numbers from the type inwards), its
+    /// own members included.
     pub fn of_member(&self, path: &[u32]) -> Use {
         let mut sum = Use::default();
         self.rows.iter().filter(|(row, _)| row.common().starts_with(path)).for_each(|(_, one)| sum.add(one));
         sum
     }
 
-    /// Returns the accesses of which it is open which member of one they are of, by the path to that one; the empty
-    /// path is that of the type itself.
+    /// Returns the accesses that belong to one of several members of the member at a path, without it being known
+    /// to which; an empty path means the type itself.
     pub fn open_in(&self, path: &[u32]) -> impl Iterator<Item = (&Row, &Use)> {
         self.rows.iter().filter(move |(row, _)| row.is_open() && row.common() == path)
     }
 
-    /// Returns the accesses to the type as a whole.
+    /// Returns the accesses to the type as a whole, over all offsets and events.
     pub fn whole(&self) -> Use {
         let mut whole = Use::default();
         let certain = self.events.iter().flat_map(|(_, offsets)| offsets.values());
@@ -291,8 +301,8 @@ impl TypeUse {
     }
 }
 
-/// Counts the types that some samples access, those most accessed first. Each file has its own: two
-/// programs' types of one name need not be the same, nor need those of two units of a program.
+/// Counts, for each type, the accesses by the samples that `accepts` admits; the most accessed type comes first.
+/// Types of different programs stay apart, and so do different types of one name within a program.
 pub fn annotate(
     profile: &Profile,
     weighing: Weighing,

@@ -4,24 +4,24 @@ use super::programs::Program;
 use std::sync::Arc;
 use tallyline_perf_data::spaces::{Dso, DsoId, DsoKind};
 
-/// The programs and libraries of a recording, each open or with the reason why it could not be opened.
+/// The programs and libraries in which a recording's samples are, each opened or with the reason why not.
 #[derive(Default)]
 pub(crate) struct Binaries {
     pub(super) list: Vec<Option<Result<Arc<Program>, String>>>,
 }
 
 impl Binaries {
-    /// Returns the open program of a recorded file, if it could be opened.
+    /// Returns the opened program of a file in the recording; `None` if it could not be opened.
     pub(crate) fn get(&self, dso: DsoId) -> Option<&Arc<Program>> {
         self.list.get(dso.position())?.as_ref()?.as_ref().ok()
     }
 
-    /// Keeps the functions that were decoded for the next run, of programs that have a place for them.
+    /// Writes the functions decoded in this run to the programs' caches, for the next run.
     pub(crate) fn keep_functions(&self) {
         self.list.iter().flatten().flatten().for_each(|program| program.image.keep_functions());
     }
 
-    /// Returns the reason why the program of a recorded file could not be opened.
+    /// Returns the reason why a file of the recording could not be opened; `None` if it was.
     pub(crate) fn why_not(&self, dso: DsoId) -> Option<&str> {
         self.list.get(dso.position())?.as_ref()?.as_ref().err().map(String::as_str)
     }

@@ -1,6 +1,7 @@
 //! The totals that reports show: samples, periods and weights.
 
-/// The number of samples of a table's row, or of all samples, and the sum of their weights.
+/// The totals of some samples, such as those of a report's row: their number, their periods, and the amount for
+/// percentages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub(crate) samples: u64,
@@ -9,32 +10,32 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of samples that are counted.
+    /// Returns the number of samples.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Returns the sum of the weights that percentages are computed from: periods, or weights where each counts at
-    /// least 1.
+    /// Returns the sum of the samples' periods: the number of events that they stand for.
     pub fn period(&self) -> u64 {
         self.period
     }
 
-    /// Returns the sum of the weights that percentages are computed from: periods, or weights where each counts at least 1.
+    /// Returns the amount that percentages are computed from, by the report's [`Weighing`](crate::Weighing): the
+    /// sum of the periods, or that of the weights.
     pub fn total(&self) -> u64 {
         self.total
     }
 }
 
 impl Counts {
-    /// Adds the numbers of another row of the table.
+    /// Adds the totals of other samples to these.
     pub fn add(&mut self, other: Counts) {
         self.samples += other.samples;
         self.period = self.period.saturating_add(other.period);
         self.total = self.total.saturating_add(other.total);
     }
 
-    /// Returns the share, in percent, of these samples' weight in a whole.
+    /// Returns these totals' share of `whole` in percent; 0 if the whole is empty.
     pub fn percent(&self, whole: &Counts) -> f64 {
         if whole.total == 0 { 0.0 } else { self.total as f64 * 100.0 / whole.total as f64 }
     }

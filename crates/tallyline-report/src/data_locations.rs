@@ -4,8 +4,8 @@ use super::index::{DataId, SymbolId};
 use super::places::Place;
 use rustc_hash::FxHashMap;
 
-/// The distinct places in memory that samples accessed (data addresses), with their variables once those are
-/// looked up. The lists are as long as `places`, or empty before the stage that fills them.
+/// The distinct data locations that samples accessed (file and offset, or plain address), with their linked
+/// addresses and variables once later stages have filled them in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DataLocations {
     places: Vec<Place>,
@@ -22,7 +22,8 @@ impl DataLocations {
         self.places.is_empty()
     }
 
-    /// Adds a place in memory that samples accessed, with its address.
+    /// Adds a data location and the address that a sample has for it, and returns its id; `None` if 32 bits cannot
+    /// number it.
     pub(crate) fn push(&mut self, place: Place, recorded: u64) -> Option<DataId> {
         let id = DataId::from_position(self.places.len())?;
         self.places.push(place);
@@ -30,48 +31,48 @@ impl DataLocations {
         Some(id)
     }
 
-    /// Returns, for each accessed place in memory, the mapped file and the offset in it.
+    /// Returns the mapped file and offset of each data location, by id.
     pub(crate) fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// Returns the mapped file, and the offset in it, of an accessed place in memory.
+    /// Returns the mapped file and offset of a data location; `None` for an unknown id.
     pub(crate) fn place(&self, id: DataId) -> Option<&Place> {
         self.places.get(id.position())
     }
 
-    /// Returns the address of an accessed place in memory, as one of the samples has it.
+    /// Returns the run-time address of a data location, as the first sample that accessed it has it.
     pub(crate) fn recorded(&self, id: DataId) -> u64 {
         self.recorded.get(id.position()).copied().unwrap_or(0)
     }
 
-    /// Returns the address that the linker gave to an accessed place in memory.
+    /// Returns the linked address of a data location, as in its file's symbol table; 0 before these are set.
     pub(crate) fn linked(&self, id: DataId) -> u64 {
         self.linked.get(id.position()).copied().unwrap_or(0)
     }
 
-    /// Returns the variable at an accessed place in memory, if variables were looked up.
+    /// Returns the variable at a data location; `None` if variables were not looked up.
     pub(crate) fn symbol(&self, id: DataId) -> Option<SymbolId> {
         self.symbols.get(id.position()).copied()
     }
 
-    /// Sets the addresses that the linker gave to the accessed places in memory, one for each.
+    /// Sets the linked addresses of all data locations, by id.
     pub(crate) fn set_linked_addresses(&mut self, linked: Vec<u64>) {
         self.linked = linked;
     }
 
-    /// Returns each accessed place in memory with the address that the linker gave it, once these are set.
+    /// Returns each data location with its linked address; empty before these are set.
     pub(crate) fn with_addresses(&self) -> impl Iterator<Item = (&Place, u64)> {
         self.places.iter().zip(self.linked.iter().copied())
     }
 
-    /// Sets the variables at the accessed places in memory, one for each.
+    /// Sets the variables at all data locations, by id.
     pub(crate) fn set_symbols(&mut self, symbols: Vec<SymbolId>) {
         self.symbols = symbols;
     }
 }
 
-/// Collector of the distinct places in memory that samples accessed, while samples are read.
+/// Builder of [`DataLocations`]: gives each distinct data location one id while samples are read.
 #[derive(Default)]
 pub(crate) struct DataCollector {
     list: DataLocations,
@@ -79,8 +80,8 @@ pub(crate) struct DataCollector {
 }
 
 impl DataCollector {
-    /// Returns the index of a place in memory that a sample accessed; stores its address when the place is
-    /// new.
+    /// Returns the id of a data location, which is added on first use with its run-time address; `None` if 32 bits
+    /// cannot number it.
     pub(crate) fn intern(&mut self, place: Place, recorded: u64) -> Option<DataId> {
         if let Some(id) = self.ids.get(&place) {
             return Some(*id);
@@ -90,7 +91,7 @@ impl DataCollector {
         Some(id)
     }
 
-    /// Returns the distinct places in memory that samples accessed.
+    /// Returns the collected data locations.
     pub(crate) fn finish(self) -> DataLocations {
         self.list
     }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 /// Longer names are left as they are: what they unfold to could be without end.
 const LEN_LIMIT: usize = 1 << 14;
 
-/// Returns the name in the source that a linker's (mangled) name stands for, without the hash that Rust adds.
+/// Demangles a C++ or Rust symbol name, without the hash at the end of Rust's; other names are returned as they
+/// are.
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.len() > LEN_LIMIT || !name.starts_with("_R") && !name.starts_with("_Z") {
         return name.into();

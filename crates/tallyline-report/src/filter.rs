@@ -6,8 +6,8 @@ use super::profile::Profile;
 use super::samples::SampleGroup;
 use std::collections::{BTreeSet, HashSet};
 
-/// Conditions on samples (process, function, type, …) for a report. An empty list or `None` accepts
-/// everything.
+/// Conditions (process, function, type, …) that samples must all satisfy to be in a report. An empty list or `None`
+/// is no condition.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Names of threads.
@@ -28,7 +28,7 @@ pub struct Filter {
     pub operation: Option<Operation>,
 }
 
-/// A kind of sampled memory access that a report can be limited to: load or store.
+/// The kind of memory access that a report is limited to: loads or stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// One that reads.
@@ -47,7 +47,7 @@ impl Operation {
 }
 
 impl Filter {
-    /// Returns `true` if a sample satisfies all conditions.
+    /// Returns `true` if a group of equal samples satisfies all conditions.
     pub fn accepts(&self, profile: &Profile, group: &SampleGroup) -> bool {
         let one_of = |list: &Option<HashSet<String>>, kind| {
             let is_in = |list: &HashSet<String>| {
@@ -90,7 +90,8 @@ fn name_of<'p>(profile: &'p Profile, group: &SampleGroup, kind: NameKind) -> Opt
     })
 }
 
-/// Returns the distinct names of one kind in the samples of a profile.
+/// Returns the distinct names of a kind (types, functions, files, threads, events) that samples of the profile
+/// have.
 pub fn sampled_names(profile: &Profile, kind: NameKind) -> BTreeSet<&str> {
     // many samples are at one place
     let mut seen = HashSet::new();

@@ -3,7 +3,7 @@
 use super::aggregate::Row;
 use super::counts::Counts;
 
-/// A row of a hierarchical report: one sort key's value, with the rows of the next sort key below it.
+/// A row of a hierarchical report: one value of a level's sort key, with the rows of the next level below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub(crate) value: u64,
@@ -13,29 +13,29 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the row's value of its level's sort key.
+    /// Returns the value of this level's sort key; [`Key::text`](crate::keys::Key::text) formats it.
     pub fn value(&self) -> u64 {
         self.value
     }
 
-    /// Returns the row's numbers of samples, of all events together.
+    /// Returns the totals (samples, period, weight) of this row over all events.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the row's numbers of samples of each event of the table.
+    /// Returns the totals (samples, period, weight) of this row for each event.
     pub fn events(&self) -> &[Counts] {
         &self.events
     }
 
-    /// Returns the rows of the next sort key below this row, the largest first.
+    /// Returns the rows of the next sort key below this one, largest first.
     pub fn children(&self) -> &[Node] {
         &self.children
     }
 }
 
-/// Builds a hierarchical report, a level for each sort key, from a table's rows. A parent's numbers of
-/// samples are the sum of its children's.
+/// Converts the rows of a flat table into a tree with one level for each sort key. A parent's totals are the sums
+/// of its children's.
 pub fn hierarchy(rows: &[Row]) -> Vec<Node> {
     let mut roots = Vec::new();
     for row in rows {

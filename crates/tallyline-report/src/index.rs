@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-/// The value of a sort key that marks a sample without one.
+/// The sort key value of a sample that has none, such as one without a known CPU.
 pub(crate) const ABSENT: u64 = u32::MAX as u64;
 
 /// Defines the index of an element of one list. An `Option` of it takes four bytes.
@@ -46,7 +46,7 @@ index_types! {
     pub JoinedId
 }
 
-/// Returns the value of a sort key for an index that may be absent.
+/// Converts an optional index to a sort key value: the index, or [`ABSENT`].
 pub(crate) fn key_value(position: Option<usize>) -> u64 {
     position.map_or(ABSENT, |position| position as u64)
 }

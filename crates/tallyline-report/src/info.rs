@@ -2,8 +2,8 @@
 
 use tallyline_perf_data::spe::AuxtraceStats;
 
-/// Name of an event of a recording, and the facts about its samples that reports need: exact, weighted, with
-/// data sources.
+/// An event of a recording, with what reports need to know of its samples: are their addresses exact, and do they
+/// have weights and data sources.
 #[derive(Clone, Debug)]
 pub struct EventInfo {
     /// Its name.
@@ -18,7 +18,7 @@ pub struct EventInfo {
     pub has_source: bool,
 }
 
-/// The events and the machine of a recording, and notes about missing or damaged parts.
+/// The events, the machine and the defects of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
     /// The events.
@@ -49,12 +49,13 @@ pub struct RecordingInfo {
 }
 
 impl RecordingInfo {
-    /// Returns whether the machine was emulated: clock samples fall on the starts of blocks there.
+    /// Returns `true` if the recording machine was emulated (QEMU without KVM): there, clock samples fall on the
+    /// starts of basic blocks.
     pub fn is_emulated(&self) -> bool {
         self.is_emulated
     }
 
-    /// Returns the NUMA node of a CPU of the recording machine.
+    /// Returns the NUMA node of a CPU of the recording machine; `None` if the recording does not say it.
     pub(crate) fn node(&self, cpu: u32) -> Option<u32> {
         let has = |ranges: &[(u32, u32)]| ranges.iter().any(|(first, last)| (*first..=*last).contains(&cpu));
         self.nodes.iter().find(|(_, ranges)| has(ranges)).map(|(node, _)| *node)

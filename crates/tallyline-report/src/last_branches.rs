@@ -15,7 +15,8 @@ const FALL_THROUGH_LIMIT: u64 = 4096;
 /// The bit that addresses of kernels have.
 const KERNEL: u64 = 1 << 63;
 
-/// The newest entry of a sample's branch stack, relative to the sample's address.
+/// The most recent branch before a sample, from its branch stack, in relation to the sampled address: a branch to
+/// it, or to an instruction shortly before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum LastBranch {
     /// A branch to the sampled instruction, from an address so far away.
@@ -25,15 +26,15 @@ pub(crate) enum LastBranch {
 }
 
 impl LastBranch {
-    /// Returns what the branch stack of a sample says; none without one, where not all branches are in it, or where
-    /// its newest one went somewhere else: control has gone on since.
+    /// Returns the most recent branch before a sample. `None` without a branch stack, if the stack is filtered to
+    /// some kinds of branches, or if the branch does not lead to the sample, as after an interrupt.
     pub(crate) fn of(sample: &Sample<'_>, attr: &Attr) -> Option<LastBranch> {
         let has_all = attr.sample_type & bit::BRANCH_STACK != 0 && attr.branch_sample_type & branch::ANY != 0;
         let newest = sample.branches.filter(|_| has_all)?.get(0)?;
         LastBranch::relative(sample.ip?, newest.from(), newest.to())
     }
 
-    /// Returns a sample's newest branch relative to the sample's address, by both addresses.
+    /// Relates a branch from `from` to `to` to a sample at `ip`; `None` if it does not lead there.
     pub(crate) fn relative(ip: u64, from: u64, to: u64) -> Option<LastBranch> {
         // an interrupt came back to it, which says nothing of the instruction in front
         if (from ^ ip) & KERNEL != 0 {
@@ -47,7 +48,7 @@ impl LastBranch {
     }
 }
 
-/// The newest entries of samples' branch stacks, by code place, with how many samples have each.
+/// The number of samples by code place and most recent branch.
 pub(crate) type LastBranchCounts = FxHashMap<(PlaceId, LastBranch), u64>;
 
 /// The last branches of a recording's samples, while those are placed.

@@ -13,7 +13,8 @@ use tallyline_perf_data::spaces::DsoId;
 /// A file's path as debug information has it, and a line.
 type Line = (String, u64);
 
-/// Finds the source file and line of each of some code addresses of a program.
+/// Looks up the source file and line of some code addresses (as linked) of a program; those without one are absent
+/// from the map.
 pub fn source_lines(program: &Program, addresses: &[u64]) -> FxHashMap<u64, Line> {
     let mut addresses = addresses.to_vec();
     addresses.sort_unstable();

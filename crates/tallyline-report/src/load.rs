@@ -40,7 +40,10 @@ const SAMPLES_LIMIT: usize = u32::MAX as usize;
 const SAMPLES_EXPECTED: usize = 1 << 16;
 
 impl LoadedSamples {
-    /// Reads all samples of a recording in memory, equal ones merged.
+    /// Reads all samples of a recording in memory and merges equal ones, except for what `apart` keeps apart.
+    ///
+    /// # Errors
+    /// Damaged records.
     ///
     /// # Errors
     /// Damaged records.
@@ -48,7 +51,11 @@ impl LoadedSamples {
         Ok(read(recording, apart, None, None)?.unwrap_or_default())
     }
 
-    /// Reads all samples of a recording's file a piece at a time; `None` if it has to be read as a whole.
+    /// Reads all samples of a recording from its file in chunks and merges equal ones, except for what `apart`
+    /// keeps apart. `None` if the file has to be read as a whole with [`load`](Self::load).
+    ///
+    /// # Errors
+    /// Damaged records.
     ///
     /// # Errors
     /// Damaged records.
@@ -59,36 +66,36 @@ impl LoadedSamples {
         read(pieces, apart, None, None)
     }
 
-    /// Returns the description of the recording's events and machine.
+    /// Returns the events and the machine of the recording.
     pub fn info(&self) -> &RecordingInfo {
         &self.samples.info
     }
 
-    /// Returns the samples, equal ones merged, in the order of time where they are kept apart.
+    /// Returns the samples, equal ones merged; in time order if each is a group of its own.
     pub fn groups(&self) -> &[SampleGroup] {
         &self.samples.groups
     }
 
-    /// Returns the code place (file and offset) with an id.
+    /// Returns the code place (mapped file and offset) with an id.
     pub fn place(&self, id: PlaceId) -> &Place {
         self.samples.places.get(id)
     }
 
-    /// Returns the text of a name's id, such as a thread's name.
+    /// Returns the string with an id, such as a thread's name.
     pub fn text(&self, name: NameId) -> &str {
         self.samples.names.get(name)
     }
 
-    /// Returns the name of a recorded file without its folders, as perf shows it.
+    /// Returns the base name of a file in the recording, as perf shows it; `[unknown]` without one.
     pub fn dso_name(&self, id: Option<DsoId>) -> &str {
         self.samples.dso_name(id)
     }
 }
 
 impl Profile {
-    /// Reads all samples, opens the programs, and looks up what is needed of each place. Where types are needed,
-    /// programs are analysed while the recording is read. With `correct_skid` samples of imprecise events are charged
-    /// to the instruction before. None if the recording has to be read as a whole.
+    /// Builds a profile from a recording: reads the samples, opens the programs, and looks up what `needs` says.
+    /// With `correct_skid`, samples of imprecise events are charged to the instruction that caused them. `None` if
+    /// the recording has to be read as a whole.
     ///
     /// # Errors
     /// Damaged records.

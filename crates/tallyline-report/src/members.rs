@@ -10,7 +10,7 @@ const DEPTH_LIMIT: usize = 16;
 /// The number of members that one type may unfold to.
 const MEMBERS_LIMIT: usize = 1 << 14;
 
-/// A member, base or variant of a type, with its own members below it, for listings of a type field by field.
+/// A member, base class or variant of a type with the members nested in it, for listings of a type field by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
     pub(crate) number: u32,
@@ -23,7 +23,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// Creates a member of a type with its number and offset, and its own members below it.
+    /// Describes a member by its number among its siblings, type, name, position, and nested members (`truncated`
+    /// if some are left out).
     pub fn new(
         number: u32,
         ty: String,
@@ -35,23 +36,24 @@ impl Member {
         Member { number, ty, name, offset, size, truncated, children }
     }
 
-    /// Returns the member's position among all members of the type that has it: its own come first, then the
-    /// tag, then those of its variants. Some have no place, and are left out.
+    /// Returns the member's number among all members of the type that declares it: the type's own, then the
+    /// discriminant, then those of the variants. Numbers have gaps, as members without a location are not listed.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the id of the member's type.
+    /// Returns the name of the member's type.
     pub fn ty(&self) -> &str {
         &self.ty
     }
 
-    /// Returns the member's name, with that of the variant in front; empty for a base, and where it has none.
+    /// Returns the member's name, after that of its variant if it is in one; empty for a base class or an unnamed
+    /// member.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the member's offset in bytes in the outermost type.
+    /// Returns the member's offset in bytes from the start of the outermost type.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -61,18 +63,18 @@ impl Member {
         self.size
     }
 
-    /// Returns the members of the member's own type.
+    /// Returns the members of the member's type, nested below it.
     pub fn children(&self) -> &[Member] {
         &self.children
     }
 
-    /// Returns `true` if the member's own members were left out because they nest too deep or are too many.
+    /// Returns `true` if nested members were left out because they are too deep or too many.
     pub fn truncated(&self) -> bool {
         self.truncated
     }
 }
 
-/// Returns the members of a type with their own members below them; none if it is no struct, class or union.
+/// Lists the members of a struct, class or union with all nested ones; empty for other types.
 pub fn members(types: &Types, id: TypeId) -> Vec<Member> {
     let mut budget = MEMBERS_LIMIT;
     of_type(types, id, 0, 0, &mut budget).unwrap_or_default()

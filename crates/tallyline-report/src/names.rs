@@ -3,12 +3,11 @@
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The id of a stored text (function, type, file) of a profile. Equal texts have equal ids within one
-/// profile.
+/// The id of an interned string (function, type, file name); equal strings of one profile have equal ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
-/// The texts of a profile (functions, types, files), each stored once and referred to by an id.
+/// Interner for the strings of a profile: stores each function, type and file name once.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Vec<Arc<str>>,
@@ -16,7 +15,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Returns the id of a text, which is stored if it is new.
+    /// Returns the id of a string, which is stored on first use.
     pub(crate) fn intern(&mut self, text: &str) -> NameId {
         if let Some(id) = self.ids.get(text) {
             return *id;
@@ -29,12 +28,12 @@ impl Names {
         id
     }
 
-    /// Returns the text with an id; empty for an unknown one.
+    /// Returns the string with an id; empty for an unknown id.
     pub fn get(&self, id: NameId) -> &str {
         self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
-    /// Returns the id of a text, if it is stored.
+    /// Returns the id of a string; `None` if it was never interned.
     pub fn find(&self, text: &str) -> Option<NameId> {
         self.ids.get(text).copied()
     }

@@ -9,20 +9,20 @@ use tallyline_debuginfo::type_text;
 use tallyline_inference::{TypeTable, Typed, field_path, place_text};
 use tallyline_perf_data::spaces::DsoId;
 
-/// The type that a sampled instruction accesses, memory without a type, or the reason why the type is
-/// unknown.
+/// The result of type inference for a sampled instruction: the type and field that it accesses, a kind of memory
+/// without a type, or the reason why it is unknown.
 pub type Outcome = tallyline_inference::Outcome<Operand, Reason>;
 
-/// The outcome for sampled instructions that were not analysed.
+/// The outcome of instructions for which types were not inferred.
 pub(crate) const NOT_LOOKED: Outcome = Outcome::Untyped(Reason::NotLooked);
 
-/// Returns `true` if a sample counts as one that can have a type: its code has debug information, and it
-/// accesses memory that can have one.
+/// Returns `true` if the access of a sampled instruction could have a type: it has one, or inference lost track of
+/// it in code that has debug information. Percentages of typed samples are of these.
 pub fn is_eligible(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Typed(_) | Outcome::Untyped(Reason::Lost(_)))
 }
 
-/// The type that a sampled instruction accesses and where in it: offset, size, field, with stored names.
+/// The type, offset, size and field that a sampled instruction accesses, with interned names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// The type.
@@ -49,7 +49,8 @@ pub struct Operand {
     pub writes: bool,
 }
 
-/// The node of a container (list, tree, map) that contains the type that a sampled instruction accesses.
+/// The container's node (of a list, tree or map) in which an accessed object is embedded: its type, and the
+/// object's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Within {
     /// The node's type.
@@ -60,7 +61,7 @@ pub(crate) struct Within {
     pub(crate) start: u64,
 }
 
-/// The reason for which the type that a sampled instruction accesses is unknown.
+/// The reason why the type that a sampled instruction accesses is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     /// Types were not asked for.
@@ -84,12 +85,12 @@ pub enum Reason {
 }
 
 impl Operand {
-    /// Returns the name of the object that is accessed: that of the container's node, else of the type.
+    /// Returns the name of the outermost known object that is accessed: the container's node, else the type itself.
     pub fn object(&self) -> NameId {
         self.within.map_or(self.name, |node| node.name)
     }
 
-    /// Returns the offset of the access in the object that [`object`](Self::object) names.
+    /// Returns the offset of the access in the object that [`object`](Self::object) names, in bytes.
     pub fn offset_in_object(&self) -> u64 {
         self.start().saturating_add(self.offset)
     }
@@ -99,7 +100,7 @@ impl Operand {
         self.within.map_or(0, |node| node.start)
     }
 
-    /// Returns `true` if the access is, or may be, in a range of the object's bytes.
+    /// Returns `true` if the access may touch a byte range of the object, at either of its possible offsets.
     pub fn may_be_in(&self, bytes: &Range<u64>) -> bool {
         let is_in = |offset: u64| bytes.contains(&self.start().saturating_add(offset));
         is_in(self.offset) || self.or.is_some_and(is_in)
@@ -107,7 +108,7 @@ impl Operand {
 }
 
 impl Reason {
-    /// Formats the reason why a type is unknown; `text` looks up names.
+    /// Formats the reason why a type is unknown as a sentence; `text` returns interned names.
     pub fn text<'t>(&self, text: impl Fn(NameId) -> &'t str) -> String {
         match self {
             Reason::NotLooked => "types were not asked for".to_owned(),
@@ -122,7 +123,7 @@ impl Reason {
     }
 }
 
-/// The types that the sampled instructions of all programs of a profile access, by file.
+/// The type tables of all programs of a profile, and ids for the types in them that are unique over all programs.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
     pub(crate) tables: FxHashMap<DsoId, TypeTable>,
@@ -144,17 +145,18 @@ impl Joined {
         })
     }
 
-    /// Returns the types of the operands in a file that has debug information.
+    /// Returns the inferred types of a file's instructions; `None` if it has no debug information.
     pub(crate) fn table(&self, dso: DsoId) -> Option<&TypeTable> {
         self.tables.get(&dso)
     }
 
-    /// Returns the file that a type is of, and the type's id in the model of that file's types.
+    /// Returns the file that a type belongs to and its id in that file's type model; `None` for an unknown id.
     pub(crate) fn source(&self, ty: JoinedId) -> Option<(DsoId, TypeId)> {
         self.types.get(ty.position()).copied()
     }
 
-    /// Returns the table of operands' types that a type is in, and the type's id there.
+    /// Returns the type table of the file that a type belongs to, and the type's id in it; `None` for an unknown
+    /// id.
     pub(crate) fn get(&self, ty: JoinedId) -> Option<(&TypeTable, TypeId)> {
         let (dso, id) = self.source(ty)?;
         Some((self.tables.get(&dso)?, id))

@@ -19,8 +19,8 @@ const NEAREST: usize = 3;
 /// Longer names are not compared letter by letter.
 const COMPARED_LIMIT: usize = 256;
 
-/// A kind of names (commands, functions, types, …) that a filter's pattern is for; it decides what an
-/// abbreviation may leave out.
+/// The kind of name that a pattern is matched with (types, functions, files, threads, events); it decides which
+/// parts, such as scopes or folders, a pattern may omit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
     /// Data types: `struct`, scopes and template arguments may be left out.
@@ -35,7 +35,7 @@ pub enum NameKind {
     Event,
 }
 
-/// A filter's pattern for names: a name, a glob, or a regular expression between slashes.
+/// A pattern for names in a filter: a name, a glob, or a regular expression between slashes.
 #[derive(Clone, Debug)]
 pub struct NamePattern {
     text: String,
@@ -43,8 +43,8 @@ pub struct NamePattern {
     regex: Option<Regex>,
 }
 
-/// The way in which a filter's pattern matched names: as a name, a glob, without template arguments, or as a
-/// part.
+/// The way in which a pattern matched: exactly, as a glob or regular expression, without template arguments, or as
+/// a substring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
     /// The name itself.
@@ -57,7 +57,7 @@ pub enum FoundBy {
     Part,
 }
 
-/// The names that a filter's pattern matches, and the way in which it does.
+/// The result of matching a pattern with names: those that match and how, several candidates, or the nearest names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatternMatch<'n> {
     /// At least one, and how they were found.
@@ -75,7 +75,10 @@ impl fmt::Display for NamePattern {
 }
 
 impl NamePattern {
-    /// Parses a filter's pattern: a name, a glob, or a regular expression between slashes.
+    /// Parses a pattern: a name, a glob (`*`, `?`, `[…]`), or a regular expression between slashes.
+    ///
+    /// # Errors
+    /// A regular expression that is invalid or would take too much memory.
     ///
     /// # Errors
     /// A regular expression that is none, or takes too much memory.
@@ -93,8 +96,7 @@ impl NamePattern {
         Ok(NamePattern { text: text.to_owned(), regex })
     }
 
-    /// Parses a comma-separated list of a filter's patterns; commas inside brackets and slashes belong to a
-    /// name.
+    /// Parses a comma-separated list of patterns. Commas inside brackets and slashes do not separate.
     ///
     /// # Errors
     /// See [`NamePattern::parse`].
@@ -102,7 +104,8 @@ impl NamePattern {
         split(text).into_iter().map(NamePattern::parse).collect()
     }
 
-    /// Returns those of some names that the filter's pattern matches.
+    /// Matches the pattern with names of a kind and returns those that match, trying exact names first, substrings
+    /// last.
     pub fn find<'n>(&self, kind: NameKind, names: &BTreeSet<&'n str>) -> PatternMatch<'n> {
         let select = |matches: &dyn Fn(&str) -> bool| -> BTreeSet<&'n str> {
             names.iter().copied().filter(|name| matches(name)).collect()

@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_perf_data::spaces::{AddressSpaces, DsoId, DsoKind, ResolvedAddress};
 
-/// The part of an instruction that samples are charged to, or the reason why they are charged to none.
+/// The part of an instruction that a sample is charged to (first or second memory operand), or the reason why no
+/// instruction can be named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum PlaceKind {
     /// The instruction, by its first operand in memory.
@@ -22,7 +23,7 @@ pub(crate) enum PlaceKind {
     IndirectCall,
 }
 
-/// A place in a program: a mapped file and an offset in it.
+/// A location in a program: a mapped file and an offset in it, or an address in memory that has no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The file; none where nothing was mapped.
@@ -37,7 +38,7 @@ pub struct Place {
     pub(crate) kind: PlaceKind,
 }
 
-/// The function and source line that a code place is in.
+/// The function, source line and linked address of a code place.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resolved {
     /// The address in the file as the linker gave it; the offset where the file is not there.
@@ -50,8 +51,8 @@ pub struct Resolved {
     pub source_line: NameId,
 }
 
-/// The distinct code places of samples. The lists are as long as `places`, or empty before the stage that
-/// fills them.
+/// The distinct code places (file and offset) of samples, by id, with linked addresses, functions and source lines
+/// once later stages have filled them in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CodePlaces {
     places: Vec<Place>,
@@ -68,57 +69,58 @@ impl CodePlaces {
         self.places.len()
     }
 
-    /// Returns each code place with its index.
+    /// Returns all code places with their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PlaceId, &Place)> {
         (0..).map(PlaceId::of).zip(&self.places)
     }
 
-    /// Returns each code place with its index and the address that the linker gave it, once those are set.
+    /// Returns all code places with their ids and linked addresses; empty before these are set.
     pub(crate) fn linked(&self) -> impl Iterator<Item = (PlaceId, &Place, u64)> {
         self.iter().zip(&self.addresses).map(|((id, place), address)| (id, place, *address))
     }
 
-    /// Returns the code place with an id; ids come from here, and no place is ever taken away.
+    /// Returns the code place with an id. Ids come from this list, which never shrinks.
     pub(crate) fn get(&self, id: PlaceId) -> &Place {
         &self.places[id.position()]
     }
 
-    /// Returns the address that the linker gave a code place, once addresses are set; 0 before.
+    /// Returns the linked address of a code place, as in its file's symbol table; 0 before these are set.
     pub(crate) fn address(&self, id: PlaceId) -> u64 {
         self.addresses.get(id.position()).copied().unwrap_or(0)
     }
 
-    /// Returns the function and source line of a code place, as far as they are known.
+    /// Returns the function, source line and linked address of a code place, as far as they have been looked up.
     pub(crate) fn resolved(&self, id: PlaceId) -> Resolved {
         let (source_file, source_line) = self.lines.get(id.position()).copied().unwrap_or_default();
         let symbol = self.symbols.get(id.position()).copied();
         Resolved { address: self.address(id), symbol, source_file, source_line }
     }
 
-    /// Sets the addresses that the linker gave the code places, one for each.
+    /// Sets the linked addresses of all code places, by id.
     pub(crate) fn set_addresses(&mut self, addresses: Vec<u64>) {
         self.addresses = addresses;
     }
 
-    /// Adds a code place that samples are charged to, with the address that the linker gave it.
+    /// Adds a code place with its linked address, for samples that are charged to another instruction than their
+    /// own, and returns its id.
     pub(crate) fn push(&mut self, place: Place, address: u64) -> PlaceId {
         self.places.push(place);
         self.addresses.push(address);
         PlaceId::of(self.places.len() - 1)
     }
 
-    /// Sets the functions of the code places, one for each.
+    /// Sets the functions of all code places, by id.
     pub(crate) fn set_symbols(&mut self, symbols: Vec<SymbolId>) {
         self.symbols = symbols;
     }
 
-    /// Sets the source files and lines of the code places, one of each for each place.
+    /// Sets the source file (`file.c`) and line (`file.c:12`) of all code places, by id.
     pub(crate) fn set_lines(&mut self, lines: Vec<(NameId, NameId)>) {
         self.lines = lines;
     }
 }
 
-/// Collector of the distinct code places of samples, while samples are read.
+/// Builder of [`CodePlaces`]: gives each distinct code place one id while samples are read.
 #[derive(Default)]
 pub(crate) struct PlaceCollector {
     list: CodePlaces,
@@ -126,7 +128,7 @@ pub(crate) struct PlaceCollector {
 }
 
 impl PlaceCollector {
-    /// Returns the index of a code place, which is added if it is new.
+    /// Returns the id of a code place, which is added on first use.
     pub(crate) fn intern(&mut self, place: Place) -> PlaceId {
         *self.ids.entry(place).or_insert_with(|| {
             self.list.places.push(place);
@@ -134,13 +136,14 @@ impl PlaceCollector {
         })
     }
 
-    /// Returns the distinct code places of samples.
+    /// Returns the collected code places.
     pub(crate) fn finish(self) -> CodePlaces {
         self.list
     }
 }
 
-/// Returns the file that is mapped at an address of a process, and the offset in it.
+/// Converts a sampled address to a place: the mapped file and offset in `location`, else the bare address in the
+/// process.
 pub(crate) fn place_of(
     spaces: &AddressSpaces,
     location: Option<ResolvedAddress>,

@@ -15,7 +15,7 @@ use tallyline_inference::code::FusiblePair;
 use tallyline_perf_data::sample::CpuMode;
 use tallyline_perf_data::spaces::{Dso, DsoId};
 
-/// The function or variable at an address of a program; the address itself where none is known.
+/// The function or variable at an address of a program, or the address itself if no name is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Symbol {
     /// The file; none where nothing was mapped.
@@ -30,7 +30,8 @@ pub struct Symbol {
     pub is_known: bool,
 }
 
-/// A recording whose samples have types, functions and lines, as far as those were asked for.
+/// A recording's samples with the functions, source lines and accessed types that were looked up for them: the
+/// input of all reports.
 #[derive(Default)]
 pub struct Profile {
     pub(crate) samples: Samples,
@@ -41,53 +42,52 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Returns the description of the recording's events and machine.
+    /// Returns the events and the machine of the recording.
     pub fn info(&self) -> &RecordingInfo {
         &self.samples.info
     }
 
-    /// Sets the size of a cache line in bytes for the profile's sort keys, where another machine's is asked
-    /// for.
+    /// Sets the cache line size in bytes that sort keys use, to report for another machine than the recorded one.
     pub fn set_line_size(&mut self, size: u32) {
         self.samples.info.line_size = size;
     }
 
-    /// Returns the profile's samples, equal ones merged, in the order of time where they are kept apart.
+    /// Returns the samples, equal ones merged; in time order if each is a group of its own.
     pub fn groups(&self) -> &[SampleGroup] {
         &self.samples.groups
     }
 
-    /// Returns the open program of a recorded file, if it could be opened.
+    /// Returns the opened program of a file in the recording; `None` if it could not be opened.
     pub fn program(&self, dso: DsoId) -> Option<&Arc<Program>> {
         self.binaries.get(dso)
     }
 
-    /// Returns the reason why the program of a recorded file could not be opened.
+    /// Returns the reason why a file of the recording could not be opened; `None` if it was.
     pub fn why_not(&self, dso: DsoId) -> Option<&str> {
         self.binaries.why_not(dso)
     }
 
-    /// Returns the recorded files (programs, libraries, the kernel), in the order of their ids.
+    /// Returns all mapped objects of the recording (programs, libraries, the kernel), indexed by [`DsoId`].
     pub fn dsos(&self) -> &[Dso] {
         &self.samples.dsos
     }
 
-    /// Returns the recorded file (program, library, the kernel) with an id.
+    /// Returns the mapped object (program, library, the kernel) with an id; `None` for an unknown id.
     pub fn dso(&self, id: DsoId) -> Option<&Dso> {
         self.samples.dso(id)
     }
 
-    /// Returns the name of a recorded file without its folders, as perf shows it.
+    /// Returns the base name of a mapped object, as perf shows it; `[unknown]` without one.
     pub fn dso_name(&self, id: Option<DsoId>) -> &str {
         self.samples.dso_name(id)
     }
 
-    /// Returns the number of distinct code places of samples; their ids are below it.
+    /// Returns the number of distinct code places of samples, which is also the upper bound of their ids.
     pub fn places_count(&self) -> usize {
         self.samples.places.len()
     }
 
-    /// Returns the code place (file and offset) with an id.
+    /// Returns the code place (mapped file and offset) with an id.
     pub fn place(&self, id: PlaceId) -> &Place {
         self.samples.places.get(id)
     }
@@ -97,91 +97,98 @@ impl Profile {
         self.samples.at(place)
     }
 
-    /// Returns the type that the instruction a sample is charged to accesses, or the reason for none.
+    /// Returns the type and field that samples access, by the instruction that they are charged to, or the reason
+    /// why they are unknown.
     pub fn outcome(&self, group: &SampleGroup) -> &Outcome {
         self.operands.outcome(group.charged)
     }
 
-    /// Returns the type that the instruction at a code place accesses, or the reason for none.
+    /// Returns the type and field that the instruction at a code place accesses, or the reason why they are
+    /// unknown.
     pub fn outcome_at(&self, place: PlaceId) -> &Outcome {
         self.operands.outcome(place)
     }
 
-    /// Returns the slot of a C++ class's vtable that the instruction at a code place reads.
+    /// Returns the text for the vtable slot (class and number) that the instruction at a code place reads; `None` for
+    /// other instructions.
     pub fn slot(&self, place: PlaceId) -> Option<NameId> {
         self.operands.slots.get(&place).copied()
     }
 
-    /// Returns the types that the sampled instructions of all programs access.
+    /// Returns the type tables of all programs, with ids for their types that are unique over all programs.
     pub(crate) fn joined(&self) -> &Joined {
         &self.operands.joined
     }
 
-    /// Returns the types of the operands in a recorded file that has debug information.
+    /// Returns the inferred types of a file's instructions; `None` if it has no debug information.
     pub fn type_table(&self, dso: DsoId) -> Option<&TypeTable> {
         self.operands.joined.table(dso)
     }
 
-    /// Returns the number of samples whose type was decided by the address of their data, or by registers.
+    /// Returns the number of samples whose type the code alone left open and their registers or data address
+    /// decided.
     pub fn by_evidence(&self) -> u64 {
         self.operands.joined.by_evidence
     }
 
-    /// Returns what debug information was missing for the profile, one line each.
+    /// Returns one line for each part of the debug information that was missing.
     pub fn warnings(&self) -> &[String] {
         &self.operands.joined.warnings
     }
 
-    /// Returns the function or variable with an id.
+    /// Returns the function or variable with an id; `None` for an unknown id.
     pub fn symbol(&self, id: SymbolId) -> Option<&Symbol> {
         self.symbols.get(id.position())
     }
 
-    /// Returns the function that a code place is in.
+    /// Returns the function that contains a code place; `None` if functions were not looked up.
     pub fn function(&self, place: PlaceId) -> Option<&Symbol> {
         self.symbol(self.at(place).symbol?)
     }
 
-    /// Returns the text of a name's id, such as a type's name.
+    /// Returns the string with an id, such as a type's name.
     pub fn text(&self, name: NameId) -> &str {
         self.samples.names.get(name)
     }
 
-    /// Returns the correction of skid that the profile's samples were charged by.
+    /// Returns how samples were corrected for skid, with the number of samples that were charged to other
+    /// instructions.
     pub fn skid(&self) -> Skid {
         self.charges.skid
     }
 
-    /// Returns the kinds of compare-and-jump pairs that samples lie around, each with the decision if the recorded
-    /// machine executes it as one instruction.
+    /// Returns the kinds of compare-and-jump pairs near samples, each with the decision if the recorded CPU fuses
+    /// it into one instruction.
     pub fn fusion(&self) -> impl Iterator<Item = (&FusiblePair, &PairRule)> {
         self.charges.fusion.iter()
     }
 
-    /// Returns a summary of the decisions which compare-and-jump pairs are executed as one instruction.
+    /// Returns a line of text that sums up which kinds of compare-and-jump pairs the recorded CPU fuses.
     pub fn fusion_summary(&self) -> String {
         self.charges.fusion.to_string()
     }
 
-    /// Returns, for imprecise counters, by how many instructions samples are behind those that they count.
+    /// Returns, for each imprecise hardware counter, the number of instructions by which its samples lie behind the
+    /// instruction that caused them.
     pub fn shifts(&self) -> &[EventShift] {
         &self.charges.shifts
     }
 
-    /// Returns the numbers of samples at functions' first instructions, by what is known of the calls.
+    /// Returns the numbers of samples at functions' first instructions, by whether the call that led there was
+    /// found.
     pub fn calls(&self) -> CallCounts {
         self.charges.calls
     }
 
-    /// Returns the rule by which a sample is charged to another instruction than that at its address, if one
-    /// is.
+    /// Returns the rule by which samples were charged to another instruction than the one at their address; `None`
+    /// if they were not.
     pub fn rule(&self, group: &SampleGroup) -> Option<Rule> {
         let of_call = self.charges.call_rules.get(&(group.place, group.charged));
         of_call.or_else(|| self.charges.rules.get(&group.place)).copied()
     }
 
-    /// Returns the rule by which samples at a code place are charged to other instructions, those at calls
-    /// left out.
+    /// Returns the rule by which samples at a code place were charged to other instructions; `None` if they were
+    /// not. Charges to calls by return addresses are left out.
     pub fn rule_at(&self, place: PlaceId) -> Option<Rule> {
         self.charges.rules.get(&place).copied()
     }

@@ -7,8 +7,8 @@ use tallyline_inference::code::Image;
 use tallyline_perf_data::jit::JitMap;
 use tallyline_perf_data::spaces::Dso;
 
-/// Finder and opener of a recording's programs, which the caller implements; each file is opened once, in
-/// parallel.
+/// Access to the programs of a recording, implemented by the caller, who finds and opens the files. Each is asked
+/// for once, from several threads.
 pub trait Programs: Sync {
     /// Returns the program of a file of the recording, or why it cannot be had, in a few words.
     fn open(&self, dso: &Dso) -> Result<Program, String>;
@@ -20,7 +20,7 @@ pub trait Programs: Sync {
     fn kernel(&self) -> Option<JitMap>;
 }
 
-/// An open program of a recording: code, debug information and symbols.
+/// An opened program or library of a recording: its code, its debug information and its symbols.
 pub struct Program {
     pub(crate) image: Image,
     pub(crate) debug: Option<Debug>,
@@ -29,12 +29,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// Creates an open program from its code, its debug information, and its BTF.
+    /// Bundles a program's code with its debug information, or with raw BTF in place of it.
     pub fn new(image: Image, debug: Option<Debug>, btf: Option<Vec<u8>>) -> Program {
         Program { image, debug, btf, store: None }
     }
 
-    /// Sets the caches that the program's operand types and its decoded functions are taken from and stored in.
+    /// Sets the program's persistent caches: of inferred types, and of decoded functions.
     #[must_use]
     pub fn with_stores(mut self, types: Box<dyn Store>, functions: Box<dyn Store>) -> Program {
         self.store = Some(types);
@@ -42,28 +42,28 @@ impl Program {
         self
     }
 
-    /// Returns the program's code, data and symbols.
+    /// Returns the program's code, read-only data and symbols.
     pub fn image(&self) -> &Image {
         &self.image
     }
 
-    /// Returns the file with the program's debug information: the program itself or its separate debug file.
+    /// Returns the program's debug information, in its own file or a separate one; `None` without any.
     pub fn debug(&self) -> Option<&Debug> {
         self.debug.as_ref()
     }
 
-    /// Returns a kernel's BTF as raw bytes, where there is no other debug information.
+    /// Returns the raw BTF that types are read from in place of DWARF, as for a kernel; `None` without it.
     pub fn btf(&self) -> Option<&[u8]> {
         self.btf.as_deref()
     }
 
-    /// Returns the cache of the program's operand types between runs, if there is one.
+    /// Returns the cache of the program's inferred types; `None` without one.
     pub fn store(&self) -> Option<&dyn Store> {
         self.store.as_deref()
     }
 }
 
-/// An open file with a program's debug information.
+/// An open file with a program's debug information (DWARF): the program itself, or its separate debug file.
 pub struct Debug {
     pub(crate) file: File,
     pub(crate) companions: Box<dyn Companions + Send + Sync>,
@@ -71,8 +71,8 @@ pub struct Debug {
 }
 
 impl Debug {
-    /// Creates the debug information of a program from an open file; the symbols are those of a separate
-    /// debug file.
+    /// Bundles an open file of debug information with the finder of further files that it refers to. `symbols` are
+    /// those of a separate debug file.
     pub fn new(file: File, companions: Box<dyn Companions + Send + Sync>, symbols: Option<Image>) -> Debug {
         Debug { file, companions, symbols }
     }
@@ -82,31 +82,32 @@ impl Debug {
         &self.file
     }
 
-    /// Returns the finder of the further files (split units, alternate files) that complete the debug
-    /// information.
+    /// Returns the finder of further files that the debug information refers to, such as split units (`.dwo`).
     pub fn companions(&self) -> &(dyn Companions + Send + Sync) {
         &*self.companions
     }
 
-    /// Returns the symbols of a separate debug file; the program has none then.
+    /// Returns the symbols of the separate debug file; `None` if the debug information is in the program itself.
     pub fn symbols(&self) -> Option<&Image> {
         self.symbols.as_ref()
     }
 }
 
 impl Program {
-    /// Returns `true` if the program has debug information or BTF, from which types can be had.
+    /// Returns `true` if the program has debug information or BTF, so that types can be inferred.
     pub(crate) fn has_types(&self) -> bool {
         self.debug.is_some() || self.btf.is_some()
     }
 
-    /// Returns the program's functions and variables: those of the separate debug file, where there is one.
+    /// Returns the image whose symbols name the program's functions and variables: the separate debug file's, else
+    /// its own.
     pub fn symbols(&self) -> &Image {
         self.debug.as_ref().and_then(|debug| debug.symbols.as_ref()).unwrap_or(&self.image)
     }
 }
 
-/// Reads the running kernel's list of symbols, `/proc/kallsyms`; empty if it hides the addresses.
+/// Parses the text of `/proc/kallsyms` into a map of symbols by address; `None` if it has no addresses, as for
+/// unprivileged readers.
 pub fn kallsyms(text: &[u8]) -> Option<JitMap> {
     let mut symbols = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {

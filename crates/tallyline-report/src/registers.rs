@@ -4,7 +4,7 @@ use super::index::RegistersId;
 use rustc_hash::FxHashMap;
 use tallyline_inference::code::Register;
 
-/// The general registers' values of those samples whose types may depend on them.
+/// The general-purpose registers of those samples whose types may depend on them, by id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampleRegisters {
     // of each sample that says it: the point, and the position of the record
@@ -53,12 +53,12 @@ impl SampleRegisters {
         }
     }
 
-    /// Returns `true` if no sample's registers are kept.
+    /// Returns `true` if no registers are stored.
     pub(crate) fn is_empty(&self) -> bool {
         self.points.is_empty() && self.values.is_empty()
     }
 
-    /// Returns the value that a register had when a sample was taken.
+    /// Returns the value of a register (DWARF number) in a sample; `None` if it was not recorded.
     pub(crate) fn get(&self, sample: RegistersId, register: Register) -> Option<u64> {
         self.values.get(&sample)?.get(usize::from(register.0)).copied()
     }

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
 use tallyline_perf_data::spaces::{Dso, DsoId};
 
-/// The granularity at which equal samples merge into one [`SampleGroup`].
+/// The distinctions that keep equal samples from being merged into one [`SampleGroup`]: none, the CPU, or all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MergeGranularity {
     /// All equal samples merge.
@@ -33,7 +33,7 @@ pub enum MergeGranularity {
     Addresses,
 }
 
-/// One sample, or several that are equal but for what [`MergeGranularity`] ignores.
+/// One or more samples that are equal in all that reports distinguish, merged and counted.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleGroup {
     /// The event, by index.
@@ -82,7 +82,8 @@ pub struct SampleGroup {
     pub(crate) code_page_size: u64,
 }
 
-/// The samples of a recording with the lists (places, names, files) that their ids lead to.
+/// The samples of a recording with the tables of code places, data locations, strings and files that they refer to
+/// by id.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     pub(crate) info: RecordingInfo,
@@ -96,12 +97,12 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Returns the recorded file (program, library, the kernel) with an id.
+    /// Returns the mapped object (program, library, the kernel) with an id; `None` for an unknown id.
     pub(crate) fn dso(&self, id: DsoId) -> Option<&Dso> {
         self.dsos.get(id.position())
     }
 
-    /// Returns the name of a recorded file without its folders, as perf shows it.
+    /// Returns the base name of a mapped object, as perf shows it; `[unknown]` without one.
     pub(crate) fn dso_name(&self, id: Option<DsoId>) -> &str {
         match id.and_then(|id| self.dso(id)) {
             None => "[unknown]",
@@ -109,23 +110,26 @@ impl Samples {
         }
     }
 
-    /// Returns the recorded file of a code place, and the address that the linker gave the place.
+    /// Returns the file of a code place (`None` without one) and the place's linked address.
     pub(crate) fn linked(&self, place: PlaceId) -> (Option<DsoId>, u64) {
         (self.places.get(place).dso, self.places.address(place))
     }
 
-    /// Returns the function, source line and address of a code place.
+    /// Returns the function, source line and linked address of a code place, as far as they have been looked up.
     pub(crate) fn at(&self, place: PlaceId) -> Resolved {
         self.places.resolved(place)
     }
 
-    /// Returns `true` if a sample's address is that of the very instruction that caused it.
+    /// Returns `true` if the address of these samples is that of the instruction which caused them, by the sample's
+    /// own flag or by its event.
     pub(crate) fn is_precise(&self, group: &SampleGroup) -> bool {
         group.exact || self.info.events.get(group.event as usize).is_some_and(|event| event.is_precise)
     }
 }
 
-/// The samples of a recording as they were recorded: the first stage of a profile.
+/// The samples of a recording as recorded, before programs are opened: the first stage of building a [`Profile`].
+///
+/// [`Profile`]: crate::Profile
 #[derive(Debug, Default)]
 pub struct LoadedSamples {
     pub(crate) samples: Samples,
@@ -136,8 +140,8 @@ pub struct LoadedSamples {
     pub(crate) branches: LastBranchCounts,
 }
 
-/// Samples whose programs are open, and whose code places have the addresses that the linker gave them: the
-/// second stage of a profile.
+/// Samples whose programs have been opened and whose code places have linked addresses: the second stage of
+/// building a profile.
 pub(crate) struct LocatedSamples {
     pub(crate) samples: Samples,
     pub(crate) returns: Vec<(u32, PlaceId)>,
@@ -145,8 +149,8 @@ pub(crate) struct LocatedSamples {
     pub(crate) binaries: Binaries,
 }
 
-/// Samples that are charged to the instructions that caused them, with the types that these access: the third
-/// stage of a profile.
+/// Samples that have been charged to the instructions which caused them, with the types that these access: the
+/// third stage of building a profile.
 pub(crate) struct TypedSamples {
     pub(crate) samples: Samples,
     pub(crate) binaries: Binaries,
@@ -154,8 +158,8 @@ pub(crate) struct TypedSamples {
     pub(crate) operands: Operands,
 }
 
-/// The instructions that samples are charged to (not always those at their addresses), with the rules by
-/// which.
+/// The result of skid correction: the rules by which samples were charged to other instructions than those at their
+/// addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Charges {
     pub(crate) skid: Skid,
@@ -168,7 +172,7 @@ pub(crate) struct Charges {
     pub(crate) calls: CallCounts,
 }
 
-/// The types that the instructions which samples are charged to access, by code place.
+/// The inferred types of the instructions at all code places, by id of the place.
 #[derive(Debug, Default)]
 pub(crate) struct Operands {
     // as long as the places, or empty where types were not asked for
@@ -179,24 +183,25 @@ pub(crate) struct Operands {
 }
 
 impl Operands {
-    /// Takes the types that the instructions at all code places access.
+    /// Stores the inferred types of the instructions at all code places, by id of the place.
     pub(crate) fn new(outcomes: Vec<Outcome>) -> Operands {
         Operands { outcomes, ..Operands::default() }
     }
 
-    /// Returns the type that the instruction at a code place accesses, or the reason for none.
+    /// Returns the type and field that the instruction at a code place accesses, or the reason why they are
+    /// unknown.
     pub(crate) fn outcome(&self, place: PlaceId) -> &Outcome {
         self.outcomes.get(place.position()).unwrap_or(&NOT_LOOKED)
     }
 
-    /// Adds the type that the instruction at the code place which was added last accesses.
+    /// Appends the inferred type of the instruction at the most recently added code place.
     pub(crate) fn push(&mut self, outcome: Outcome) {
         self.outcomes.push(outcome);
     }
 }
 
 impl LocatedSamples {
-    /// Converts the samples to the next stage without types: each is charged to the instruction at its
+    /// Skips type inference: converts to the next stage with each sample charged to the instruction at its own
     /// address.
     pub(crate) fn untyped(self) -> TypedSamples {
         let LocatedSamples { samples, binaries, .. } = self;

@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
-/// The cache lines that CPUs or threads share, as a recording's samples with data addresses show them.
+/// A report on cache lines that several CPUs or threads access, as `perf c2c` makes it: lines with their fields and
+/// accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Sharing {
     pub(crate) lines: Vec<Line>,
@@ -23,45 +24,45 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Returns the cache lines that more than one CPU or thread accessed and one of them wrote, the worst
+    /// Returns the cache lines that several CPUs or threads accessed and at least one wrote, the most contended
     /// first.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// Returns the number of samples in the recording.
+    /// Returns the number of samples in the recording that pass the filter.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Returns the number of samples that have an address of data.
+    /// Returns the number of samples with a data address.
     pub fn addressed(&self) -> u64 {
         self.addressed
     }
 
-    /// Returns the number of cache lines that samples accessed, shared or not.
+    /// Returns the number of distinct cache lines that samples accessed, shared or not.
     pub fn all_lines(&self) -> u64 {
         self.all_lines
     }
 
-    /// Returns the numbers of accesses of all samples together.
+    /// Returns the numbers of loads, stores and HITM over all samples with a data address.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns `true` if the hardware recorded where accessed lines came from; otherwise transfers are an
-    /// estimate.
+    /// Returns `true` if the hardware recorded where accesses found their lines (data sources); `false` if
+    /// transfers are only estimated from the order of accesses.
     pub fn is_measured(&self) -> bool {
         self.is_measured
     }
 
-    /// Returns `true` if accesses are told apart by CPU; otherwise by thread.
+    /// Returns `true` if sharing was determined between CPUs, `false` if between threads.
     pub fn by_cpu(&self) -> bool {
         self.by_cpu
     }
 }
 
-/// The numbers of sampled accesses of a cache line, of some bytes of it, or of all samples.
+/// Numbers of sampled memory accesses by kind and by where they found their cache line, as `perf c2c` counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub(crate) records: u64,
@@ -90,12 +91,14 @@ impl Counts {
         self.stores
     }
 
-    /// Returns the number of loads of a line that was modified in another cache of the same node.
+    /// Returns the number of sampled loads that another cache of the same NUMA node served from a modified line
+    /// (local HITM).
     pub fn local_hitm(&self) -> u64 {
         self.local_hitm
     }
 
-    /// Returns the number of loads of a line that was modified in a cache of another node.
+    /// Returns the number of sampled loads that a cache of another NUMA node served from a modified line (remote
+    /// HITM).
     pub fn remote_hitm(&self) -> u64 {
         self.remote_hitm
     }
@@ -105,19 +108,19 @@ impl Counts {
         self.locked
     }
 
-    /// Returns the sum of the sampled accesses' weights, which are cycles where hardware measures latency.
+    /// Returns the sum of the sampled accesses' weights: latencies in cycles where the hardware measures them.
     pub fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// Returns the numbers of accesses by the cache level or memory in which they found their lines.
+    /// Returns the numbers of sampled accesses by the cache level or memory in which they found their line.
     pub fn levels(&self) -> Levels {
         self.levels
     }
 }
 
-/// The levels in which loads and stores found their lines, told apart as `perf c2c` does. Loads of lines that
-/// were modified elsewhere (HITM) are not among those that hit in the last level or in a remote cache.
+/// Numbers of sampled loads and stores by the cache level or memory in which they found their line, as `perf c2c`
+/// counts them. Loads of lines modified elsewhere (HITM) are not among the hits of last-level and remote caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Levels {
     pub(crate) fill_buffer: u64,
@@ -132,47 +135,47 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Returns the number of loads that were served from a line already on its way (fill buffer).
+    /// Returns the number of loads that hit a line already being fetched (line fill buffer).
     pub fn fill_buffer(&self) -> u64 {
         self.fill_buffer
     }
 
-    /// Returns the number of loads that found their line in the first-level cache.
+    /// Returns the number of sampled loads that hit the first-level cache.
     pub fn l1(&self) -> u64 {
         self.l1
     }
 
-    /// Returns the number of loads that found their line in the second-level cache.
+    /// Returns the number of sampled loads that hit the second-level cache.
     pub fn l2(&self) -> u64 {
         self.l2
     }
 
-    /// Returns the number of loads that found their line in the last-level cache.
+    /// Returns the number of sampled loads that hit the last-level cache.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Returns the number of loads that were served from caches of other NUMA nodes.
+    /// Returns the number of sampled loads that were served by a cache of another NUMA node.
     pub fn remote_cache(&self) -> u64 {
         self.remote_cache
     }
 
-    /// Returns the number of loads that were served from the own NUMA node's memory.
+    /// Returns the number of sampled loads that were served by the memory of the CPU's own NUMA node.
     pub fn local_memory(&self) -> u64 {
         self.local_memory
     }
 
-    /// Returns the number of loads that were served from other NUMA nodes' memory.
+    /// Returns the number of sampled loads that were served by the memory of another NUMA node.
     pub fn remote_memory(&self) -> u64 {
         self.remote_memory
     }
 
-    /// Returns the number of stores that found their line in the first-level cache.
+    /// Returns the number of sampled stores that hit the first-level cache.
     pub fn store_hit(&self) -> u64 {
         self.store_hit
     }
 
-    /// Returns the number of stores that did not find their line in the first-level cache.
+    /// Returns the number of sampled stores that missed the first-level cache.
     pub fn store_miss(&self) -> u64 {
         self.store_miss
     }
@@ -243,7 +246,7 @@ impl Counts {
         }
     }
 
-    /// Returns the number of loads of lines that were modified in another cache (HITM).
+    /// Returns the number of sampled loads that another cache served from a modified line: local plus remote HITM.
     pub fn hitm(&self) -> u64 {
         self.local_hitm + self.remote_hitm
     }
@@ -255,7 +258,7 @@ fn is_remote(source: DataSource) -> bool {
     source.is_remote() || source.level() & REMOTE != 0
 }
 
-/// A cache line that CPUs or threads share, with its sampled accesses.
+/// A cache line that several CPUs or threads access, with its sampled accesses and the fields on it.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     pub(crate) address: u64,
@@ -270,55 +273,56 @@ pub struct Line {
 }
 
 impl Line {
-    /// Returns the address of the shared line: physical where samples have that, else virtual.
+    /// Returns the address of the cache line's first byte: physical if samples have physical addresses, else
+    /// virtual.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the process that the shared line is in, where addresses are those of one; else 0.
+    /// Returns the process whose virtual address the line's is; 0 for a physical or a kernel address.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Returns the numbers of all sampled accesses to the shared line.
+    /// Returns the numbers of sampled loads, stores and HITM on the cache line.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns an estimate of how often the shared line moved between caches: accesses that follow each other
-    /// in time, of different CPUs or threads, one of which writes.
+    /// Returns an estimate of how often the cache line moved between caches: the number of consecutive sampled
+    /// accesses by different CPUs or threads of which at least one writes.
     pub fn transfers(&self) -> u64 {
         self.transfers
     }
 
-    /// Returns whether the line is truly shared: one CPU or thread wrote a byte and another accessed it.
+    /// Returns `true` if a byte of the line that one CPU or thread wrote was accessed by another (true sharing).
     pub fn is_true(&self) -> bool {
         self.is_true
     }
 
-    /// Returns whether the line is falsely shared: one CPU or thread wrote some bytes and another accessed
-    /// others.
+    /// Returns `true` if one CPU or thread wrote bytes of the line and another accessed other bytes (false
+    /// sharing).
     pub fn is_false(&self) -> bool {
         self.is_false
     }
 
-    /// Returns the CPUs or threads that accessed the shared line.
+    /// Returns the CPUs (or threads, see [`Sharing::by_cpu`]) that accessed the cache line.
     pub fn actors(&self) -> &BTreeSet<i64> {
         &self.actors
     }
 
-    /// Returns the NUMA nodes of the CPUs that accessed the shared line, as far as the recording says them.
+    /// Returns the NUMA nodes whose CPUs accessed the cache line; empty if the recording has no nodes.
     pub fn nodes(&self) -> &BTreeSet<u32> {
         &self.nodes
     }
 
-    /// Returns the accessed parts of the shared line (fields), by offset in the line.
+    /// Returns the accessed fields on the cache line, by offset in the line.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 }
 
-/// A part of a shared cache line: the bytes of one field of a type, with its sampled accesses.
+/// A field (or other accessed bytes) on a shared cache line, with its sampled accesses.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     pub(crate) offset: u32,
@@ -332,42 +336,42 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the offset of the field's bytes in the cache line.
+    /// Returns the offset of the field in the cache line, in bytes.
     pub fn offset(&self) -> u32 {
         self.offset
     }
 
-    /// Returns the type and field that the part of the line belongs to, or the reason why they are unknown.
+    /// Returns the type and field as text, or the reason why they are unknown.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Returns the functions that access the part of the line.
+    /// Returns the functions whose code accesses the field.
     pub fn functions(&self) -> &BTreeSet<SymbolId> {
         &self.functions
     }
 
-    /// Returns the numbers of sampled accesses to the part of the line.
+    /// Returns the numbers of sampled loads, stores and HITM on the field.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the CPUs or threads that read the part of the line.
+    /// Returns the CPUs (or threads, see [`Sharing::by_cpu`]) that read the field.
     pub fn readers(&self) -> &BTreeSet<i64> {
         &self.readers
     }
 
-    /// Returns the CPUs or threads that write the part of the line.
+    /// Returns the CPUs (or threads, see [`Sharing::by_cpu`]) that write the field.
     pub fn writers(&self) -> &BTreeSet<i64> {
         &self.writers
     }
 
-    /// Returns the CPUs that access the part of the line.
+    /// Returns the CPUs that access the field.
     pub fn cpus(&self) -> &BTreeSet<u32> {
         &self.cpus
     }
 
-    /// Returns the NUMA nodes of the CPUs that access the part of the line.
+    /// Returns the NUMA nodes of the CPUs that access the field.
     pub fn nodes(&self) -> &BTreeSet<u32> {
         &self.nodes
     }
@@ -389,7 +393,8 @@ struct Building {
     last: Option<(i64, bool)>,
 }
 
-/// Finds the cache lines that CPUs or threads share, by a profile's samples, which are in the order of time.
+/// Finds the cache lines that several CPUs or threads access in the samples that pass the filter. The profile's
+/// samples must be single ones in time order ([`Needs::SAMPLES`](crate::keys::Needs::SAMPLES)).
 pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
     let groups = || profile.groups().iter().filter(|group| filter.accepts(profile, group));
     let mut found = Sharing {

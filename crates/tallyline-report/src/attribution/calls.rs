@@ -46,8 +46,8 @@ struct Site {
     address: u64,
 }
 
-/// The call instructions of a program that samples at functions' entries may be charged to, by the return
-/// addresses on their stacks.
+/// The call and jump instructions that samples at a function's first instruction are charged to, found by the
+/// return addresses on the samples' stacks.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     // by group: where its samples return to, and how many do
@@ -69,8 +69,8 @@ struct Sites {
 }
 
 impl Calls {
-    /// Finds the calls that samples at functions' first instructions are charged to, by the return addresses
-    /// on the samples' stacks.
+    /// Finds the calls that entered the sampled functions. `returns` has, for samples at a first instruction, the
+    /// index of the sample's group and the place of the return address.
     pub(crate) fn find(samples: &Samples, returns: &[(u32, PlaceId)], binaries: &Binaries) -> Calls {
         let mut calls = Calls::default();
         let mut functions = Functions {
@@ -111,7 +111,8 @@ impl Calls {
         (*end == range.end).then(|| Arc::clone(body))
     }
 
-    /// Returns the addresses of the found call instructions, by file, whose operands have to be analysed.
+    /// Returns the file and linked address of each found call instruction, whose operand's type has to be inferred,
+    /// too.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (DsoId, u64)> {
         self.sites.values().flatten().flat_map(|sites| &sites.list).map(|site| (site.dso, site.address))
     }

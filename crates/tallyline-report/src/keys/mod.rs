@@ -15,7 +15,8 @@ use super::profile::Profile;
 use super::samples::{MergeGranularity, SampleGroup};
 use std::fmt;
 
-/// One of the sort keys of `report -s`: its name, column title, and how a sample's value is found.
+/// A sort key of `tallyline report -s`: its name, its column title, and the functions that compute and format a
+/// sample's value.
 pub struct Key {
     /// perf's name for it.
     pub name: &'static str,
@@ -31,7 +32,8 @@ pub struct Key {
     pub text: fn(&Profile, u64, &Counts) -> String,
 }
 
-/// The information beyond that in the recording (symbols, lines, types, …) that a sort key needs, as flags.
+/// The look-ups that a sort key needs before its values can be computed: symbols, source lines, types, callers, and
+/// so on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Symbols of code.
@@ -51,7 +53,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// No information beyond that in the recording is needed.
+    /// No look-ups: the key uses what the recording itself says.
     pub const NONE: Needs = Needs {
         symbols: false,
         data_symbols: false,
@@ -61,25 +63,24 @@ impl Needs {
         callers: false,
         apart: MergeGranularity::None,
     };
-    /// Names of the functions that samples are in are needed.
+    /// A look-up of the functions that samples are in.
     pub const SYMBOLS: Needs = Needs { symbols: true, ..Needs::NONE };
-    /// Names of the variables that samples access are needed.
+    /// A look-up of the variables that samples access, by data address.
     pub const DATA: Needs = Needs { data_symbols: true, ..Needs::NONE };
-    /// Source lines of samples are needed, and symbols for code that has none.
+    /// A look-up of the source lines of samples, and of function names for code without lines.
     pub const LINES: Needs = Needs { symbols: true, lines: true, ..Needs::NONE };
-    /// The functions that called the sampled ones are needed.
+    /// A look-up of the functions that called the sampled ones, by call chain or copy of the stack.
     pub(crate) const CALLERS: Needs = Needs { symbols: true, callers: true, ..Needs::NONE };
-    /// The types that sampled instructions access are needed.
+    /// The inference of the types that sampled instructions access.
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
-    /// The addresses of the data that sampled instructions access are needed, computed from registers where samples do
-    /// not have them, and single samples.
+    /// The data address of every single sample, computed from registers where it was not recorded.
     pub const ADDRESSES: Needs = Needs { types: true, apart: MergeGranularity::Addresses, ..Needs::NONE };
-    /// The CPUs that samples were taken on are needed.
+    /// The CPU of each sample, so that only samples of one CPU are merged.
     pub const CPUS: Needs = Needs { apart: MergeGranularity::Cpus, ..Needs::NONE };
-    /// Single samples are needed, so equal ones are not merged.
+    /// Single samples in time order: equal ones are not merged.
     pub const SAMPLES: Needs = Needs { apart: MergeGranularity::Samples, ..Needs::NONE };
 
-    /// Returns the union of the information that two sort keys need.
+    /// Returns the union of two keys' needs.
     pub fn and(self, other: Needs) -> Needs {
         Needs {
             symbols: self.symbols || other.symbols,
@@ -93,7 +94,7 @@ impl Needs {
     }
 }
 
-/// All sort keys of `report -s`, in the order of the help.
+/// All sort keys of `tallyline report -s`, in the order of the help.
 pub const ALL: &[&Key] = &[
     &task::PID,
     &task::TID,
@@ -131,7 +132,7 @@ pub const ALL: &[&Key] = &[
     &data::PAGE_SIZE,
 ];
 
-/// A column of a report: a sort key, or a number of samples.
+/// A column of a report: a sort key, or a total such as the number of samples.
 #[derive(Clone, Copy)]
 pub enum Column {
     /// A sort key, by whose values rows are told apart.
@@ -143,7 +144,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// Returns the heading that the column has in reports.
+    /// Returns the column's heading.
     pub fn title(&self) -> &'static str {
         match self {
             Column::Key(key) => key.title,
@@ -152,7 +153,7 @@ impl Column {
         }
     }
 
-    /// Returns the sort key that the column shows, if it is one's.
+    /// Returns the column's sort key; `None` for a column of totals.
     pub fn key(&self) -> Option<&'static Key> {
         match self {
             Column::Key(key) => Some(key),
@@ -167,7 +168,10 @@ impl fmt::Debug for Column {
     }
 }
 
-/// Parses a comma-separated list of sort keys and other columns of a report.
+/// Parses the argument of `-s`: a comma-separated list of sort keys and columns of totals.
+///
+/// # Errors
+/// A message that quotes the unknown name and lists those that exist.
 ///
 /// # Errors
 /// A name that is none, with those that are.

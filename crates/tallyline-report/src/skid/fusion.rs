@@ -22,7 +22,8 @@ const ENOUGH_BETWEEN: u64 = 8;
 /// in pairs that retire one after the other this is 1 in 40 or more.
 const BEHIND_PER_BETWEEN: u64 = 150;
 
-/// Numbers of samples between and behind the halves of compare-and-jump pairs of one kind.
+/// Numbers of samples between the two instructions of compare-and-jump pairs, and behind the pairs, by kind of
+/// pair: they show if the CPU fuses them.
 #[derive(Debug, Default)]
 pub(crate) struct PairCounts {
     // between the halves, behind the jump
@@ -30,17 +31,17 @@ pub(crate) struct PairCounts {
 }
 
 impl PairCounts {
-    /// Adds to the number of samples between the halves of a compare-and-jump pair.
+    /// Counts samples at the jump of a compare-and-jump pair, that is, between its two instructions.
     pub(crate) fn between(&mut self, pair: FusiblePair, samples: u64) {
         self.counts.entry(pair).or_default().0 += samples;
     }
 
-    /// Adds to the number of samples behind a compare-and-jump pair.
+    /// Counts samples at the instruction after a compare-and-jump pair.
     pub(crate) fn behind(&mut self, pair: FusiblePair, samples: u64) {
         self.counts.entry(pair).or_default().1 += samples;
     }
 
-    /// Adds the numbers of samples of another function's pairs.
+    /// Adds the numbers of samples counted in another function.
     pub(crate) fn add(&mut self, other: &PairCounts) {
         for (pair, (between, behind)) in &other.counts {
             let own = self.counts.entry(*pair).or_default();
@@ -50,7 +51,8 @@ impl PairCounts {
     }
 }
 
-/// The evidence that decides if the CPU fuses pairs of a kind: the samples, or the vendor's rules.
+/// The basis of the decision if a CPU fuses a kind of compare-and-jump pair: the recording's samples, or the
+/// vendor's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSource {
     /// The recording's own samples.
@@ -64,8 +66,7 @@ pub enum RuleSource {
     Assumed,
 }
 
-/// The decision, for one kind of compare-and-jump pair, if the CPU executes it as one instruction, with its
-/// evidence.
+/// The decision if the recorded CPU fuses a kind of compare-and-jump pair into one instruction, with its basis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairRule {
     /// `true` if the pair retires as one instruction.
@@ -74,7 +75,7 @@ pub struct PairRule {
     pub source: RuleSource,
 }
 
-/// The kinds of compare-and-jump pairs in a recording, and which of them its CPU executes as one instruction.
+/// The decisions, for all kinds of compare-and-jump pairs near a recording's samples, if its CPU fuses them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FusionRules {
     rules: BTreeMap<FusiblePair, PairRule>,
@@ -83,8 +84,8 @@ pub(crate) struct FusionRules {
 }
 
 impl FusionRules {
-    /// Decides for each kind of compare-and-jump pair if the CPU fuses it. `cpu_id` is perf's: vendor,
-    /// family, model, stepping.
+    /// Decides for each counted kind of compare-and-jump pair if the CPU fuses it, by the samples or else by the
+    /// vendor's rules. `cpu_id` is perf's identifier of the CPU model: vendor, family, model, stepping.
     pub(crate) fn new(cpu_id: Option<&str>, counts: &PairCounts) -> FusionRules {
         let generation = cpu_id.and_then(Generation::of);
         let assumed = |pair: &FusiblePair| generation.is_some_and(|rules| rules.is_fused(pair));
@@ -103,13 +104,13 @@ impl FusionRules {
         FusionRules { rules: counts.counts.iter().map(rule).collect(), assumed: generation }
     }
 
-    /// Returns `true` if the CPU executes a kind of compare-and-jump pair as one instruction.
+    /// Returns `true` if the CPU fuses a kind of compare-and-jump pair into one instruction.
     pub(crate) fn is_fused(&self, pair: &FusiblePair) -> bool {
         let assumed = || self.assumed.is_some_and(|rules| rules.is_fused(pair));
         self.rules.get(pair).map_or_else(assumed, |rule| rule.is_fused)
     }
 
-    /// Returns the kinds of compare-and-jump pairs that samples lie around, with the decision for each.
+    /// Returns the kinds of compare-and-jump pairs near samples, each with the decision if the CPU fuses it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&FusiblePair, &PairRule)> {
         self.rules.iter()
     }

@@ -10,7 +10,7 @@ pub use shift::EventShift;
 
 use std::fmt;
 
-/// The correction of skid: the instruction that samples of imprecise events are charged to.
+/// The correction for skid that was applied to a profile's samples, with the number of samples that it moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Skid {
     /// The one that they were taken at.
@@ -41,7 +41,7 @@ impl fmt::Display for Skid {
     }
 }
 
-/// The rule by which samples at a code place are charged to other instructions than the one there.
+/// The rule by which samples were charged to another instruction than the one at their address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// The instruction in front, which is the only one that control comes from.
@@ -73,7 +73,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Returns a sentence that explains the rule by which samples are charged elsewhere.
+    /// Returns a sentence that explains the rule to users.
     pub fn text(self) -> &'static str {
         match self {
             Rule::Previous => "the instruction that retired before it",
@@ -102,7 +102,7 @@ impl Rule {
     }
 }
 
-/// Numbers of samples at functions' first instructions, by what is known of the call that led there.
+/// Numbers of samples at functions' first instructions, by what is known about the call that led there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
     /// Charged to the call or jump that the return address on the stack leads to.

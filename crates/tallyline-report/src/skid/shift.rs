@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use tallyline_inference::code::{Body, Memory, Register};
 
-/// One more than the largest number of instructions that samples are taken to be behind the one that caused
-/// them.
+/// The number of distances, from 0 to 3 instructions, at which the cause of an imprecise sample is looked for
+/// before it.
 pub(crate) const SHIFTS: usize = 4;
 
 /// The fewest samples at one distance by which the shift is known.
@@ -19,7 +19,7 @@ const ENOUGH: u64 = 128;
 /// The factor by which samples at the shift have to outnumber those at another distance, and those by chance.
 const STANDS_OUT: f64 = 1.5;
 
-/// Numbers of samples of one event by how many instructions they are behind a load.
+/// Numbers of samples of one event, by their distance in instructions behind a load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShiftCounts {
     // samples with a load so many instructions in front
@@ -29,7 +29,7 @@ pub(crate) struct ShiftCounts {
     samples: u64,
 }
 
-/// The number of instructions by which samples of an imprecise event are behind those that it counts.
+/// The distance, in instructions, of an imprecise event's samples behind the instructions that cause them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EventShift {
     /// The event, by index.
@@ -54,7 +54,8 @@ impl fmt::Display for EventShift {
     }
 }
 
-/// Counts the samples of one event in one function by how many instructions they are behind a load.
+/// Counts the samples of one event in a function by their distance in instructions behind a load. `counts` has the
+/// number of samples at each address.
 pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) -> ShiftCounts {
     let is_load = |position: usize| {
         let is_likely =
@@ -85,7 +86,7 @@ pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) 
 }
 
 impl ShiftCounts {
-    /// Adds the numbers of samples of another function.
+    /// Adds the numbers of samples counted in another function.
     pub(crate) fn add(&mut self, other: &ShiftCounts) {
         for (own, other) in self.loads.iter_mut().zip(other.loads) {
             *own += other;
@@ -94,7 +95,8 @@ impl ShiftCounts {
         self.samples += other.samples;
     }
 
-    /// Decides by how many instructions the event's samples are behind those that it counts.
+    /// Decides how many instructions the samples of the event with this index lie behind their cause: the distance
+    /// at which loads stand out, else 1.
     pub(crate) fn decide(&self, event: u32) -> EventShift {
         let best = (0..SHIFTS).max_by_key(|shift| (self.loads[*shift], *shift == 1)).unwrap_or(1);
         let most = self.loads[best];
@@ -107,8 +109,8 @@ impl ShiftCounts {
     }
 }
 
-/// Returns the address of the instruction that samples at an address would be at if they were one instruction behind,
-/// given by how many they are; none where that is not in the same block.
+/// Returns the address that a sample which lies `shift` instructions behind its cause would have if it lay one
+/// behind; `None` if that is not in the same basic block.
 pub(crate) fn as_if_one(body: &Body, address: u64, shift: usize) -> Option<u64> {
     let position = body.position(address)?;
     let start = body.blocks()[body.block_of(position)?].instructions().start as usize;

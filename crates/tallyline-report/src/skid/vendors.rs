@@ -18,7 +18,8 @@ struct Pairs {
     conditions: &'static [JumpCondition],
 }
 
-/// A generation of CPUs for which the vendor documents which compare-and-jump pairs are fused.
+/// A CPU generation with its rules of macro-fusion (which compare-and-jump pairs it fuses), from manuals, published
+/// measurements, or recordings.
 #[derive(Debug)]
 pub(crate) struct Generation {
     /// The name that reports say.
@@ -135,7 +136,8 @@ const fn row(
 }
 
 impl Generation {
-    /// Returns the vendor's rules of fusion for a CPU, by perf's name of it: vendor, family, model, stepping.
+    /// Returns the generation of a CPU by perf's identifier of the model (vendor, family, model, stepping); `None`
+    /// if it is not in the table.
     pub(crate) fn of(cpu_id: &str) -> Option<&'static Generation> {
         // headers have commas, tables of events hyphens
         let mut parts = cpu_id.split([',', '-']);
@@ -148,7 +150,7 @@ impl Generation {
         })
     }
 
-    /// Returns the source of the rules with the generation, as reports name it.
+    /// Returns the name of the generation and the source of its rules, as a text for reports.
     pub(crate) fn source(&self) -> String {
         match self.source {
             Published => format!("assumed by the rules published for {}", self.name),
@@ -157,7 +159,7 @@ impl Generation {
         }
     }
 
-    /// Returns `true` if, by the vendor, the CPUs fuse a kind of compare-and-jump pair into one instruction.
+    /// Returns `true` if CPUs of this generation fuse a kind of compare-and-jump pair, by its rules.
     pub(crate) fn is_fused(&self, pair: &FusiblePair) -> bool {
         self.pairs.iter().any(|row| {
             row.operations.contains(&pair.operation())
