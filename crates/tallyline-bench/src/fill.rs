@@ -5,8 +5,8 @@ use anyhow::{Context, Result, anyhow};
 use statctr::topology::{CpuId, CpuSet, Topology};
 use std::panic::resume_unwind;
 
-/// The CPUs of this machine that a synthetic topology may contain: counts on them need a thread that runs
-/// there.
+/// The real CPUs of this machine, as opposed to the synthetic ones of a test topology: on a real CPU only a thread
+/// that runs there can count.
 pub(crate) struct Real {
     possible: CpuSet,
     allowed: Vec<usize>,
@@ -19,8 +19,8 @@ impl Real {
         Ok(Real { possible, allowed })
     }
 
-    /// Returns those of the first `cpus` CPUs on which the benchmark can count: synthetic ones, and real ones
-    /// that this process may run on. A real CPU that is offline or outside its affinity mask cannot.
+    /// Returns how to count on each of the CPUs numbered below `cpus`: real ones by a pinned thread, synthetic ones
+    /// by impersonation. Real CPUs that are offline or outside of the process's affinity mask are left out.
     pub(crate) fn countable(&self, cpus: u32) -> Vec<Counting> {
         (0..cpus)
             .filter_map(|cpu| {
@@ -35,7 +35,8 @@ impl Real {
     }
 }
 
-/// The method by which a benchmark counts on a CPU: by a thread that runs on it, or as a synthetic CPU.
+/// The way in which a benchmark updates counters as a given CPU: from a thread pinned to it, or by impersonating a
+/// synthetic one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Counting {
     /// By a thread that runs on it.

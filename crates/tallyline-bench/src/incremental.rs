@@ -51,7 +51,8 @@ impl Share {
     }
 }
 
-/// Runs the benchmark `incremental`.
+/// Runs the benchmark `incremental`: the time of reading only those counter groups that changed since the last
+/// read, against reading all.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let (cpus, groups) = if context.quick { (8, 50) } else { (CPUS, GROUPS) };
     let rounds = context.rounds.unwrap_or(if context.quick { 2 } else { ROUNDS }).min(ROUNDS);

@@ -68,7 +68,7 @@ struct Job {
     smaller: Option<f64>,
 }
 
-/// Runs the benchmark `layout`: the time and memory of reading debug files, against pahole.
+/// Runs the benchmark `layout`: time and memory of reading debug files, tallyline against pahole.
 pub(crate) fn run(options: &LayoutOptions, report: &mut Report) -> Result<()> {
     let ours = crate::tool()?;
     let named = || std::env::var_os("PAHOLE").map(PathBuf::from);

@@ -245,7 +245,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The CPUs, numbers of threads and rounds that a benchmark is to measure with.
+/// The settings of a counter benchmark: the CPUs to pin threads to, the numbers of threads, and the rounds.
 pub(crate) struct Context {
     /// CPUs that threads are kept on, in this order.
     cpus: Vec<usize>,
@@ -307,7 +307,7 @@ fn progress(what: &str) -> Progress {
     Progress(bar)
 }
 
-/// A progress bar on standard error, if that is a terminal. Goes away when dropped.
+/// A progress bar on standard error; invisible if that is no terminal. It is erased when dropped.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {

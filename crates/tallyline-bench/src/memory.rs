@@ -34,8 +34,8 @@ const PADDED: usize = 10_000;
 /// CPUs that count in that comparison.
 const COUNTING: u32 = 32;
 
-/// Runs the benchmark `memory`: the bytes that a million counters take on a machine with 192 possible CPUs,
-/// with each number of CPUs in use.
+/// Runs the benchmark `memory`: the bytes that a million counters take on a machine with 192 possible CPUs, by the
+/// number of CPUs that count.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let counters = if context.quick { COUNTERS / 100 } else { COUNTERS };
     let possible = context.cpus.iter().max().map_or(POSSIBLE, |cpu| POSSIBLE.max(*cpu as u32 + 1));

@@ -21,8 +21,8 @@ const PRESENT: u32 = 32;
 /// Counters whose memory is looked at.
 const COUNTERS: usize = 100_000;
 
-/// Runs the benchmark `nodes` on one thread: reads of counters, and their memory, on machines with many more
-/// CPUs than write.
+/// Runs the benchmark `nodes`: the time and memory of counters on synthetic machines with far more CPUs than ever
+/// write, read by one thread.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let sizes = if context.quick { &POSSIBLE[..1] } else { &POSSIBLE };
     let sides = sides(sizes)?;

@@ -17,7 +17,7 @@ const CPUS: [u32; 4] = [8, 32, 192, 1024];
 /// A side with its name and scale.
 type Named = (&'static str, Scale, Box<dyn Side>);
 
-/// Runs the benchmark `read` on each number of threads: the time of reading one counter.
+/// Runs the benchmark `read`: the time of reading one counter while each number of threads reads.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let sides = sides(if context.quick { &CPUS[..2] } else { &CPUS })?;
     let loops: Vec<&dyn Side> = sides.iter().map(|(.., side)| side.as_ref()).collect();

@@ -66,7 +66,7 @@ struct Times {
     recorder: Vec<f64>,
 }
 
-/// Runs the benchmark `record`: what the recorder costs the program that it records.
+/// Runs the benchmark `record`: the slowdown of a program that `tallyline record` samples.
 pub(crate) fn run(options: &RecordBenchOptions, report: &mut Report) -> Result<()> {
     // the recorder has the other CPUs
     if let Some(cpu) = os::allowed_cpus().ok().and_then(|cpus| cpus.last().copied()) {

@@ -9,11 +9,11 @@ use std::fmt;
 use std::io::Write;
 use tallyline_support::Summary;
 
-/// The version of the benchmarks' JSON. It goes up when a field changes its meaning or goes away; new fields
-/// may come without that.
+/// The version of the benchmarks' JSON output. It is incremented when a field changes its meaning or disappears;
+/// fields may be added without.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// The results of one `tallyline-bench` run: measured cases, ratios, targets and notes.
+/// The results of one run of `tallyline-bench`: measured cases, ratios between them, targets, notes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// [`SCHEMA`].
@@ -34,7 +34,7 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
 }
 
-/// The size, such as groups or CPUs, that tells apart benchmark cases of one name.
+/// The size (number of groups, CPUs, …) at which a benchmark case was measured; it distinguishes cases of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Scale {
     /// CPUs of the made-up machine, for those who read.
@@ -68,7 +68,8 @@ impl fmt::Display for Scale {
     }
 }
 
-/// The measured cost of one side of a benchmark at one number of threads.
+/// One measured figure of a benchmark, such as nanoseconds for an update of `fixed/inc` by two threads, with its
+/// spread.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Case {
     /// Its name.
@@ -107,7 +108,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Creates a benchmark case from the figures of its rounds; `None` where a round has no figure.
+    /// Creates a case from one figure for each round; `None` if a figure is not finite.
     pub(crate) fn new(
         case: impl Into<String>,
         threads: usize,
@@ -134,8 +135,8 @@ impl Case {
         })
     }
 
-    /// Creates a benchmark case from what the paired runner measured of one side; `None` where a round has no
-    /// figure.
+    /// Creates a case from the time per operation that the runner measured in each round; `None` if a round has no
+    /// time.
     pub(crate) fn measured(
         case: impl Into<String>,
         threads: usize,
@@ -160,8 +161,7 @@ impl Case {
         (!caveats.is_empty()).then(|| caveats.join(", "))
     }
 
-    /// Creates a benchmark case from a figure that was read once, such as bytes; `None` where it is not a
-    /// number.
+    /// Creates a case from one figure, such as a number of bytes, that was read once; `None` if it is not finite.
     pub(crate) fn single(
         case: impl Into<String>,
         threads: usize,
@@ -173,7 +173,7 @@ impl Case {
     }
 }
 
-/// The time of one benchmark case over another's, round by round.
+/// The figure of one benchmark case divided by another's, round by round, with its median and spread.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ratio {
     /// The case whose time is divided.
@@ -190,7 +190,7 @@ pub(crate) struct Ratio {
     pub(crate) figure: Summary,
 }
 
-/// A side of a benchmark that could not be run, with the reason.
+/// A case that could not be measured, with the reason.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub(crate) struct NotRun {
     /// Its name.
@@ -199,7 +199,7 @@ pub(crate) struct NotRun {
     pub(crate) reason: String,
 }
 
-/// The direction of a benchmark's target: at least the limit, or at most.
+/// The sense of a target: the figure has to be at least, or at most, the limit.
 #[derive(Debug, Clone, Copy, Serialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bound {
@@ -209,7 +209,7 @@ pub(crate) enum Bound {
     AtMost,
 }
 
-/// A limit that the project wants a benchmark's ratio to keep, with the measured ratio.
+/// A goal of the project for a benchmark figure, such as a ratio of at most 1.2, with the figure that was measured.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Target {
     /// The quantity that is measured.
@@ -227,7 +227,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Creates a target from its limit and the measured ratio.
+    /// Creates a target with its limit and the measured figure.
     pub(crate) fn new(
         what: impl Into<String>,
         bound: Bound,
@@ -244,7 +244,7 @@ impl Target {
 }
 
 impl Report {
-    /// Creates a benchmark report without results.
+    /// Creates an empty report of a benchmark with the description of the machine.
     pub(crate) fn new(bench: &'static str, machine: Machine) -> Self {
         Report {
             schema: SCHEMA,
@@ -258,13 +258,14 @@ impl Report {
         }
     }
 
-    /// Returns the benchmark case of a name on so many threads.
+    /// Returns the case with a name, measured with this number of threads at this scale; `None` if it is not in the
+    /// report.
     pub(crate) fn case(&self, name: &str, threads: usize, scale: Scale) -> Option<&Case> {
         self.cases.iter().find(|case| case.case == name && case.threads == threads && case.scale == scale)
     }
 
-    /// Adds to the report the ratio of two cases, at each number of threads and each scale at which both were
-    /// measured.
+    /// Adds the ratio `over` / `under` of two cases to the report, for each number of threads and each scale at
+    /// which both were measured.
     pub(crate) fn compare(&mut self, over: &str, under: &str) {
         let ratios: Vec<Ratio> = self
             .cases
@@ -275,7 +276,8 @@ impl Report {
         self.ratios.extend(ratios);
     }
 
-    /// Returns the ratio of two benchmark cases that may differ in scale; it carries the scale of the first.
+    /// Computes the ratio of two cases, round by round; it gets the scale of the first. `None` if their rounds do
+    /// not match.
     pub(crate) fn ratio(&self, over: &Case, under: &Case) -> Option<Ratio> {
         let (threads, scale) = (over.threads, over.scale);
         let figure = Summary::of_ratio(&over.series, &under.series)?;
@@ -283,7 +285,7 @@ impl Report {
         Some(Ratio { over: over.clone(), under: under.clone(), threads, scale, figure })
     }
 
-    /// Returns the median ratio of two benchmark cases, if it is in the report.
+    /// Returns the median ratio `over` / `under` at this number of threads and CPUs; `None` if the report has none.
     pub(crate) fn find_ratio(
         &self,
         over: &str,
@@ -300,7 +302,7 @@ impl Report {
         self.ratios.iter().find(found).map(|ratio| ratio.figure.median)
     }
 
-    /// Adds a target to the report if its ratio was measured.
+    /// Adds a target for the ratio `over` / `under` to the report, if that ratio was measured.
     pub(crate) fn aim(
         &mut self,
         over: &str,
@@ -318,14 +320,14 @@ impl Report {
         }
     }
 
-    /// Adds a remark for the reader to the report, once.
+    /// Adds a remark for the reader; adding the same one twice has no effect.
     pub(crate) fn note(&mut self, note: &str) {
         if !self.notes.iter().any(|noted| noted == note) {
             self.notes.push(note.into());
         }
     }
 
-    /// Adds a side that could not be run to the report, once.
+    /// Records that a case could not be measured and why; repeating it has no effect.
     pub(crate) fn skip(&mut self, case: &str, reason: &str) {
         let not_run = NotRun { case: case.into(), reason: reason.into() };
         if !self.not_run.contains(&not_run) {
@@ -340,7 +342,7 @@ impl Report {
         Ok(())
     }
 
-    /// Writes the benchmark report as tables with styles, which the stream drops where they are not wanted.
+    /// Writes the report as tables for people, with colours that the stream drops where they are not wanted.
     pub(crate) fn write_table(&self, out: &mut dyn Write) -> Result<()> {
         let bold = Style::new().bold();
         writeln!(out, "{bold}tallyline-bench {}{bold:#}", self.bench)?;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The length of a benchmark's measurement, and the number of rounds.
+/// The length of a measurement: the number of rounds, and the time of a run in each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Rounds in which each side runs once.
@@ -24,7 +24,7 @@ pub(crate) struct Settings {
     pub(crate) trials: usize,
 }
 
-/// The figures that one side of a benchmark has, one for each round.
+/// The measured times of one side (a benchmarked implementation), one figure for each round.
 pub(crate) struct SideResult {
     /// Nanoseconds per operation and thread, round by round.
     pub(crate) rounds: Vec<f64>,
@@ -34,9 +34,10 @@ pub(crate) struct SideResult {
     pub(crate) exact: Option<bool>,
 }
 
-/// Measures all sides of a benchmark in alternating rounds, on one thread pinned to each of `cpus`.
+/// Measures all sides (implementations to compare) in alternating rounds, on one thread pinned to each of `cpus`;
+/// returns their figures in the order of `sides`.
 ///
-/// `progress` is called after each run with how many of how many are done.
+/// `progress` is called after each run with the numbers of finished and of all runs.
 pub(crate) fn measure(
     cpus: &[usize],
     sides: &[&dyn Side],

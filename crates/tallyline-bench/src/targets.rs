@@ -14,7 +14,8 @@ type Run = fn(&Context, &mut Report) -> Result<()>;
 /// Figures that other commands measure.
 const ELSEWHERE: &str = "Not here: the facades' costs are measured by `ci/facades --bench`, exactness by `ci/exactness` and `ci/registration`, the bound of approximate reads by the tests of statctr (`--test approximate`).";
 
-/// Runs the benchmark `targets`: the benchmarks of counters one after the other, of which the targets are kept.
+/// Runs the benchmark `targets`: the counter benchmarks one after the other, of which only the project's targets
+/// are reported, as met or missed.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let mut inexact = Vec::new();
     for (name, run) in PARTS {

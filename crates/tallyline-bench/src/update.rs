@@ -11,7 +11,7 @@ use statctr::{Placement, Pool, Registration};
 /// The name of a side that thinks after each update.
 const THINK: &str = "+think";
 
-/// Runs the benchmark `update` on each number of threads: the time of counters' updates, against peers.
+/// Runs the benchmark `update`: the time of counter updates by each number of threads, against other ways to count.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     for &threads in &context.threads {
         let sides = sides(context, threads)?;

@@ -90,7 +90,8 @@ struct Subject {
     own: Option<[String; 2]>,
 }
 
-/// Runs the benchmark `report`: the time and memory of reports by type on recordings, against perf.
+/// Runs the benchmark `report`: time and memory of reporting samples by data type, `tallyline report` against `perf
+/// report`.
 pub(crate) fn run(options: &ReportOptions, report: &mut Report) -> Result<()> {
     if let (Some(program), Some(recording)) = (&options.spread, &options.into) {
         return spread::write(program, options.samples, options.functions, recording);

@@ -109,8 +109,8 @@ impl Case {
     }
 }
 
-/// Runs the benchmark `sharing`: the measured speed-up of programs whose false sharing was fixed by hand,
-/// against the model's prediction.
+/// Runs the benchmark `sharing`: the measured speed-up of small programs after their false sharing was removed by
+/// hand, against the speed-up that the simulation predicts.
 pub(crate) fn run(options: &SharingOptions, color: Color) -> Result<()> {
     let output = Output::open(options.output.as_deref(), color)?;
     let folder = std::env::temp_dir().join(format!("tallyline-bench-sharing-{}", std::process::id()));

@@ -69,26 +69,28 @@ fn sum(counters: &[Counter]) -> u64 {
     counters.iter().map(Counter::read).sum()
 }
 
-/// Returns the side `vec/inc`: an increment of a counter of many, each with a handle of its own.
+/// Returns the benchmark loop `vec/inc`: it increments one of 256 separate counters, chosen irregularly.
 pub(crate) fn vec_inc(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<VecInc>::with_shared_state(counters(pool)?, |counters| sum(counters)).boxed())
 }
 
-/// Returns the side `vec/add`: an addition to a counter of many, each with a handle of its own.
+/// Returns the benchmark loop `vec/add`: it adds to one of 256 separate counters, chosen irregularly.
 pub(crate) fn vec_add(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<VecAdd>::with_shared_state(counters(pool)?, |counters| sum(counters))
         .counting(PACKET_LENGTH)
         .boxed())
 }
 
-/// Returns the side `counter-array/inc`: an increment of a counter of an array.
+/// Returns the benchmark loop `counter-array/inc`: it increments one element of a `CounterArray` of 256, chosen
+/// irregularly.
 pub(crate) fn array_inc(pool: &Pool) -> Result<Box<dyn Side>> {
     let counters = CounterArray::new_in(pool, LEN, 0)?;
     let sum = |counters: &CounterArray| counters.iter().map(|counter| counter.read()).sum();
     Ok(Looped::<ArrayInc>::with_shared_state(counters, sum).boxed())
 }
 
-/// Returns the side `group-array/add`: an addition to an item of a group of an array.
+/// Returns the benchmark loop `group-array/add`: it adds to one item of one group in a `GroupArray` of 256, chosen
+/// irregularly.
 pub(crate) fn groups_add(pool: &Pool) -> Result<Box<dyn Side>> {
     let groups = GroupArray::new_in(pool, LEN, Interface::schema()?)?;
     let sum = |groups: &GroupArray| {
@@ -98,7 +100,8 @@ pub(crate) fn groups_add(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<GroupsAdd>::with_shared_state(groups, sum).counting(PACKET_LENGTH).boxed())
 }
 
-/// Returns the side `tracked/add`: the same, where each update leaves a mark for incremental folds.
+/// Returns the benchmark loop `tracked/add`: it adds to one item of one group in a `TrackedGroupArray` of 256,
+/// which also marks the group as changed for incremental reads.
 pub(crate) fn tracked_add(pool: &Pool) -> Result<Box<dyn Side>> {
     let groups = TrackedGroupArray::new_in(pool, LEN, Interface::schema()?)?;
     let sum = |groups: &TrackedGroupArray| {

@@ -5,25 +5,25 @@
 
 use super::Available;
 
-/// Name and version of the compiler that the benchmarks' C sides were built by, or why they were not.
+/// The name and version of the compiler that built the benchmarks' C loops, or the reason why they were not built.
 pub(crate) const COMPILER: &str = env!("TALLYLINE_C_COMPILER");
 
 #[cfg(c_sides)]
 pub(crate) use built::{call_inc, inc, static_inc};
 
-/// Returns the reason why the C side `fixed/inc-c` was not built.
+/// Returns an error with the reason why the C loop `fixed/inc-c` was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn inc(_think: bool) -> Available {
     Err(COMPILER.into())
 }
 
-/// Returns the reason why `static/inc-c` was not built.
+/// Returns an error with the reason why the C loop `static/inc-c` was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn static_inc() -> Available {
     Err(COMPILER.into())
 }
 
-/// Returns the reason why the C side `fixed/inc-c-call` was not built.
+/// Returns an error with the reason why the C loop `fixed/inc-c-call` was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn call_inc() -> Available {
     Err(COMPILER.into())

@@ -24,8 +24,8 @@ fn value(counter: &Unsigned) -> u64 {
     }
 }
 
-/// Returns the side `contatori/inc` of a benchmark: an increment of a counter of `contatori`, a peer's
-/// library.
+/// Returns the benchmark loop `contatori/inc`: it increments a counter of the crate `contatori`, for comparison.
+/// With `think`, it computes between increments.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
     Looped::<Inc>::with_shared_state(Unsigned::new(), value).thinking(think).boxed()
 }
@@ -41,10 +41,10 @@ impl Step for Read {
     }
 }
 
-/// Returns the side `contatori/read` of a benchmark: a read of a counter of `contatori`, a peer's library.
+/// Returns the benchmark loop `contatori/read`: it reads a counter of the crate `contatori`, for comparison.
 pub(crate) fn read() -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(Unsigned::new(), |_| 0).counting(0).boxed()
 }
 
-/// Bytes that one counter of `contatori`, the peer's library of the benchmarks, takes.
+/// The size in bytes of one counter of the crate `contatori`.
 pub(crate) const CONTATORI_COUNTER_BYTES: usize = size_of::<Unsigned>();

@@ -96,18 +96,19 @@ steps! {
     Inc4One(interface: Interface, _turn) { four_updates(interface); }
 }
 
-/// Returns the side `fixed/inc` of a benchmark: an increment of one per-CPU counter.
+/// Returns the benchmark loop `fixed/inc`: it increments one per-CPU counter. With `think`, it computes between
+/// increments.
 pub(crate) fn inc(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc>::with_shared_state(Counter::new_in(pool, 0)?, Counter::read).thinking(think).boxed())
 }
 
-/// Returns the side `static/inc`: an increment of a counter that is a static.
+/// Returns the benchmark loop `static/inc`: it increments a per-CPU counter that is a Rust `static`.
 pub(crate) fn static_inc() -> Box<dyn Side> {
     Looped::<StaticInc>::with_shared_state((), |()| STATIC.read()).boxed()
 }
 
-/// Returns the side `fixed/event2`: one commit of an event of two items, which go round the groups. Only
-/// the first of the two is in the total.
+/// Returns the benchmark loop `fixed/event2`: it updates two counters of one of many groups, in turn, by one
+/// commit. Only the first counter is checked.
 pub(crate) fn event2(pool: &Pool) -> Result<Box<dyn Side>> {
     let events = |interfaces: &Interfaces| {
         interfaces.iter().map(|interface| interface.read()[Interface::requests.index()]).sum()
@@ -115,62 +116,62 @@ pub(crate) fn event2(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Event2>::with_shared_state(interfaces(pool)?, events).boxed())
 }
 
-/// Returns the side `fixed/observe`: a value of a histogram of nanoseconds up to a minute, to 1 %.
+/// Returns the benchmark loop `fixed/observe`: it records values in a per-CPU histogram with 1 % resolution, up to
+/// a minute in nanoseconds.
 pub(crate) fn observe(pool: &Pool) -> Result<Box<dyn Side>> {
     let histogram = Histogram::new_in(pool, 60_000_000_000, 0.01)?;
     Ok(Looped::<Observe>::with_shared_state(histogram, |histogram| histogram.snapshot().count()).boxed())
 }
 
-/// Returns the side `fixed/max`: a value for a maximum, which few values go beyond.
+/// Returns the benchmark loop `fixed/max`: it gives a per-CPU maximum values that rarely exceed it.
 pub(crate) fn max(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Extreme>::with_shared_state(Max::new_in(pool)?, |_| 0).counting(0).boxed())
 }
 
-/// Returns the side `fixed/max-rising`: a value for a maximum, which each value goes beyond.
+/// Returns the benchmark loop `fixed/max-rising`: it gives a per-CPU maximum values that exceed it every time.
 pub(crate) fn rising_max(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Rising>::with_shared_state(Max::new_in(pool)?, |_| 0).counting(0).boxed())
 }
 
-/// Returns the side `fixed/average`: a value for one average.
+/// Returns the benchmark loop `fixed/average`: it adds values to one per-CPU average.
 pub(crate) fn average(pool: &Pool) -> Result<Box<dyn Side>> {
     let average = Average::new_in(pool)?;
     Ok(Looped::<Mean>::with_shared_state(average, |average| average.read().count()).boxed())
 }
 
-/// Returns the side `fixed/read` of a benchmark: a read of one per-CPU counter.
+/// Returns the benchmark loop `fixed/read`: it reads one per-CPU counter.
 pub(crate) fn read(counter: Counter) -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(counter, |_| 0).counting(0).boxed()
 }
 
-/// Returns the side `fixed/add` of a benchmark: an addition, of a number that is only known when the program
-/// runs, to one per-CPU counter.
+/// Returns the benchmark loop `fixed/add`: it adds a number that the compiler does not know to one per-CPU counter.
 pub(crate) fn add(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Add>::with_shared_state(Counter::new_in(pool, 0)?, Counter::read)
         .counting(PACKET_LENGTH)
         .boxed())
 }
 
-/// Returns the side `fixed/packet4` of a benchmark: four counters updated by one commit for each packet,
-/// packets go round the interfaces.
+/// Returns the benchmark loop `fixed/packet4`: for each packet it updates the four counters of a network interface
+/// by one commit, taking the interfaces in turn. With `think`, it computes between packets.
 pub(crate) fn packet4(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
     let side = Looped::<Packet4>::with_shared_state(interfaces(pool)?, sum_of_all);
     Ok(side.counting(PACKET_SUM).thinking(think).boxed())
 }
 
-/// Returns the side `fixed/packet4-1group` of a benchmark: four counters updated by one commit for each
-/// packet, all packets on one interface.
+/// Returns the benchmark loop `fixed/packet4-1group`: for each packet it updates the four counters of one and the
+/// same network interface by one commit.
 pub(crate) fn packet4_one(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Packet4One>::with_shared_state(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
 }
 
-/// Returns the side `fixed/inc4` of a benchmark: four single updates of counters for each packet, packets go
-/// round the interfaces.
+/// Returns the benchmark loop `fixed/inc4`: for each packet it updates the four counters of a network interface one
+/// by one, taking the interfaces in turn.
 pub(crate) fn inc4(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc4>::with_shared_state(interfaces(pool)?, sum_of_all).counting(PACKET_SUM).boxed())
 }
 
-/// Returns the side `fixed/inc4-1group` of a benchmark: four single updates of counters for each packet, all
-/// on one interface.
+/// Returns the benchmark loop `fixed/inc4-1group`: for each packet it updates the four counters of one and the same
+/// network interface one by one.
 pub(crate) fn inc4_one(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Inc4One>::with_shared_state(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
 }

@@ -23,8 +23,8 @@ impl Step for Inc {
     }
 }
 
-/// Returns the side `getcpu-atomic/inc` of a benchmark: an atomic increment in the slot of the CPU that
-/// `getcpu` names, with a slot for each of `cpus` CPU numbers.
+/// Returns the benchmark loop `getcpu-atomic/inc`: it asks `getcpu` for the current CPU and atomically increments
+/// that CPU's slot, one of `cpus`. With `think`, it computes between increments.
 pub(crate) fn inc(cpus: usize, think: bool) -> Box<dyn Side> {
     let slots = (0..cpus.next_power_of_two()).map(|_| Padded::default()).collect();
     let total =

@@ -13,11 +13,11 @@ use super::{Padded, Side};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::arch::asm;
 
-/// The number of copies of each benchmark loop, at different positions in the code, so that alignment evens
-/// out.
+/// The number of copies of each benchmark loop, at different code addresses: the runner takes the fastest, so that
+/// alignment does not decide a comparison.
 pub(crate) const PLACEMENTS: usize = 8;
 
-/// One operation, such as an increment, that a benchmark side repeats in a loop.
+/// The operation that a benchmark loop repeats, such as one increment, and the state that it works on.
 pub(crate) trait Step: 'static {
     /// The state that the operation works on.
     type State: Sync + 'static;
@@ -57,7 +57,7 @@ fn place<const SKIP: usize>() {
     }
 }
 
-/// Returns its argument, which the compiler can no longer see through; no instruction.
+/// Returns its argument while hiding the value's origin from the compiler's optimiser; takes no instruction.
 #[inline(always)]
 pub(crate) fn opaque(mut value: u64) -> u64 {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -72,7 +72,7 @@ pub(crate) fn opaque(mut value: u64) -> u64 {
     value
 }
 
-/// The number of dependent multiplications that a thread computes between updates.
+/// The number of dependent multiplications that a benchmark loop with `think` computes between two operations.
 pub(crate) const THINK_MULTIPLICATIONS: usize = 16;
 
 /// Computes for about 50 cycles without touching memory, as programs do between two updates, so that other
@@ -115,7 +115,7 @@ fn loops<const THINK: bool, T: Step>() -> [Loop<T::State>; PLACEMENTS] {
     ]
 }
 
-/// A benchmark side that repeats a [`Step`] in a loop.
+/// A benchmark side that repeats a [`Step`], such as one increment, in a loop.
 pub(crate) struct Looped<T: Step> {
     // one state for all threads, or one for each
     states: Vec<Padded<T::State>>,
@@ -125,31 +125,32 @@ pub(crate) struct Looped<T: Step> {
 }
 
 impl<T: Step> Looped<T> {
-    /// Creates a benchmark loop in which all threads work on one state, such as a counter; `total` returns
-    /// the state's total.
+    /// Creates a benchmark loop whose threads all work on one state, such as one counter; `total` reads what was
+    /// counted, for the check of exactness.
     pub(crate) fn with_shared_state(state: T::State, total: fn(&T::State) -> u64) -> Self {
         Self::with_state_per_thread(vec![state], total)
     }
 
-    /// Creates a benchmark loop in which each thread works on a state of its own.
+    /// Creates a benchmark loop whose threads each work on their own state; `total` reads what a state has counted,
+    /// for the check of exactness.
     pub(crate) fn with_state_per_thread(states: Vec<T::State>, total: fn(&T::State) -> u64) -> Self {
         let states = states.into_iter().map(Padded).collect();
         Looped { states, loops: loops::<false, T>(), total, per_operation: 1 }
     }
 
-    /// Sets the amount by which one operation of the loop raises the total, to check the result.
+    /// Sets the amount by which each operation must raise the total (1 by default), for the check of exactness.
     pub(crate) fn counting(mut self, counts: u64) -> Self {
         self.per_operation = counts;
         self
     }
 
-    /// Makes each thread compute something after each operation of the loop, as programs do between updates.
+    /// With `think`, lets each thread compute between operations, as real programs do between updates.
     pub(crate) fn thinking(mut self, think: bool) -> Self {
         self.loops = if think { loops::<true, T>() } else { loops::<false, T>() };
         self
     }
 
-    /// Returns the benchmark loop as a boxed [`Side`].
+    /// Boxes the loop as a `dyn` [`Side`].
     pub(crate) fn boxed(self) -> Box<dyn Side> {
         Box::new(self)
     }

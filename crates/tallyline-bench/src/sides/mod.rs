@@ -26,7 +26,8 @@ pub(crate) mod shared;
 pub(crate) mod slots;
 pub(crate) mod units;
 
-/// One side of a benchmark's comparison: a loop of operations that the runner can time.
+/// A *side* of a comparison: one of the implementations that a benchmark runs and times in turn, such as an
+/// increment of a shared atomic.
 pub(crate) trait Side: Sync {
     /// Returns the number of places in the code at which the loop exists; the runner takes the best of them.
     fn placements(&self) -> usize {
@@ -49,11 +50,11 @@ pub(crate) trait Side: Sync {
     }
 }
 
-/// A side of a benchmark, or the reason for the user why it is not available on this machine.
+/// A side (an implementation to measure), or the reason why it cannot be measured on this machine, as text for
+/// users.
 pub(crate) type Available = Result<Box<dyn Side>, String>;
 
-/// A side of a benchmark made of a closure, which is called with the thread's number and the number of
-/// operations.
+/// A benchmark side that calls a closure with the thread's number and the number of operations to do.
 pub(crate) struct Calls<F>(pub(crate) F);
 
 impl<F: Fn(usize, u64) + Sync> Side for Calls<F> {
@@ -62,24 +63,24 @@ impl<F: Fn(usize, u64) + Sync> Side for Calls<F> {
     }
 }
 
-/// A value on cache lines of its own: two, as processors fetch lines in pairs.
+/// A value alone on two adjacent cache lines, as processors prefetch lines in pairs.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Padded<T>(pub(crate) T);
 
-/// The number of network interfaces, each with a group of counters, that the benchmarks' packets are spread
-/// over.
+/// The number of network interfaces, each with its own group of counters, among which the benchmarks' packets are
+/// distributed.
 pub(crate) const GROUPS: usize = 16;
 
 /// The bytes of a packet.
 const PACKET_LENGTH: u64 = 100;
 
-/// The amount by which one packet raises the sum of its four counters: a packet and its bytes, received and
+/// The amount by which one packet raises the sum of an interface's four counters: packets and bytes, received and
 /// sent.
 pub(crate) const PACKET_SUM: u64 = 2 * (1 + PACKET_LENGTH);
 
-/// Returns the length in bytes of the packet of this turn, in a register, as a program has it: the compiler
-/// does not know it.
+/// Returns the length of a benchmark packet in bytes, hidden from the compiler's optimiser as if it were read from
+/// a network card.
 #[inline(always)]
 pub(crate) fn packet_length() -> u64 {
     looped::opaque(PACKET_LENGTH)

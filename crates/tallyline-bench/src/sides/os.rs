@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicU64;
 
 pub(crate) use tallyline_support::cpus::{allowed_cpus, pin};
 
-/// Returns `true` if all of `bytes` bytes from `address` on are mapped, with any protection.
+/// Returns `true` if the whole range of `bytes` bytes at `address` is mapped in this process, whatever its
+/// protection.
 pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
     const PAGE: usize = 4096;
     let start = address / PAGE * PAGE;
@@ -15,14 +16,14 @@ pub(crate) fn is_mapped(address: usize, bytes: usize) -> bool {
     unsafe { libc::mincore(start as *mut libc::c_void, end - start, pages.as_mut_ptr()) == 0 }
 }
 
-/// Anonymous memory of a benchmark in small pages, zero until written; given back when dropped.
+/// An anonymous, zeroed memory mapping in small pages for a benchmark; unmapped when dropped.
 pub(crate) struct BenchMemory {
     address: usize,
     bytes: usize,
 }
 
 impl BenchMemory {
-    /// Maps `bytes` bytes of memory, at least one.
+    /// Maps at least `bytes` bytes of zeroed memory.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping where the kernel likes it, of no other memory.

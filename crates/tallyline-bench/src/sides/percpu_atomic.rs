@@ -10,19 +10,20 @@ use super::Available;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) use x86_64::inc;
 
-/// Returns the reason why the side `percpu-atomic/inc` of a benchmark is missing: it is not written for this
-/// architecture.
+/// Returns an error with the reason why `percpu-atomic/inc` cannot be measured: its critical section is not written
+/// for this architecture.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn inc(_cpus: usize, _think: bool) -> Available {
     Err("written for x86-64 Linux only".into())
 }
 
-/// A word on a cache line of its own.
+/// A 64-bit word alone on a cache line.
 #[repr(align(64))]
 #[derive(Default)]
 pub(crate) struct Line(std::sync::atomic::AtomicU64);
 
-/// Bytes that a counter of this shape takes for each possible CPU.
+/// The bytes that one counter of `percpu-atomic` (an atomic word in a cache line for each CPU) takes for each
+/// possible CPU.
 pub(crate) const BYTES_PER_CPU: usize = size_of::<Line>();
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -24,7 +24,8 @@ impl Step for Inc {
     }
 }
 
-/// Returns the side `plain/inc` of a benchmark: each thread adds to a plain word of its own.
+/// Returns the benchmark loop `plain/inc`: each thread adds to its own plain word, without atomics. With `think`,
+/// it computes between increments.
 pub(crate) fn inc(threads: usize, think: bool) -> Box<dyn Side> {
     let words = (0..threads).map(|_| AtomicU64::new(0)).collect();
     Looped::<Inc>::with_state_per_thread(words, |word| word.load(Ordering::Relaxed)).thinking(think).boxed()
@@ -39,7 +40,8 @@ impl Step for Nothing {
     fn step((): &(), _turn: u64) {}
 }
 
-/// Returns the side `nothing` of a benchmark: the loop alone, and the thinking if there is any.
+/// Returns the benchmark loop `nothing`: the empty loop, with the computation in between if `think`; it shows what
+/// the loop itself costs.
 pub(crate) fn nothing(think: bool) -> Box<dyn Side> {
     Looped::<Nothing>::with_shared_state((), |()| 0).counting(0).thinking(think).boxed()
 }

@@ -11,7 +11,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Returns the side that increments a counter in processes whose threads are registered by `wanted`.
+/// Returns a side that increments a counter in one child process for each of `cpus`, whose threads libc or the
+/// library (`wanted`) registers for restartable sequences.
 pub(crate) fn inc(wanted: Registration, cpus: &[usize]) -> Available {
     let counters: Result<Vec<_>> =
         cpus.iter().map(|&cpu| Counting::start(wanted, cpu).map(Mutex::new)).collect();
@@ -88,8 +89,9 @@ impl Drop for Counting {
     }
 }
 
-/// Counts as standard input says, on one CPU: for each line with a placement and a number of increments it
-/// answers with the counter's value. The first line is who registers threads.
+/// Runs the child process of a benchmark on one CPU: prints who registers its threads for restartable sequences,
+/// then, for each line of standard input (copy of the loop, number of increments), increments a counter and prints
+/// its value.
 pub(crate) fn count(cpu: usize) -> Result<()> {
     os::pin(cpu).with_context(|| format!("cannot run on CPU {cpu}"))?;
     let side = fixed::inc(&Pool::builder().placement(Placement::Fixed).build()?, false)?;

@@ -10,15 +10,15 @@ use super::Available;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) use x86_64::{add, inc, registered_area};
 
-/// Returns the reason why the side `rseq-minimal/inc` of a benchmark is missing: it is not written for this
-/// architecture.
+/// Returns an error with the reason why `rseq-minimal/inc` cannot be measured: its critical section is not written
+/// for this architecture.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn inc(_cpus: usize, _think: bool) -> Available {
     Err("written for x86-64 Linux only".into())
 }
 
-/// Returns the reason why the side `rseq-minimal/add` of a benchmark is missing: it is not written for this
-/// architecture.
+/// Returns an error with the reason why `rseq-minimal/add` cannot be measured: its critical section is not written
+/// for this architecture.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn add(_cpus: usize) -> Available {
     Err("written for x86-64 Linux only".into())

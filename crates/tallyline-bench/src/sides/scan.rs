@@ -4,12 +4,12 @@
 //! One stream reads unit after unit; four streams read four units side by side, which keeps more
 //! loads on the way where the memory is far.
 
-/// Bytes that the memory scans of the benchmark `fold` read in one turn of their loop; a unit's length must
-/// be a multiple of it.
+/// The bytes that one iteration of a memory scan reads in the benchmark `fold`; a scanned range must be a multiple
+/// of it.
 pub(crate) const TURN_BYTES: usize = 256;
 
-/// Reads `bytes` bytes of memory from each of the addresses `units`, one after the other, and returns the sum
-/// of their words.
+/// Sums the 64-bit words of the `bytes` bytes at each address in `units`, one address after the other, with vectors
+/// of `width` bytes: the bandwidth that one read stream reaches.
 ///
 /// # Safety
 /// At each address `bytes` bytes can be read, `bytes` is a multiple of [`TURN_BYTES`], the
@@ -19,8 +19,8 @@ pub(crate) unsafe fn one_stream(units: &[usize], bytes: usize, width: usize) -> 
     units.iter().fold(0u64, |sum, &unit| sum.wrapping_add(unsafe { imp::scan_1(unit, bytes, width) }))
 }
 
-/// Sums the words of memory from the addresses `units` on as [`one_stream`] does, but of four units at a
-/// time; of the rest one by one.
+/// Sums the 64-bit words of the `bytes` bytes at each address in `units` as [`one_stream`] does, but reads at four
+/// addresses side by side.
 ///
 /// # Safety
 /// The conditions of [`one_stream`] hold.

@@ -15,7 +15,8 @@ impl Step for Inc {
     }
 }
 
-/// Returns the side `shared-atomic/inc` of a benchmark: all threads increment one shared atomic.
+/// Returns the benchmark loop `shared-atomic/inc`: all threads increment one atomic word. With `think`, they
+/// compute between increments.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
     Looped::<Inc>::with_shared_state(AtomicU64::new(0), |word| word.load(Ordering::Relaxed))
         .thinking(think)
@@ -33,13 +34,13 @@ impl Step for Read {
     }
 }
 
-/// Returns the side `shared-atomic/read` of a benchmark: a load of one shared atomic.
+/// Returns the benchmark loop `shared-atomic/read`: it loads one atomic word.
 pub(crate) fn read() -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(AtomicU64::new(0), |_| 0).counting(0).boxed()
 }
 
-/// The four shared atomics that count a network interface's packets, on one cache line: the best place for
-/// counters that are updated together.
+/// The four counters of a network interface as shared atomics on one cache line, the best layout for counters
+/// updated together.
 #[repr(align(64))]
 #[derive(Default)]
 pub(crate) struct Interface([AtomicU64; 4]);
@@ -69,8 +70,8 @@ impl Step for Packet4 {
     }
 }
 
-/// Returns the side `shared-atomic/packet4` of a benchmark: four shared atomics updated for each packet,
-/// packets go round the interfaces.
+/// Returns the benchmark loop `shared-atomic/packet4`: for each packet it updates the four shared atomics of a
+/// network interface, taking the interfaces in turn. With `think`, it computes between packets.
 pub(crate) fn packet4(think: bool) -> Box<dyn Side> {
     Looped::<Packet4>::with_shared_state(Default::default(), |all| all.iter().map(Interface::sum).sum())
         .counting(PACKET_SUM)
@@ -89,8 +90,8 @@ impl Step for Packet4One {
     }
 }
 
-/// Returns the side `shared-atomic/packet4-1group` of a benchmark: four shared atomics updated for each
-/// packet, all packets on one interface.
+/// Returns the benchmark loop `shared-atomic/packet4-1group`: for each packet it updates the four shared atomics of
+/// one and the same network interface.
 pub(crate) fn packet4_one() -> Box<dyn Side> {
     Looped::<Packet4One>::with_shared_state(Default::default(), Interface::sum).counting(PACKET_SUM).boxed()
 }

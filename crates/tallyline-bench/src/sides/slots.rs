@@ -12,7 +12,7 @@ thread_local! {
     static SLOT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// The number of threads that the peer's counter with a slot for each thread has room for.
+/// The number of per-thread slots of a counter in `thread-slots`; threads beyond it share slots.
 pub(crate) const SLOTS: usize = 1024;
 
 #[cold]
@@ -24,7 +24,7 @@ fn take_slot() -> usize {
     slot
 }
 
-/// A counter as a peer makes it: one atomic slot for each thread, which a read sums.
+/// A counter with one atomic slot for each thread, as other libraries have: a read sums the slots.
 pub(crate) struct Slots(Box<[Padded<AtomicU64>]>);
 
 impl Slots {
@@ -75,12 +75,13 @@ impl Step for Read {
     }
 }
 
-/// Returns the side `thread-slots/read` of a benchmark: a read that sums the slots of `slots` threads.
+/// Returns the benchmark loop `thread-slots/read`: it reads a counter by summing its `slots` per-thread slots.
 pub(crate) fn read(slots: usize) -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(Slots::new(slots), |_| 0).counting(0).boxed()
 }
 
-/// Returns the side `thread-slots/inc` of a benchmark: each thread adds to its own slot.
+/// Returns the benchmark loop `thread-slots/inc`: each thread adds to its own slot of a counter. With `think`, it
+/// computes between increments.
 pub(crate) fn inc(think: bool) -> Box<dyn Side> {
     Looped::<Inc>::with_shared_state(Slots::new(SLOTS), Slots::read).thinking(think).boxed()
 }

@@ -17,7 +17,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The number of groups and items in each CPU's part of the counter memory that the benchmark `fold` reads.
+/// The number of counter groups, and of items in each, in the memory that the benchmark `fold` reads for each CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shape {
     /// Items of a group.
@@ -31,15 +31,15 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Returns the bytes of the groups in one CPU's part of the counter memory, rounded up to the size that a
-    /// scan reads in one turn.
+    /// Returns the bytes of all groups in one CPU's memory, rounded up to a multiple of
+    /// [`TURN_BYTES`](super::scan::TURN_BYTES).
     pub(crate) fn unit_bytes(&self) -> usize {
         (self.groups * self.group_words * 8).next_multiple_of(scan::TURN_BYTES)
     }
 }
 
-/// The addresses of all CPUs' parts of a counter memory, which the benchmark `fold` reads in other ways than
-/// the library.
+/// The addresses of each CPU's copy of the counters (its *unit*), which the benchmark `fold` reads by other
+/// algorithms than the library's.
 pub(crate) struct Units {
     memory: Memory,
     /// The address that the first group would have in a unit with the offset 0.
@@ -57,7 +57,7 @@ enum Memory {
 }
 
 impl Units {
-    /// Maps zeroed memory for the parts of CPUs 0 to `cpus` − 1.
+    /// Maps zeroed memory for the counters of CPUs 0 to `cpus` − 1.
     pub(crate) fn new(cpus: usize, shape: Shape) -> io::Result<Self> {
         let stride = shape.stride.max(shape.unit_bytes()).next_multiple_of(64);
         let memory = BenchMemory::new(cpus * stride)?;
@@ -66,8 +66,9 @@ impl Units {
         Ok(Units { memory: Memory::Own(memory), home, offsets, shape })
     }
 
-    /// Returns the parts of the library's memory in which `cpus` keep `groups`; `None` where they cannot be
-    /// found: without restartable sequences, or where the groups do not lie side by side.
+    /// Finds the library's own memory in which `cpus` keep the counters of `groups`; `real` is a CPU that has
+    /// counted in one. `None` if it cannot be found: without restartable sequences, or if the groups are not
+    /// adjacent.
     ///
     /// `real` is a CPU that has counted in one of them.
     pub(crate) fn of_groups(
@@ -93,12 +94,12 @@ impl Units {
         units.offsets.iter().all(mapped).then_some(units)
     }
 
-    /// Returns `true` if the memory is the library's, not the benchmark's own.
+    /// Returns `true` if the counters' memory is the library's, `false` if the benchmark mapped it.
     pub(crate) fn is_library(&self) -> bool {
         matches!(self.memory, Memory::Library(_))
     }
 
-    /// Writes every item of every CPU's part, if the memory is the benchmark's own.
+    /// Writes `value(CPU, group, item)` to every item of every CPU; does nothing if the memory is the library's.
     pub(crate) fn populate(&self, value: impl Fn(usize, usize, usize) -> u64) {
         let Memory::Own(memory) = &self.memory else { return };
         for (cpu, offset) in self.offsets.iter().enumerate() {
@@ -176,7 +177,7 @@ fn handle_of(group: &Group) -> Handle {
     Handle { base: raw.counter.base, table: raw.counter.table }
 }
 
-/// The number of CPUs' parts of the counter memory that a scan reads side by side: one or four.
+/// The number of CPUs' counters that a memory scan reads side by side: one or four.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Streams {
     /// One after the other.
@@ -207,8 +208,8 @@ impl Step for ItemMajor {
     }
 }
 
-/// Returns the side `item-major` of a benchmark: each item is read over all CPUs, one after the other; a pass
-/// over all items is one operation.
+/// Returns the benchmark loop `item-major`: it sums each item over all CPUs before it goes to the next item; one
+/// operation is a pass over all items.
 pub(crate) fn item_major(units: &Arc<Units>, threads: usize) -> Box<dyn Side> {
     let reader = || Reader {
         units: Arc::clone(units),
@@ -219,7 +220,7 @@ pub(crate) fn item_major(units: &Arc<Units>, threads: usize) -> Box<dyn Side> {
         .boxed()
 }
 
-/// Returns the sums of all items that one pass of `item-major` computes.
+/// Returns the sum of each item over all CPUs as the loop `item-major` computes it, to check its result.
 pub(crate) fn item_major_sums(units: &Arc<Units>) -> Vec<u64> {
     let shape = units.shape;
     (0..shape.groups * shape.items)
@@ -227,7 +228,8 @@ pub(crate) fn item_major_sums(units: &Arc<Units>) -> Vec<u64> {
         .collect()
 }
 
-/// Returns the side `read-bandwidth` of a benchmark: one scan of all CPUs' counter memory is one operation.
+/// Returns the benchmark loop `read-bandwidth`: it reads all CPUs' counter memory with vectors of `width` bytes;
+/// one operation is a pass over all memory.
 pub(crate) fn read_bandwidth(units: &Arc<Units>, streams: Streams, width: usize) -> Box<dyn Side> {
     let units = Arc::clone(units);
     Box::new(Calls(move |_thread, n| {
@@ -237,7 +239,8 @@ pub(crate) fn read_bandwidth(units: &Arc<Units>, streams: Streams, width: usize)
     }))
 }
 
-/// Returns the sum of all words of the counter memory, which one scan computes.
+/// Returns the sum of all words of all CPUs' counters as the loop `read-bandwidth` computes it, to check its
+/// result.
 pub(crate) fn scan_sum(units: &Units, streams: Streams, width: usize) -> u64 {
     units.scan(streams, width)
 }
@@ -253,8 +256,8 @@ impl Step for ReadOne {
     }
 }
 
-/// Returns the side of a benchmark that sums one item over all CPUs' parts: the cost of reading a counter
-/// where every possible CPU is walked.
+/// Returns a benchmark loop that sums one item over every possible CPU: a counter's read that does not know which
+/// CPUs have counted.
 pub(crate) fn read_one(units: Units) -> Box<dyn Side> {
     Looped::<ReadOne>::with_shared_state(units, |_| 0).counting(0).boxed()
 }
