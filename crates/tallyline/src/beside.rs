@@ -5,8 +5,11 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Runs `tallyline-bench` in the place of this process, from the folder of this program or from the search
-/// path.
+/// Replaces this process by `tallyline-bench` with these arguments: from the folder of this program, else from
+/// `PATH`.
+///
+/// # Errors
+/// A message that says how to install `tallyline-bench`, if it is not found.
 ///
 /// # Errors
 /// The program is not there; the message says how to get it.

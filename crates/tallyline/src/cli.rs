@@ -163,14 +163,14 @@ enum Command {
     Man(manual::ManArgs),
 }
 
-/// The parsed command line, and the settings of the configuration file and variables that hold for it.
+/// The parsed command line with the settings (configuration file, environment variables) that apply to it.
 pub(crate) struct Invocation {
     cli: Cli,
     settings: Settings,
 }
 
-/// Parses the command line of `tallyline`, with the settings as defaults of its options; ends the program
-/// where it cannot be understood.
+/// Parses the command line of `tallyline`, taking the settings as defaults of its options. Exits with a message if
+/// it is invalid.
 ///
 /// # Errors
 /// A configuration file or a variable with a mistake, unless the sub-command does not depend on them.
@@ -241,8 +241,7 @@ fn prefix_maps(settings: &Settings) -> Vec<PrefixMap> {
     settings.list(PATH_PREFIX_MAP).iter().filter_map(|map| map.parse().ok()).collect()
 }
 
-/// Runs the sub-command that the command line names; the exit status of one that looks for something says if
-/// it found it.
+/// Runs the sub-command of the parsed command line and returns its exit code.
 pub(crate) fn run(invocation: Invocation) -> Result<ExitCode> {
     let Invocation { mut cli, settings } = invocation;
     configure(&settings);

@@ -19,7 +19,7 @@ const LEAST: usize = 8;
 /// The blanks between columns.
 const GAP: usize = 2;
 
-/// The limits on the width of a table's lines and columns.
+/// The limits on a text table's width: of whole lines, and of single columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// The width of the terminal; none where lines may have any width.
@@ -29,8 +29,8 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// Limits a table's lines to the terminal's width if a report goes to a terminal and nobody asked for
-    /// whole lines.
+    /// Limits lines to the terminal's width if the table goes to a terminal; not if it goes to a file (`has_file`)
+    /// or whole lines are wanted (`is_wide`).
     pub(crate) fn of_terminal(is_wide: bool, has_file: bool) -> Fit {
         let is_limited = !is_wide && !has_file && std::io::stdout().is_terminal();
         let size = is_limited.then(terminal_size::terminal_size).flatten();
@@ -40,7 +40,7 @@ impl Fit {
         }
     }
 
-    /// Shortens the last cell of a table's line, which starts behind so many columns of the terminal.
+    /// Shortens the last cell of a line, which starts at terminal column `behind`, to what is left of the line.
     pub(crate) fn rest<'t>(&self, text: &'t str, behind: usize) -> Cow<'t, str> {
         match self.line {
             Some(line) => shortened(text, line.saturating_sub(behind).max(LEAST)),
@@ -49,7 +49,7 @@ impl Fit {
     }
 }
 
-/// A column of a text table: heading and alignment.
+/// A column of a text table: its heading, its least width, and text or number alignment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Column {
     /// Its head.
@@ -60,12 +60,13 @@ pub(crate) struct Column {
     pub(crate) least: usize,
 }
 
-/// Returns the number of terminal columns that a text takes.
+/// Returns the number of terminal columns that a text occupies.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Returns the text, or its start and end with an ellipsis between, if it takes more columns than there are.
+/// Shortens a text to at most `columns` terminal columns by an ellipsis in its middle; a text that fits is
+/// unchanged.
 pub(crate) fn shortened(text: &str, columns: usize) -> Cow<'_, str> {
     // a letter takes a byte at least, and two columns at most
     if text.len() <= columns || width(text) <= columns {
@@ -89,7 +90,7 @@ pub(crate) fn shortened(text: &str, columns: usize) -> Cow<'_, str> {
     format!("{head}{ellipsis}{tail}").into()
 }
 
-/// Returns as much of the start of a text as fits into `columns` columns.
+/// Returns the longest prefix of a text that fits into `columns` terminal columns.
 pub(crate) fn prefix(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, letter)| {
@@ -99,13 +100,13 @@ pub(crate) fn prefix(text: &str, columns: usize) -> &str {
     end.map_or(text, |(end, _)| &text[..end])
 }
 
-/// Returns a text with blanks behind it, or in front of it, up to a number of terminal columns.
+/// Pads a text with blanks to `columns` terminal columns: on the right if `is_text`, on the left for numbers.
 pub(crate) fn padded(text: &str, columns: usize, is_text: bool) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));
     if is_text { format!("{text}{blanks}") } else { format!("{blanks}{text}") }
 }
 
-/// Returns the widths of a text table's columns for these rows.
+/// Returns the width of each column of a text table with these rows, within the limits of `fit`.
 pub(crate) fn widths<'c>(
     columns: &[Column],
     rows: impl Iterator<Item = &'c [String]>,
@@ -114,8 +115,8 @@ pub(crate) fn widths<'c>(
     fitted(columns, natural(columns, rows, fit.line.is_some()), fit)
 }
 
-/// Returns the widths that a text table's cells need. Where no line is limited, cells that are wider than
-/// others by far do not count.
+/// Returns the width that each column's cells need. If lines are not limited, cells that are far wider than others
+/// are ignored.
 pub(crate) fn natural<'c>(
     columns: &[Column],
     rows: impl Iterator<Item = &'c [String]>,
@@ -134,8 +135,8 @@ pub(crate) fn natural<'c>(
     widths
 }
 
-/// Returns the widths of a text table's columns that a limited line has room for: columns of text give way,
-/// the widest first.
+/// Reduces column widths to what the line's limit leaves room for; text columns shrink first, the widest before
+/// others.
 pub(crate) fn fitted(columns: &[Column], mut widths: Vec<usize>, fit: &Fit) -> Vec<usize> {
     let mut asked = fit.columns.iter().copied().chain(std::iter::repeat(0));
     let mut is_free = vec![false; columns.len()];
@@ -161,8 +162,8 @@ pub(crate) fn fitted(columns: &[Column], mut widths: Vec<usize>, fit: &Fit) -> V
     widths
 }
 
-/// Formats one line of a text table from its cells. Texts are shortened only if the line is limited or their
-/// column was given a width.
+/// Formats one line of a text table from its cells, at the given column widths. Text is shortened only if the line
+/// or the column has a limit.
 pub(crate) fn line<'c>(
     columns: &[Column],
     widths: &[usize],

@@ -11,7 +11,7 @@ use tallyline_report::keys::Needs;
 /// The share below which a field is not named, in ten thousandths of all samples.
 const LEAST: u64 = 10;
 
-/// The share of a recording's samples that access a type, and each of its fields, in ten thousandths.
+/// The share of a recording's samples that access a type and each of its fields, in units of 0.01 %.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Heat {
     pub(crate) share: u64,
@@ -19,12 +19,12 @@ pub(crate) struct Heat {
     pub(crate) fields: Vec<(String, u64)>,
 }
 
-/// Formats ten thousandths as a percentage.
+/// Formats a share given in units of 0.01 % as a percentage.
 pub(crate) fn percent(share: u64) -> String {
     format!("{}.{} %", share / 100, share / 10 % 10)
 }
 
-/// Reads a recording and returns the share of samples that access each type, by its name with scopes.
+/// Reads a perf.data file and returns the share of samples that access each type, by the type's qualified name.
 pub(crate) fn heat(path: &Path) -> Result<HashMap<String, Heat>> {
     let profile = profile::load(&InputArgs::of(path), Needs::TYPES)?;
     let weighing = Weighing::Period;

@@ -4,12 +4,13 @@ use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The number of objects of types, by the types' names; a type that is not named counts once.
+/// The number of live objects of each type, by type name, to weigh savings; 1 for a type that is not listed.
 #[derive(Debug, Default)]
 pub(crate) struct Instances(HashMap<String, u64>);
 
 impl Instances {
-    /// Reads numbers of objects from lines `TYPE COUNT`, or from the kernel's /proc/slabinfo.
+    /// Reads numbers of objects from a file with lines `TYPE COUNT`, or from a copy of the kernel's
+    /// `/proc/slabinfo`.
     pub(crate) fn read(path: Option<&Path>) -> Result<Instances> {
         let Some(path) = path else { return Ok(Instances::default()) };
         let text =
@@ -17,7 +18,7 @@ impl Instances {
         parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// Returns the number of objects of a type.
+    /// Returns the number of objects of the type with this name; 1 if it is not listed.
     pub(crate) fn of(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(1)
     }

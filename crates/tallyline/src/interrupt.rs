@@ -13,7 +13,8 @@ static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// The last signal received.
 static WHICH: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// Makes Ctrl-C be remembered instead of ending the program.
+/// Catches SIGINT (Ctrl-C) and SIGTERM from now on: the first one only sets the flag that [`asked`] returns, a
+/// second one ends the program.
 pub(crate) fn listen() -> Result<()> {
     for signal in [SIGINT, SIGTERM] {
         // in this order: the first Ctrl-C finds the flag down and puts it up, the second finds it up
@@ -25,12 +26,13 @@ pub(crate) fn listen() -> Result<()> {
     Ok(())
 }
 
-/// Returns whether Ctrl-C was pressed.
+/// Returns `true` if SIGINT (Ctrl-C) or SIGTERM has been received since [`listen`] was called.
 pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// Ends the program by the signal of Ctrl-C, so that a shell or a script sees the cause.
+/// Ends the program by the default action of the signal that was received (SIGINT or SIGTERM), so that a shell sees
+/// the cause.
 pub(crate) fn end() -> ! {
     let signal = match WHICH.load(Ordering::Relaxed) as i32 {
         SIGTERM => SIGTERM,

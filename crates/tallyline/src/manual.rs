@@ -28,7 +28,7 @@ Examples:
   tallyline man bench update | less      in the language of man where it is piped
   tallyline man --folder ~/.local/share/man/man1";
 
-/// Runs `tallyline man`: shows a manual page or writes all of them.
+/// Runs the sub-command `tallyline man`: shows one manual page, or writes all into a folder.
 pub(crate) fn run(args: &ManArgs, mut program: Command) -> Result<()> {
     program.build();
     if let Some(folder) = &args.folder {

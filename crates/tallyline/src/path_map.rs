@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-/// A prefix of source paths and its replacement, as compilers take it by `-ffile-prefix-map`.
+/// A replacement of a source path's prefix, as by the compilers' option `-ffile-prefix-map`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PrefixMap {
     old: String,
@@ -22,7 +22,8 @@ impl FromStr for PrefixMap {
     }
 }
 
-/// Rules that make source paths of debug information relative to the folder where the program runs.
+/// Rules by which source paths in debug information are displayed: prefixes replaced, and relative to the working
+/// folder.
 #[derive(Debug, Default)]
 pub(crate) struct Paths<'m> {
     maps: &'m [PrefixMap],
@@ -30,18 +31,18 @@ pub(crate) struct Paths<'m> {
 }
 
 impl<'m> Paths<'m> {
-    /// Creates rules that apply these maps of prefixes, then take the working directory away.
+    /// Creates rules that replace these prefixes and then make paths relative to the working folder.
     pub(crate) fn new(maps: &'m [PrefixMap]) -> Paths<'m> {
         Paths { maps, root: std::env::current_dir().ok() }
     }
 
-    /// Returns the folder that relative source paths start from, if it is known.
+    /// Returns the working folder that displayed paths are relative to; `None` if it is not known.
     pub(crate) fn root(&self) -> Option<&Path> {
         self.root.as_deref()
     }
 
-    /// Returns the form of a source path that is shown: without `.` and `..`, with the last map that fits
-    /// applied, and relative where it leads into the working directory.
+    /// Returns a source path as it is displayed: normalised, with the last matching prefix replaced, and relative
+    /// if it is in the working folder.
     pub(crate) fn shown(&self, path: &str) -> String {
         let clean = without_dots(path);
         // compilers let the last option win, too

@@ -39,7 +39,7 @@ enum LoadState {
     Broken(std::io::Error),
 }
 
-/// The duration of a run, for comparisons of the same work.
+/// The run time of a command or of its load, in seconds, and if it was cut off by a time limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RunTime {
     /// Seconds of the load, or of the command where there is none.

@@ -36,7 +36,8 @@ use window::Window;
 /// The most proposals whose effect is predicted.
 const PREDICTED: usize = 8;
 
-/// The basis of advice: a model that replays a trace, or accesses that were seen.
+/// The evidence that advice is based on: a trace replayed in a simulation, or accesses observed by samples and
+/// breakpoints.
 pub(crate) enum Basis {
     /// A trace on a model: the evidence is in cycles.
     Model(Model),
@@ -44,7 +45,7 @@ pub(crate) enum Basis {
     Observed(ObservedRun),
 }
 
-/// All that `tallyline advise` shows: findings with their evidence, their basis, notes.
+/// The result of `tallyline advise`: findings with their evidence, the basis of that, and notes.
 pub(crate) struct Advice {
     pub(crate) evidence: Evidence,
     pub(crate) findings: Vec<Finding>,
@@ -64,7 +65,7 @@ pub(crate) struct Advice {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The traced functions of a run, and the price of tracing them.
+/// The number of functions that were traced in a run, and the slowdown by tracing them.
 pub(crate) struct WindowSummary {
     pub(crate) functions: usize,
     /// Samples of the clock, and those in the functions.
@@ -116,7 +117,7 @@ impl WindowSummary {
     }
 }
 
-/// Runs `tallyline advise`.
+/// Runs the sub-command `tallyline advise`: prints findings about a program's data, and applies them if asked.
 pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
     if args.apply.undo {

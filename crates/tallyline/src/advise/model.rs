@@ -24,7 +24,8 @@ pub(super) const MOST_TRANSFER: u32 = 200;
 /// about twelve before it loses the line.
 const HOLD: u32 = 90;
 
-/// A trace of a program with the evidence and modelled costs of one replay on schedule 0.
+/// A trace of a program with the results of one simulated replay: evidence for the advice, and the cost of each
+/// instruction.
 pub(crate) struct ModelledTrace<'t> {
     pub(crate) model: Model,
     pub(crate) process: u32,
@@ -35,7 +36,8 @@ pub(crate) struct ModelledTrace<'t> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Replays a trace on the schedule of seed 0, and collects the evidence of how data is accessed and shared.
+/// Replays a trace in the simulation once (thread schedule 0) and collects how the program's threads access and
+/// share its data.
 pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t, File>) -> Result<ModelledTrace<'t>> {
     if trace.header().whole_machine() {
         bail!("a trace of a whole machine: programs only are advised on");

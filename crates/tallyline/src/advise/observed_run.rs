@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The numbers of samples, and of breakpoints, that advice without a model is based on.
+/// The numbers of samples and of breakpoint hits that advice without a simulation is based on.
 pub(crate) struct ObservedRun {
     /// Samples of the process.
     pub(super) samples: u64,
@@ -12,7 +12,7 @@ pub(crate) struct ObservedRun {
     pub(super) watched: Option<WatchedRun>,
 }
 
-/// The numbers of a run with breakpoints.
+/// The numbers of watched words, hits and threads of a run in which hardware breakpoints observed accesses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchedRun {
     /// Lines on which breakpoints were.

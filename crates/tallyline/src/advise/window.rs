@@ -130,7 +130,8 @@ fn sampled_functions(profile: &Profile) -> (BTreeMap<(String, u64, u64), u64>, u
     (functions, total)
 }
 
-/// Runs a command and samples it by the clock into a file, until it is over; its standard output is ours, or a file.
+/// Runs a command and records clock samples of it into the file `output`, until the command ends or `until` returns
+/// `true`. `stdout` redirects its standard output.
 pub(crate) fn sample(
     command: &[OsString],
     output: PathBuf,

@@ -19,7 +19,7 @@ use tallyline_report::pattern::NameKind;
 use tallyline_report::{PlaceId, Profile, SampleGroup, Weighing};
 use tallyline_support::output::{Color, Output};
 
-/// Runs `tallyline annotate`: shows types field by field with the samples that access them.
+/// Runs the sub-command `tallyline annotate`: prints types field by field with the samples that access each.
 pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
     if let Some(path) = &args.read_json {

@@ -69,7 +69,7 @@ pub(crate) struct ApplyArgs {
 }
 
 impl ApplyArgs {
-    /// Returns `true` if the options ask for edits of sources, be it as a patch.
+    /// Returns `true` if the options ask for edits of source files, in place or as a patch.
     pub(crate) fn edits(&self) -> bool {
         self.patch || self.apply
     }

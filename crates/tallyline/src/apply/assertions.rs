@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use std::path::Path;
 use tallyline_source::Language;
 
-/// The forms of assertions that are written below an edited declaration.
+/// The form of the compile-time assertions that are written below an edited declaration, such as `static_assert`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AssertionStyle {
     /// `_Static_assert`, `static_assert`, `const _: () = assert!(…)`, by the language
@@ -16,7 +16,8 @@ pub(crate) enum AssertionStyle {
 }
 
 impl AssertionStyle {
-    /// Returns the style of a project: the kernel's in its tree, else the language's.
+    /// Returns the form of assertions for a source tree: the Linux kernel's in its own tree, else the language's
+    /// standard.
     pub(crate) fn of_project(root: &Path) -> AssertionStyle {
         match root.join("Kbuild").is_file() && root.join("include/linux/build_bug.h").is_file() {
             true => AssertionStyle::Kernel,
@@ -25,7 +26,8 @@ impl AssertionStyle {
     }
 }
 
-/// The properties of a struct that an edit promises and assertions hold.
+/// The properties of an edited struct (greatest size, alignments, distances of members) that compile-time assertions
+/// are to check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Promise {
     /// The type, as code behind its declaration names it; empty where it has no name there.
@@ -40,7 +42,7 @@ pub(crate) struct Promise {
     pub(crate) apart: Vec<(String, String, u64)>,
 }
 
-/// Returns the assertions of a promise, a line for each.
+/// Returns the source text of the compile-time assertions for an edited struct, one in a line.
 pub(crate) fn assertions(promise: &Promise, language: Language, style: AssertionStyle) -> String {
     let Promise { ty, .. } = promise;
     if ty.is_empty() || style == AssertionStyle::None {

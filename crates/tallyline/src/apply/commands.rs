@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// One compiler call of a project's build: folder, words, source (an entry of `compile_commands.json`).
+/// One compiler call of a project's build, an entry of `compile_commands.json`: folder, arguments, source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompileCommand {
     /// The folder that it runs in.
@@ -18,8 +18,8 @@ pub(crate) struct CompileCommand {
 /// The most calls that are read.
 const COMMANDS: usize = 100_000;
 
-/// Returns the path of the list of a project's compiler calls (`compile_commands.json`): as it was named, or
-/// in the project's root, or in a folder of it.
+/// Finds a project's `compile_commands.json`: the path `named` by the user, else in the project's root or a folder
+/// directly below it. `None` if there is none.
 pub(crate) fn find(named: Option<&Path>, root: &Path) -> Option<PathBuf> {
     const NAME: &str = "compile_commands.json";
     if let Some(named) = named {
@@ -31,8 +31,8 @@ pub(crate) fn find(named: Option<&Path>, root: &Path) -> Option<PathBuf> {
     std::iter::once(root.join(NAME)).chain(inside).find(|path| path.is_file())
 }
 
-/// Reads the list of a project's compiler calls. Of a source that is compiled several times, all: each is a
-/// configuration.
+/// Reads the compiler calls in a `compile_commands.json`. A source file that is compiled several times, as for
+/// several configurations, has several.
 pub(crate) fn read(path: &Path) -> Result<Vec<CompileCommand>> {
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     parse(&text).with_context(|| path.display().to_string())
@@ -59,7 +59,7 @@ fn parse(text: &[u8]) -> Result<Vec<CompileCommand>> {
     Ok(commands)
 }
 
-/// Splits a command line into words as a shell does, without expansions.
+/// Splits a command line into arguments as a shell does, with quotes and backslashes but without expansions.
 pub(crate) fn split(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -89,8 +89,8 @@ pub(crate) fn split(command: &str) -> Vec<String> {
 }
 
 impl CompileCommand {
-    /// Returns the compiler call without what makes it write files: no output, no dependencies, no stop after
-    /// preprocessing.
+    /// Returns the compiler call's arguments without those that write files or stop early: no output, no dependency
+    /// files, no preprocessing only.
     pub(crate) fn bare(&self) -> Vec<String> {
         let mut words = Vec::with_capacity(self.words.len());
         let mut all = self.words.iter();

@@ -7,7 +7,7 @@ use tallyline_debuginfo::abi::{Alignments, size_of};
 use tallyline_debuginfo::model::{RecordId, Type, TypeId, Types};
 use tallyline_source::{Change, Language, member_type};
 
-/// Bytes of a cache line, as the types have them.
+/// The cache line size in bytes that the inserted counter types assume.
 pub(crate) const LINE: u64 = 64;
 
 /// The stripes of a counter, as the types have them.
@@ -27,7 +27,8 @@ pub(super) const ADD: &str = "striped_counter_add";
 /// The function of C that reads a counter.
 const READ: &str = "striped_counter_read";
 
-/// The types that members get.
+/// The kind of type that an edit gives a struct member: a striped counter, or the same value on cache lines of its
+/// own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Replacement {
     /// A counter to which each thread adds in a stripe of its own.
@@ -36,7 +37,7 @@ pub(crate) enum Replacement {
     CacheLine,
 }
 
-/// A member of a struct that gets another type.
+/// A struct member whose type an edit replaces, by a striped counter or by a value on cache lines of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReplacedMember {
     /// The member, by its index in the declaration.
@@ -56,7 +57,7 @@ pub(crate) struct ReplacedMember {
 }
 
 impl ReplacedMember {
-    /// Returns the function of C that reads the counter, with a conversion to the type that it has.
+    /// Returns the C expression that calls the counter's read function, with a cast to the member's old type.
     pub(crate) fn read(&self) -> String {
         match self.number.as_str() {
             "long unsigned int" => READ.to_owned(),
@@ -64,7 +65,10 @@ impl ReplacedMember {
         }
     }
 
-    /// Sets the new type, by the text of the type that it has.
+    /// Determines the text of the member's new type from that of its old type in the declaration.
+    ///
+    /// # Errors
+    /// A sentence that says why no striped counter can replace the old type.
     ///
     /// # Errors
     /// In words, if no counter can have its type.
@@ -118,7 +122,7 @@ fn rust_number(ty: &str) -> Result<String, String> {
         .ok_or_else(|| format!("{ty} is no atomic number"))
 }
 
-/// The sizes and alignments of a struct's members, by which it is laid out anew.
+/// The sizes and alignments of a struct's members, from which a layout with replaced members is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     // the end of what is in front of the members: bases and pointers to virtual tables
@@ -135,7 +139,12 @@ struct MemberShape {
 }
 
 impl Shape {
-    /// Reads the shape of a struct; its members are given in the order of the declaration.
+    /// Reads the sizes and alignments of a struct's members from debug information; `declared` lists the members in
+    /// source order.
+    ///
+    /// # Errors
+    /// A sentence that says why the layout cannot be recomputed: bitfields, or offsets that do not follow from
+    /// alignments.
     ///
     /// # Errors
     /// In words, if the struct is laid out by other rules than its members' alignments.
@@ -184,7 +193,10 @@ impl Shape {
         (offsets, end.next_multiple_of(align))
     }
 
-    /// Makes a counter of a member.
+    /// Describes the replacement of the member with this index by a striped counter.
+    ///
+    /// # Errors
+    /// A sentence that says why no counter can replace the member.
     ///
     /// # Errors
     /// In words, if no counter can stand for the member.
@@ -206,7 +218,10 @@ impl Shape {
         })
     }
 
-    /// Puts a member on cache lines of its own.
+    /// Describes the move of the member with this index to cache lines of its own.
+    ///
+    /// # Errors
+    /// "no such member" if the index is out of range.
     ///
     /// # Errors
     /// In words, if there is no such member.
@@ -217,7 +232,7 @@ impl Shape {
         Ok(ReplacedMember { at, name, replacement, ty, old, number, bytes })
     }
 
-    /// Returns the layout with other types.
+    /// Computes the layout of the struct after the given members have got their new types.
     pub(crate) fn promise(
         &self,
         current: &Layout,

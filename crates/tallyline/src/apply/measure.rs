@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The measured speed-up by edits of sources: median and quartiles over pairs of runs.
+/// The measured speed-up by edits of sources: the median and quartiles of old time / new time over pairs of runs.
 #[derive(Clone, Debug)]
 pub(crate) struct SpeedUp {
     /// The lower quartile.
@@ -28,7 +28,8 @@ impl fmt::Display for SpeedUp {
     }
 }
 
-/// Runs a shell command in two folders alternately, and compares the times of each pair of runs.
+/// Runs a shell command alternately in the folders `before` and `after`, `pairs` times each, and returns the ratio
+/// of its run times.
 pub(crate) fn compare(command: &str, before: &Path, after: &Path, pairs: usize) -> Result<SpeedUp> {
     // once each, so that both find their files in memory
     run(command, before)?;
@@ -108,7 +109,7 @@ fn cpu_in(stat: &str) -> Option<f64> {
     Some(user.checked_add(system)? as f64 / 100.0)
 }
 
-/// Runs a shell command in a folder; an error with its last words if it fails.
+/// Runs a shell command in a folder with its output to `out`; fails with the end of its error output if it fails.
 pub(crate) fn shell(command: &str, folder: &Path, out: Stdio) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).current_dir(folder).stdin(Stdio::null()).stdout(out).stderr(Stdio::piped());

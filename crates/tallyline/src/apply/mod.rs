@@ -40,7 +40,8 @@ use units::Builder;
 use uses::Compilers;
 use verify::{Candidate, Extent, Verifier};
 
-/// The verified edits of a program's sources, and the structs that are not edited, with reasons.
+/// Edits of a program's sources that have been verified by compilers, and the structs that are not edited, with
+/// reasons.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The targets, each with the reason why it is not edited.
@@ -54,13 +55,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Returns all planned edits of sources as a patch.
+    /// Returns all edits as one unified diff.
     pub(crate) fn patch(&self) -> Vec<u8> {
         project::patch(&self.edits, &self.root)
     }
 }
 
-/// Undoes the edits of sources in the project of the current folder, or of the one that was named.
+/// Reverts the last edits that `--apply` made in a project (the current folder's, or the one named in the options);
+/// returns the restored files.
 pub(crate) fn undo(args: &ApplyArgs) -> Result<Vec<PathBuf>> {
     let here = std::env::current_dir().context("cannot read the current folder")?;
     let root = match &args.root {
@@ -70,8 +72,8 @@ pub(crate) fn undo(args: &ApplyArgs) -> Result<Vec<PathBuf>> {
     undo::undo(&root)
 }
 
-/// Plans the edits of sources for some structs of a program, and verifies them with the compilers where it is
-/// known how units are compiled.
+/// Works out the source edits that give some structs of a program their new layouts, and verifies them by compiling
+/// a copy of the project if its compiler calls are known. `promises` computes the layouts to expect.
 pub(crate) fn plan(
     program: &Path,
     targets: Vec<Target>,

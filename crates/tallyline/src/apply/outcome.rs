@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// A plan that was carried out, or is shown as a patch.
+/// The result of `--apply`: the plan with what became of it, or a plan that is only shown as a patch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome<'p> {
     /// The plan.
@@ -18,8 +18,9 @@ pub(crate) struct Outcome<'p> {
 }
 
 impl Outcome<'_> {
-    /// Returns `{"schema":1,"root":…,"patch":…,"types":[{"name","file","line","old","new","promised","counters","kept",
-    /// "refused","evidence"}]}`, `promised` with the members' places in bits in the new layout.
+    /// Returns the result as JSON:
+    /// `{"schema":1,"root":…,"patch":…,"types":[{"name","file","line","old","new","promised","counters","kept",
+    /// "refused","evidence"}]}`; `promised` has the offset and size of each member in bits.
     pub(crate) fn json(self) -> Value {
         let Outcome { plan, applied } = self;
         let types = plan.targets.iter().map(|(target, refused)| {
@@ -58,7 +59,7 @@ impl Outcome<'_> {
         })
     }
 
-    /// Says which types are not edited, and why.
+    /// Returns one line for each type that is not edited, with the reason.
     pub(crate) fn refusals(self) -> Vec<String> {
         let mut all = Vec::new();
         for (target, refused) in &self.plan.targets {
@@ -72,7 +73,7 @@ impl Outcome<'_> {
         all
     }
 
-    /// Returns the number of types that the plan edits.
+    /// Returns the number of types whose declarations the plan edits.
     pub(crate) fn edited(self) -> usize {
         self.plan.targets.iter().filter(|(_, refused)| refused.is_none()).count()
     }
@@ -84,7 +85,8 @@ fn names(target: &Target, replacement: Replacement) -> Vec<&str> {
     of_kind.map(|member| member.name.as_str()).collect()
 }
 
-/// Says which structs were edited, where, and what it brought.
+/// Prints which structs were edited, in which files, and the measured speed-up, for the user of sub-command
+/// `command`.
 pub(crate) fn write_text(outcome: Outcome<'_>, command: &str, out: &mut dyn Write) -> Result<()> {
     let Outcome { plan, applied } = outcome;
     let is_applied = applied.is_some_and(Applied::is_kept);

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// The rules by which source paths in debug information become paths of files on this machine.
+/// Rules that map the source paths in debug information to files on this machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// Prefixes as the compiler wrote them, and the folders that they stand for.
@@ -12,7 +12,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Returns the existing files that a source path in debug information may mean, without symbolic links.
+    /// Returns the existing files, with symbolic links resolved, that a source path in debug information may mean.
     pub(crate) fn files(&self, declared: &str) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = Vec::new();
         let relative = !declared.starts_with('/');
@@ -43,7 +43,7 @@ impl Places {
     }
 }
 
-/// Parses a map of path prefixes, `OLD=NEW`.
+/// Parses an option's mapping of path prefixes, `OLD=NEW`.
 pub(crate) fn parse_map(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((old, new)) if !old.is_empty() => Ok((old.to_string(), new.to_string())),
@@ -51,13 +51,13 @@ pub(crate) fn parse_map(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Returns whether a source is included by others, by its name's ending.
+/// Returns `true` if a file is a C or C++ header by its extension.
 pub(crate) fn is_header(path: &Path) -> bool {
     let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
     matches!(end, "h" | "inc" | "hh" | "hpp" | "hxx" | "h++" | "H" | "ipp" | "tcc" | "inl")
 }
 
-/// Returns a path without `.` and `..`.
+/// Normalises a path lexically: removes `.` and resolves `..` without looking at the file system.
 pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -72,8 +72,8 @@ pub(crate) fn normal(path: &Path) -> PathBuf {
     out
 }
 
-/// Returns the root folder of the project that a source file belongs to: the folder with `.git`, or the
-/// outermost folder with a build file of its own.
+/// Returns the root folder of the project that a source file belongs to: the nearest with `.git`, else the
+/// outermost with a build file such as `Cargo.toml`; `None` if there is none.
 pub(crate) fn root_of(file: &Path) -> Option<PathBuf> {
     const BUILD_FILES: [&str; 8] = [
         "compile_commands.json",

@@ -14,14 +14,14 @@ const FILE_LIMIT: u64 = 32 << 20;
 /// The most files of a project that are searched.
 const FILES: usize = 200_000;
 
-/// The contents of source files, each read once.
+/// A cache of source files' contents, so that each file is read once.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     known: BTreeMap<PathBuf, Rc<[u8]>>,
 }
 
 impl Texts {
-    /// Returns the bytes of a source file, which is read on first use.
+    /// Returns the contents of a source file, from the cache after the first call.
     pub(crate) fn read(&mut self, path: &Path) -> Result<Rc<[u8]>> {
         if let Some(text) = self.known.get(path) {
             return Ok(text.clone());
@@ -35,7 +35,7 @@ impl Texts {
     }
 }
 
-/// A source file's path with its old and new text.
+/// The old and the new text of one source file.
 #[derive(Clone, Debug)]
 pub(crate) struct FileEdit {
     /// The file.
@@ -46,7 +46,8 @@ pub(crate) struct FileEdit {
     pub(crate) new: Vec<u8>,
 }
 
-/// Edits the declarations of structs: the files' new texts, and a reason for each struct that is not edited.
+/// Edits the declarations of the targets in the sources. Returns the changed files, and for each target `None` or
+/// the reason why it is not edited.
 pub(crate) fn edit_all(targets: &[&Target], texts: &mut Texts) -> (Vec<FileEdit>, Vec<Option<Refused>>) {
     let mut refused: Vec<Option<Refused>> = vec![None; targets.len()];
     let mut by_file: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
@@ -112,7 +113,7 @@ fn lines_added(edits: &[Edit], text: &[u8], line: u32) -> i64 {
     edits.iter().filter(before).map(added).sum()
 }
 
-/// Returns one patch of all edited source files, with paths relative to a folder.
+/// Returns a unified diff of all edited files, with paths relative to `root`.
 pub(crate) fn patch(edits: &[FileEdit], root: &Path) -> Vec<u8> {
     let mut patch = Vec::new();
     for edit in edits {
@@ -122,7 +123,7 @@ pub(crate) fn patch(edits: &[FileEdit], root: &Path) -> Vec<u8> {
     patch
 }
 
-/// Returns the language of a source file by its name's ending; none for other files.
+/// Returns the language of a source file by its extension; `None` if it is no C, C++ or Rust source.
 pub(crate) fn language_of(path: &Path) -> Option<Language> {
     Some(match path.extension()?.to_str()? {
         "c" | "h" | "inc" | "def" | "y" | "l" => Language::C,
@@ -134,8 +135,7 @@ pub(crate) fn language_of(path: &Path) -> Option<Language> {
     })
 }
 
-/// Returns the source files below a folder, sorted, without those of version control and of build folders of
-/// cargo.
+/// Returns all C, C++ and Rust sources below a folder, sorted; folders of version control and `target` are skipped.
 pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_path_buf()];
@@ -158,9 +158,9 @@ pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Searches sources for uses of structs that rely on the order of their members: of each struct the first use
-/// of each kind. Where all units are compiled, compilers find initialisers by position, and assertions that
-/// no longer hold.
+/// Searches a project's sources for code that relies on the order of a target's members. Returns for each target
+/// the first such use of each kind as the reason not to edit it. If all units are compiled (`is_compiled`), uses
+/// that compilers report anyway are not searched for.
 pub(crate) fn search(
     targets: &[&Target],
     root: &Path,

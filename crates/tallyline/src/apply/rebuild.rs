@@ -11,7 +11,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// The result of editing a project's sources in place: files, rebuild, measured speed-up.
+/// The result of `--apply`: were the edits written into the sources, built, and what speed-up did they bring.
 #[derive(Clone, Debug)]
 pub(crate) struct Applied {
     kept: bool,
@@ -20,24 +20,24 @@ pub(crate) struct Applied {
 }
 
 impl Applied {
-    /// Returns `true` if the edits were left in the sources.
+    /// Returns `true` if the edits were written into the sources, `false` if they did not speed up the program enough.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept
     }
 
-    /// Returns whether the project's own build was found to have the new layouts.
+    /// Returns `true` if a copy of the project was built with the edits and its program has the promised layouts.
     pub(crate) fn is_built(&self) -> bool {
         self.built
     }
 
-    /// Returns the measured speed-up by the edits, if it was measured.
+    /// Returns the measured speed-up by the edits; `None` if it was not measured.
     pub(crate) fn speed_up(&self) -> Option<&SpeedUp> {
         self.speed_up.as_ref()
     }
 }
 
-/// Edits a project's sources in place, rebuilds and measures as asked, and undoes the edits if they do not
-/// pay.
+/// Builds and measures the planned edits in copies of the project, as the options ask, and writes them into its sources
+/// if they pay. `None` if there is nothing to edit; an error if the build fails.
 pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result<Option<Applied>> {
     if plan.edits.is_empty() {
         return Ok(None);
@@ -146,7 +146,7 @@ pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A folder of our own, gone in the end.
+/// A temporary folder of this process, removed when dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

@@ -3,7 +3,8 @@
 use std::fmt;
 use tallyline_source::{Refusal, UseKind};
 
-/// The kinds of reasons why a struct's declaration in the sources is not edited.
+/// The kind of reason why a struct's declaration is not edited, such as a use that relies on the order of its
+/// members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// The source is not on this machine, or not known.
@@ -43,7 +44,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the name of the kind of reason in JSON documents.
+    /// Returns the identifier of the kind of reason in JSON documents.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::NoSource => "no-source",
@@ -67,7 +68,7 @@ impl Kind {
     }
 }
 
-/// The reason why a struct's declaration in the sources is not edited, with its evidence.
+/// The reason why a struct's declaration is not edited: its kind, and the source line or message that shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     /// The kind.
@@ -77,12 +78,12 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Creates a reason why a struct is not edited, from its kind and evidence.
+    /// Creates a reason from its kind and the text that shows it.
     pub(crate) fn new(kind: Kind, evidence: impl Into<String>) -> Refused {
         Refused { kind, evidence: evidence.into() }
     }
 
-    /// Creates the reason that a use of the struct, which relies on the order of its members, is.
+    /// Creates the reason that code at `place` relies on the order of the struct's members.
     pub(crate) fn of_use(kind: UseKind, place: &str) -> Refused {
         let (kind, what) = match kind {
             UseKind::Offset => (Kind::Offset, "takes the offset of a member"),
@@ -95,7 +96,7 @@ impl Refused {
         Refused::new(kind, format!("{place} {what}"))
     }
 
-    /// Creates the reason that the text of the struct's declaration is.
+    /// Creates the reason that the text of the struct's declaration, at `place`, cannot be edited.
     pub(crate) fn of_text(refusal: &Refusal, place: &str) -> Refused {
         let kind = match refusal {
             Refusal::NotFound | Refusal::Unbalanced | Refusal::Members(..) => Kind::Changed,

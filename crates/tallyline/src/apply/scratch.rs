@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The most files that a copy has.
 const FILES: usize = 500_000;
 
-/// A temporary copy of a project's folders with links to its files, in which edits are compiled; removed in
-/// the end.
+/// A temporary copy of a project (its folders, with links to its files), in which edits are compiled; removed when
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     /// The folder that holds the copy.
@@ -19,7 +19,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Copies the folders below a project's root, and links the files.
+    /// Creates the copy of the project in folder `root`: real folders, symbolic links to files.
     pub(crate) fn new(root: &Path) -> Result<Scratch> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns the path in the copy of one of the project's files.
+    /// Returns the path in the copy that corresponds to a path in the project.
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(&self.root) {
             Ok(rest) => self.folder.join("tree").join(rest),
@@ -80,12 +80,12 @@ impl Scratch {
         }
     }
 
-    /// Returns a folder of the copy for outputs of compilers.
+    /// Returns a folder beside the copy for files that compilers write.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns a word of a compiler's command with the project's root replaced by the copy's.
+    /// Returns an argument of a compiler call with the project's root replaced by that of the copy.
     pub(crate) fn word(&self, word: &str) -> String {
         let (root, copy) =
             (self.root.to_string_lossy(), self.path(&self.root).to_string_lossy().into_owned());
@@ -102,12 +102,12 @@ impl Scratch {
         out + rest
     }
 
-    /// Writes the new texts of edited files into the copy.
+    /// Replaces the links to edited files in the copy by their new texts.
     pub(crate) fn put(&self, edits: &[FileEdit]) -> Result<()> {
         edits.iter().try_for_each(|edit| self.put_text(&edit.path, &edit.new))
     }
 
-    /// Writes a text into the copy in the place of one of the project's files.
+    /// Replaces the link to one of the project's files in the copy by a file with this text.
     pub(crate) fn put_text(&self, path: &Path, text: &[u8]) -> Result<()> {
         let to = self.path(path);
         if to == path {
@@ -118,7 +118,7 @@ impl Scratch {
         std::fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))
     }
 
-    /// Puts the project's own file back into its place in the copy.
+    /// Restores the link to the project's own file in the copy.
     pub(crate) fn restore(&self, path: &Path) -> Result<()> {
         let to = self.path(path);
         if to == path {

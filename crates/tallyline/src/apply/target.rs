@@ -11,7 +11,7 @@ use tallyline_debuginfo::model::{Access, Language, Member, MemberKind, Record, R
 use tallyline_layout::reorganize::Proposal;
 use tallyline_source::{self as source, Change, Edit};
 
-/// A struct whose declaration in the sources is to be edited.
+/// A struct whose declaration in the sources is to be edited: its names, its current and its new layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// The name as it is shown.
@@ -62,7 +62,7 @@ struct Pad {
     bytes: u64,
 }
 
-/// A member's place in a new layout.
+/// A member in a struct's new layout: its offset, and the alignment or padding to declare for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewPlace {
     /// The name.
@@ -75,7 +75,7 @@ pub(crate) struct NewPlace {
     pub(crate) pad: u64,
 }
 
-/// A new layout of a struct: other than an order of members, it has alignments and padding.
+/// A struct's new layout with alignments and padding, beyond a mere order of members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NewLayout {
     /// The members in their new order; empty where they stay as they are.
@@ -91,15 +91,15 @@ pub(crate) struct NewLayout {
 }
 
 impl NewLayout {
-    /// Returns whether objects are on lines of their own.
+    /// Returns `true` if the layout separates objects or members by alignment or padding.
     pub(crate) fn is_apart(&self) -> bool {
         self.pad > 0 || self.align.is_some() || self.members.iter().any(|member| member.align.is_some())
     }
 }
 
 impl Target {
-    /// Creates the struct to edit from a proposal for its type; none where the place of the declaration or
-    /// the language is not known.
+    /// Creates a target from a proposal of a smaller member order; `None` if debug information does not say where
+    /// the struct is declared, or in a language that can be edited.
     pub(crate) fn of_proposal(types: &Types, name: &str, proposal: &Proposal) -> Option<Target> {
         let target = Target::of_record(types, name, proposal.record())?;
         let members = types.members(types.record(proposal.record()));
@@ -112,7 +112,10 @@ impl Target {
         })
     }
 
-    /// Makes a target of a new layout for a type.
+    /// Creates a target from a new layout for the struct `record`.
+    ///
+    /// # Errors
+    /// A sentence that says why: the place of the declaration is unknown, or the layout cannot be declared.
     ///
     /// # Errors
     /// In words, if the declaration is not known or a new layout of it cannot be declared.
@@ -260,7 +263,7 @@ impl Target {
         }
     }
 
-    /// Leaves a member as it is that was to get another type.
+    /// Gives up the replacement of a member's type, for a reason, and recomputes the promised layout.
     pub(crate) fn keep_member(&mut self, at: usize, why: Refused) {
         if let Some(index) = self.replaced.iter().position(|member| member.at == at) {
             let member = self.replaced.remove(index);
@@ -269,8 +272,9 @@ impl Target {
         }
     }
 
-    /// Returns whether a layout is the promised one. rustc orders members as it likes: of those with other types it
-    /// is the sizes of members, and these on lines of their own.
+    /// Returns `true` if a compiled layout is the one that the edit promises. Of Rust structs with replaced members
+    /// only the sizes, and the alignment of those members to cache lines, are compared, as rustc orders members
+    /// itself.
     pub(crate) fn is_promised(&self, found: &Layout) -> bool {
         if self.replaced.is_empty() || self.language != source::Language::Rust {
             return *found == self.promised;
@@ -283,13 +287,15 @@ impl Target {
             })
     }
 
-    /// Returns the change of the struct's declaration in the source, without types of counters.
+    /// Returns the edit of the struct's declaration: order, alignment and padding of its members, without replaced
+    /// types.
     pub(crate) fn change(&self) -> Change {
         self.change_moved(0)
     }
 
-    /// Returns the whole change of the struct's declaration in a source whose lines moved by a distance; the first one
-    /// of a file has the types of counters above it.
+    /// Returns the edit of the struct's declaration with replaced types and assertions. `distance` is the number of
+    /// lines that the declaration has moved by earlier edits; with `is_first`, the new types' definitions are
+    /// inserted above it.
     pub(crate) fn whole_change(&self, distance: i64, is_first: bool, text: &[u8]) -> Change {
         let mut change = self.change_moved(distance);
         for counter in &self.replaced {
@@ -301,7 +307,7 @@ impl Target {
         change.with_text_behind(self.assertions())
     }
 
-    /// Returns the assertions that are written below the declaration; empty where there are none.
+    /// Returns the compile-time assertions to write below the declaration; empty if there are none.
     pub(crate) fn assertions(&self) -> String {
         assertions(&self.promise(), self.language, self.style)
     }
@@ -360,17 +366,18 @@ impl Target {
         self.align.into_iter().fold(padded, Change::with_alignment)
     }
 
-    /// Returns whether a struct moves from the start of another, to which that is cast where C has inheritance.
+    /// Returns `true` if the edit moves a C struct's first member that is a struct itself, to which pointers may be
+    /// cast as to a base class.
     pub(crate) fn moves_base(&self) -> bool {
         self.extends_first && self.order.first().is_some_and(|first| *first != 0)
     }
 
-    /// Returns whether the members get another order.
+    /// Returns `true` if the edit changes the order of the members.
     pub(crate) fn moves_members(&self) -> bool {
         !self.order.is_sorted()
     }
 
-    /// Returns every name of the struct: its tag and its typedefs.
+    /// Returns all names of the struct in the source: its tag and its typedefs.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         let own = (!self.tag.is_empty()).then(|| self.tag.clone());
         own.into_iter().chain(self.aliases.iter().cloned()).collect()
@@ -392,7 +399,8 @@ fn declared_as(record: &Record, members: &[Member]) -> Vec<usize> {
     all
 }
 
-/// Returns the layout of a struct, its members in the order in which the source declares them.
+/// Returns the layout of a struct with its members in the order of the source, which in Rust is not that of their
+/// offsets.
 pub(crate) fn layout_as_declared(types: &Types, record: &Record) -> Layout {
     let members = types.members(record);
     let ordered: Vec<Member> = declared_as(record, members).into_iter().map(|at| members[at]).collect();
@@ -404,7 +412,7 @@ fn is_declared(member: &Member) -> bool {
     member.kind == MemberKind::Data && !member.artificial
 }
 
-/// Returns the layout of a struct with these members in their order.
+/// Returns the layout of a struct of `size` bytes with these members, in the given order.
 pub(crate) fn layout(types: &Types, members: &[Member], size: u64) -> Layout {
     let placed = members.iter().filter(|member| is_declared(member)).map(|member| {
         let bits = member.bitfield.map_or(member.size.saturating_mul(8), |field| field.size.into());

@@ -15,8 +15,8 @@ use std::path::{Component, Path, PathBuf};
 
 const JOURNAL: &str = ".tallyline-undo";
 
-/// Writes the edited files of a project in place, with a journal for [`undo`]. Nothing is written if a file
-/// is no longer what was edited, or if edits that were not undone or accepted are in the journal.
+/// Writes edited files into a project, with a journal from which [`undo`] can restore them. Writes nothing if a
+/// file has changed since it was read, or if the journal still has earlier edits.
 pub(crate) fn apply(root: &Path, edits: &[FileEdit]) -> Result<()> {
     let journal = root.join(JOURNAL);
     if journal.exists() {
@@ -56,8 +56,8 @@ pub(crate) fn apply(root: &Path, edits: &[FileEdit]) -> Result<()> {
     Ok(())
 }
 
-/// Puts back the old bytes of every file in a project's journal of edits, and returns the files. A file that
-/// was changed since is left, and the journal with it.
+/// Restores the original contents of all files in a project's journal of edits, and returns their paths. Files that
+/// were changed after the edit are left alone, and the journal is kept then.
 pub(crate) fn undo(root: &Path) -> Result<Vec<PathBuf>> {
     let journal = root.join(JOURNAL);
     let text = std::fs::read_to_string(&journal)
@@ -82,7 +82,7 @@ pub(crate) fn undo(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries.into_iter().map(|entry| entry.path).collect())
 }
 
-/// Returns `true` if a project's root has a journal of edits that can be undone.
+/// Returns `true` if a project has a journal of edits that can be undone.
 pub(crate) fn is_edited(root: &Path) -> bool {
     root.join(JOURNAL).is_file()
 }

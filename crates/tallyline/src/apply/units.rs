@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A compilation unit of a project: its compiler call, and the project's files that it includes.
+/// A compilation unit of a project: its compiler call, and those of the project's files that it includes.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     /// The compiler's call.
@@ -19,7 +19,8 @@ pub(crate) struct Unit {
     pub(crate) files: BTreeSet<PathBuf>,
 }
 
-/// The purposes for which a unit's compiler is called: dependencies, an object, or a probe for initialisers.
+/// The purpose of a compiler call: to list included files, to compile an object, or to find initialisers by
+/// position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// Lists the included files.
@@ -30,7 +31,7 @@ pub(crate) enum Call {
     Probe,
 }
 
-/// Runner of a project's compiler calls in a temporary copy of its sources.
+/// Runner of a project's compiler calls in a temporary copy of its sources, so that edits can be tried.
 pub(crate) struct Builder {
     /// The copy.
     pub(crate) scratch: Scratch,
@@ -38,13 +39,13 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Creates the temporary copy of a project's folders.
+    /// Creates a temporary copy of the project in folder `root`.
     pub(crate) fn new(root: &Path) -> Result<Builder> {
         Ok(Builder { scratch: Scratch::new(root)?, root: root.to_path_buf() })
     }
 
-    /// Returns the project's compilation units that include one of some files; of each that cannot be read
-    /// the first error.
+    /// Returns the compilation units that include at least one of `files`, and one error message for each unit
+    /// whose includes cannot be determined.
     pub(crate) fn units(
         &self,
         commands: &[CompileCommand],
@@ -84,7 +85,7 @@ impl Builder {
         Ok(files.collect())
     }
 
-    /// Runs a unit's compiler in the copy, for one of the purposes.
+    /// Runs a unit's compiler in the copy for one purpose, with `output` as the file to write.
     pub(crate) fn call(&self, command: &CompileCommand, call: Call, output: &Path) -> Result<Output> {
         let mut words = command.bare().into_iter().map(|word| self.scratch.word(&word));
         let program = words.next().context("an empty compiler's call")?;
@@ -110,12 +111,12 @@ impl Builder {
         compiler.output().with_context(|| format!("cannot run {program} in {}", folder.display()))
     }
 
-    /// Returns the path of an output file for one of many compiler calls.
+    /// Returns the path of the output file for the compiler call with this index.
     pub(crate) fn output(&self, index: usize) -> PathBuf {
         self.scratch.folder().join(format!("unit-{index}.o"))
     }
 
-    /// Writes edits of sources into the copy, and takes those back that were there.
+    /// Makes the copy have the edits `now` and no longer the edits `before`.
     pub(crate) fn set(&self, now: &[FileEdit], before: &[FileEdit]) -> Result<()> {
         for edit in before.iter().filter(|edit| now.iter().all(|other| other.path != edit.path)) {
             self.scratch.restore(&edit.path)?;
@@ -130,7 +131,7 @@ fn is_source(path: &Path) -> bool {
     !matches!(end, "s" | "S" | "asm" | "rs" | "go" | "f" | "f90")
 }
 
-/// Returns the first error in a compiler's messages, or their first line.
+/// Returns the first error line in a compiler's output, else the first line.
 pub(crate) fn first_error(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let error = text.lines().find(|line| line.contains("error:"));
@@ -138,7 +139,7 @@ pub(crate) fn first_error(output: &Output) -> String {
     line.unwrap_or("the compiler failed").trim().to_string()
 }
 
-/// Calls a function for each of many values, on all CPUs, and returns the results in order.
+/// Calls a function for each value (with its index) on all CPUs, and returns the results in order.
 pub(crate) fn in_parallel<T: Sync, R: Send>(all: &[T], each: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let results: Mutex<Vec<Option<R>>> = Mutex::new(all.iter().map(|_| None).collect());
     let next = AtomicUsize::new(0);

@@ -21,7 +21,7 @@ use tallyline_source::{Edit, Language, counter_initialiser, counter_use, member_
 /// The most builds in the search for one struct's uses.
 const ROUNDS: usize = 100;
 
-/// A project's compilers: its build in a copy, or those of its units.
+/// The means to compile a project with edits: its own build command in a copy, or the compiler calls of its units.
 pub(crate) enum Compilers<'c> {
     /// A shell's command, in a copy of the project.
     Build { command: &'c str, root: PathBuf, copy: PathBuf, _folder: Folder },
@@ -39,7 +39,7 @@ struct CompilerError {
 }
 
 impl<'c> Compilers<'c> {
-    /// Makes a copy of a project for a build of it.
+    /// Copies a project so that its build command can be run with edits.
     pub(crate) fn of_build(command: &'c str, root: &Path) -> Result<Compilers<'c>> {
         let folder = Folder::new("uses")?;
         let copy = folder.path().join("copy");
@@ -47,7 +47,8 @@ impl<'c> Compilers<'c> {
         Ok(Compilers::Build { command, root: root.to_path_buf(), copy, _folder: folder })
     }
 
-    /// Compiles with edits in place of those that were there; the compilers' words if that fails.
+    /// Compiles the project's copy with the edits `now` in place of the edits `before`; returns `None`, or the
+    /// compiler's messages if it fails.
     pub(crate) fn compile(&self, now: &[FileEdit], before: &[FileEdit]) -> Result<Option<String>> {
         match self {
             Compilers::Build { command, root, copy, .. } => {
@@ -103,7 +104,8 @@ impl<'c> Compilers<'c> {
     }
 }
 
-/// Finds the uses of all counters among some targets, and refuses those with other uses.
+/// Finds all code that uses members which are to become striped counters, and adds its edits to the targets. A
+/// target with a use that cannot be edited is refused.
 pub(crate) fn find(
     all: &mut [(Target, Option<Refused>)],
     compilers: &Compilers<'_>,
@@ -407,7 +409,7 @@ fn place_of(place: &str, text: &str) -> Option<CompilerError> {
     Some(CompilerError { file: parts.next()?.to_owned(), line, column, text: text.to_owned() })
 }
 
-/// Returns the first error of compilers, in one line.
+/// Returns the first error in compiler output, as one line.
 pub(crate) fn first(said: &str) -> String {
     match errors(said).into_iter().next() {
         Some(CompilerError { file, line, column, text }) => {

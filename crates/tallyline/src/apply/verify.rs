@@ -14,11 +14,11 @@ use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted, read};
 use tallyline_source::{Language, probe};
 
-/// Function that returns the promised layouts of some structs, by their indices, when these are edited and no
-/// others; none for one whose layout is then not known.
+/// A function from the indices of the structs that are edited to their promised layouts; `None` for one whose
+/// layout is then not known.
 pub(crate) type Promises<'p> = &'p dyn Fn(&[usize]) -> Vec<Option<Layout>>;
 
-/// The number of compilation units and objects in which edits of sources were verified.
+/// The numbers of compilation units and struct definitions by which source edits were verified.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extent {
     /// The units that were compiled.
@@ -29,8 +29,8 @@ pub(crate) struct Extent {
     pub(crate) configurations: usize,
 }
 
-/// A struct whose edit is being verified: a reason against it, and the number of places where its layout was
-/// as promised.
+/// A struct whose edit is being verified: the reason against it, if one was found, and the number of definitions
+/// that were compiled as promised.
 pub(crate) struct Candidate<'t> {
     /// The target.
     pub(crate) target: &'t Target,
@@ -46,7 +46,8 @@ pub(crate) struct Candidate<'t> {
 type Check<'c, 'v> =
     dyn FnMut(&mut Verifier<'v>, usize, &[usize], &[Candidate<'_>]) -> Result<Option<String>> + 'c;
 
-/// Verifier of edits of sources: compiles them in a copy of the project and compares layouts.
+/// Verifier of source edits: compiles them in a copy of the project and compares the structs' layouts in the
+/// objects with the promised ones.
 pub(crate) struct Verifier<'v> {
     builder: &'v Builder,
     units: Vec<Unit>,
@@ -55,13 +56,13 @@ pub(crate) struct Verifier<'v> {
 }
 
 impl<'v> Verifier<'v> {
-    /// Creates a verifier for the compilation units that include the edited files.
+    /// Creates a verifier that compiles the given units, which include the edited files.
     pub(crate) fn new(builder: &'v Builder, units: Vec<Unit>, texts: &'v mut Texts) -> Verifier<'v> {
         Verifier { builder, units, texts, in_place: Vec::new() }
     }
 
-    /// Verifies the edits of all structs; those that do not hold get a reason, and the others are verified
-    /// without them.
+    /// Verifies all candidates' edits together. A candidate that fails gets a reason, and the others are verified
+    /// again without it.
     pub(crate) fn run(&mut self, all: &mut [Candidate<'_>], promises: Promises<'_>) -> Result<Extent> {
         for candidate in all.iter_mut().filter(|candidate| candidate.refused.is_none()) {
             let path = &candidate.target.path;
@@ -366,7 +367,7 @@ fn compare(
     Ok(())
 }
 
-/// Returns the layouts that a struct's definitions have in the debug information of a program or an object.
+/// Returns the layout of each definition of a struct in the debug information of a program or object file.
 pub(crate) fn layouts_in(bytes: &[u8], target: &Target) -> Result<Vec<Layout>> {
     let wanted = Wanted::named(target.names());
     let types = read(bytes, &Request { wanted, positions: true, exact: true, ..Request::default() })?;

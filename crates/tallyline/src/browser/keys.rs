@@ -1,6 +1,6 @@
 //! Keys, from what a terminal sends for them.
 
-/// A key that the user pressed in the terminal browser.
+/// A key press in the terminal browser, decoded from the terminal's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Char(char),

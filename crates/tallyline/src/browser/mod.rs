@@ -13,7 +13,7 @@ pub(crate) use terminal::{is_wanted, run};
 
 use keys::Key;
 
-/// A source of the terminal browser's pages: what a page shows, and where Enter leads.
+/// The data behind the terminal browser: provides its pages, and the pages that their lines lead to.
 pub(crate) trait Source {
     /// Returns the number of root pages: one for each event.
     fn roots(&self) -> usize;
@@ -30,8 +30,8 @@ pub(crate) trait Source {
     fn zoom(&self, target: Option<Target>, zoom: Zoom) -> Result<String, String>;
 }
 
-/// The key's command that limits the browser's first pages to a line's thread or file, or ends the last such
-/// limit.
+/// A command of the terminal browser that restricts its pages to the selected line's thread or file, or lifts the
+/// last such restriction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zoom {
     /// The thread of a line; all threads if it is one already.

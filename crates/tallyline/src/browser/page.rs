@@ -3,10 +3,10 @@
 use crate::columns::{self, Column, Fit};
 use std::borrow::Cow;
 
-/// The number, in the browser's source, of the page that Enter opens on a line.
+/// The number by which a [`Source`](super::Source) identifies the page that a line leads to.
 pub(crate) type Target = usize;
 
-/// A line of a page of the terminal browser: text, share of samples, target of Enter.
+/// A line in the terminal browser: its text, its share of samples, and the page that Enter opens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
     /// Its share, which its colour follows.
@@ -30,7 +30,7 @@ impl Line {
     }
 }
 
-/// A page of the terminal browser: lines under a heading.
+/// A page of the terminal browser: lines under a heading, with selection, filter and folded branches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Page {
     pub(crate) title: String,
@@ -55,7 +55,7 @@ impl Page {
         page
     }
 
-    /// Creates a page of the browser from rows of cells.
+    /// Creates a browser page whose lines consist of cells in columns.
     pub(crate) fn of_columns(title: String, columns: Vec<Column>, lines: Vec<Line>) -> Page {
         let mut page = Page::new(title, Vec::new(), lines);
         page.columns = columns;
@@ -80,7 +80,7 @@ impl Page {
         Some(ColumnWidths { columns: self.columns.clone(), widths, fit: fit.clone() })
     }
 
-    /// Selects the page's line with the largest share of samples.
+    /// Selects the line with the largest share of samples.
     pub(crate) fn select_largest(&mut self) {
         let share = |index: &usize| self.lines[*index].percent.unwrap_or(-1.0);
         let largest = self

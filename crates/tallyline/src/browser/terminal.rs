@@ -17,7 +17,7 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// The timeout of a read in tenths of a second, and so the delay until a resized terminal is noticed.
 const PATIENCE: u8 = 2;
 
-/// Returns `true` if input and output are an interactive terminal, so that the browser can run.
+/// Returns `true` if standard input and output are a terminal that can show the browser.
 pub(crate) fn is_wanted() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
@@ -56,7 +56,8 @@ fn show(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Runs the terminal browser until the user ends it. A panic is told on the screen that was there before.
+/// Runs the terminal browser until the user quits. The terminal is restored first if it panics, so that the message
+/// is readable.
 pub(crate) fn run(source: &dyn Source, colors: bool) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGHUP] {

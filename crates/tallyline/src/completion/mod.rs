@@ -52,8 +52,8 @@ enum QuotingShell {
     Bash,
 }
 
-/// Runs the hidden command by which shells complete words: prints names, and fails with status 1 where the
-/// script has to find something itself.
+/// Runs the hidden sub-command that completion scripts call: prints the possible completions of a word. The exit
+/// code is 1 if the shell should complete it by itself, as for file names.
 pub(crate) fn run(args: &CompleteArgs, program: &Command) -> Result<ExitCode> {
     let nothing = Ok(ExitCode::from(crate::FINDINGS));
     let (words, index, quote) = match (&args.line, args.point) {

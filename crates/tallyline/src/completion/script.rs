@@ -4,7 +4,7 @@ use clap::Command;
 use clap_complete::Shell;
 use std::fmt::Write;
 
-/// Returns the script by which a shell completes `tallyline`'s command lines.
+/// Returns the completion script for a shell, for the command line of `tallyline`.
 pub(crate) fn script(shell: Shell, program: &mut Command) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, program, "tallyline", &mut script);

@@ -48,7 +48,7 @@ fn after_help() -> String {
     format!("{EXAMPLES}\nSettings:\n{}\n\n{EXIT}", lines.join("\n"))
 }
 
-/// Runs `tallyline config`: shows settings, their values and origins.
+/// Runs the sub-command `tallyline config`: prints all settings, their values, and where each value comes from.
 pub(crate) fn run(args: &ConfigArgs, settings: &Settings, color: Color) -> Result<()> {
     if let Some(name) = &args.name {
         let Some(current) = settings.iter().find(|current| current.setting.name == name) else {

@@ -31,7 +31,8 @@ Examples:
 
 Exit status: 0, or 1 with --strict if anything is limited or missing.";
 
-/// Runs `tallyline doctor`: checks what works on this machine, and shows it.
+/// Runs the sub-command `tallyline doctor`: checks which features work on this machine, and prints what to do about
+/// others.
 pub(crate) fn run(args: &DoctorArgs, color: Color) -> Result<ExitCode> {
     let found = Host::here().check();
     Output::open(None, color)?.write(|out| if args.json { json(&found, out) } else { text(&found, out) })?;

@@ -31,7 +31,7 @@ Examples:
   tallyline evlist
   tallyline evlist -g -i mem.data";
 
-/// Runs `tallyline evlist`: prints a recording's events, a line each; a group is one line.
+/// Runs the sub-command `tallyline evlist`: prints the events of a recording, one event or group in a line.
 pub(crate) fn run(args: &EvlistArgs, color: Color) -> Result<()> {
     let name = args.input.display();
     // of a recording in several files one describes all

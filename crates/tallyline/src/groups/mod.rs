@@ -27,7 +27,7 @@ struct Grouped<'t> {
     found: FoundGroups,
 }
 
-/// Runs `tallyline groups`: shows cache-line groups of structs.
+/// Runs the sub-command `tallyline groups`: prints the cache line groups of structs, with the lines they occupy.
 pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
     let (file, operands) = operands::split(&args.operands, args.file.as_deref());
     let mut names = Names::default();

@@ -104,7 +104,7 @@ impl FilterArgs {
     }
 }
 
-/// Parses a comma-separated list of programming languages into DWARF's numbers.
+/// Parses a comma-separated list of programming languages into DWARF language codes (`DW_LANG_*`).
 pub(crate) fn languages(list: &str) -> Result<Vec<u64>> {
     let number = |name: &str| language(name).with_context(|| format!("unknown language {name:?}"));
     list.split(',').map(number).collect()

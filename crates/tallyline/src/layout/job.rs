@@ -9,10 +9,10 @@ use tallyline_debuginfo::{Format, PointerTargets, Request, UnitFilter, Wanted};
 use tallyline_layout::print::pahole::Style;
 use tallyline_layout::query::Filter;
 
-/// The path of the running kernel's own description of its types (BTF).
+/// The path of the running kernel's BTF, which describes its types.
 pub(crate) const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
-/// The question of a layout command: types by name, or records that contain or point to a type.
+/// The query of a layout command: types by name, or structs that contain, or point to, a type.
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// The types of these names, or all.
@@ -32,7 +32,7 @@ pub(crate) enum Ask {
     Enumerator(String),
 }
 
-/// The output of a layout command for each type: its definition, its size, its name and so on.
+/// The output of a layout command for each selected type: its definition, its size, its name and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
     /// Its definition.
@@ -53,7 +53,7 @@ pub(crate) enum Show {
     Unit,
 }
 
-/// A layout command: the files to read, the query and the output.
+/// A parsed layout command: files to read, the query, and the output.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) files: Vec<PathBuf>,
@@ -111,8 +111,8 @@ impl Default for Job {
 }
 
 impl Job {
-    /// Reads the types that the layout command needs; with their source positions if a name has several
-    /// types, which are told apart by these.
+    /// Reads the types that the command needs. If a requested name has several types, reads again with source
+    /// positions, which tell them apart in the output.
     pub(crate) fn read_and_locate(&mut self) -> Result<Types> {
         let types = self.read()?;
         match &self.ask {
@@ -148,14 +148,14 @@ impl Job {
         Ok(types)
     }
 
-    /// Returns `true` if the layout command prints definitions in C.
+    /// Returns `true` if the command prints type definitions in C.
     pub(crate) fn shows_definitions(&self) -> bool {
         let of_types = matches!(self.ask, Ask::Types(_) | Ask::Enumerator(_));
         of_types && matches!(self.show, Show::Definition | Show::Compilable)
     }
 
-    /// Returns the file whose types the layout command can show part by part; `None` if they are needed
-    /// together.
+    /// Returns the file whose types can be printed part by part while it is read; `None` if the command needs all
+    /// types together.
     pub(crate) fn in_parts(&self) -> Option<&Path> {
         let all = matches!(&self.ask, Ask::Types(names) if names.is_empty());
         let together = self.sort
@@ -172,7 +172,7 @@ impl Job {
         }
     }
 
-    /// Returns the choice of types and details that the layout command needs from its files.
+    /// Returns which types and details the command needs to have read from its files.
     pub(crate) fn request(&self) -> Request {
         let wanted = match &self.ask {
             Ask::Types(names) => match names.wanted() {

@@ -27,7 +27,7 @@ use job::{Ask, Job, Show};
 use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_support::output::{Color, Output};
 
-/// Runs `tallyline layout`: shows structs with offsets, holes and cache lines.
+/// Runs the sub-command `tallyline layout`: prints structs with offsets, holes and cache lines.
 pub(crate) fn run(args: &LayoutArgs, color: Color) -> Result<()> {
     let mut job = args.job()?;
     let colored = match &args.output {

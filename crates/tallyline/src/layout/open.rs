@@ -23,7 +23,7 @@ const START: u64 = 512;
 /// Pipes that were copied, as there is nothing in them a second time.
 static COPIED: Mutex<Option<HashMap<PathBuf, File>>> = Mutex::new(None);
 
-/// Opens a file with types (ELF or BTF), or standard input for `-`.
+/// Opens a file with type information (ELF or BTF), or standard input for `-`.
 pub(crate) fn open(path: &Path) -> Result<File> {
     let mut file = open_any(path)?;
     let mut start = Vec::new();
@@ -35,8 +35,8 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Returns the end of a sentence on a file that cannot hold types, such as "is a script"; none for one that may hold
-/// some, or cannot be read.
+/// Returns a phrase such as "is a script" for a file that cannot have type information; `None` if it may have some
+/// or cannot be read.
 pub(crate) fn describe(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {
@@ -166,7 +166,7 @@ const EXTENSIONS: [&str; 26] = [
     "dylib", "pdb", "gz", "xz", "zst", "deb", "rpm", "data", "c", "txt", "toml",
 ];
 
-/// Returns `true` if a word of the command line can only be the name of a file, not of a type.
+/// Returns `true` if a command-line argument can only be a file's name, not a type's, as by a slash in it.
 pub(crate) fn looks_like_a_file(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(OsStr::to_str);
     name == "-"

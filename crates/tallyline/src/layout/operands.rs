@@ -7,9 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use tallyline_debuginfo::is_readable;
 
-/// Returns the file, and the types that are asked for. The last operand is the file if it is named like one,
-/// opens as ELF or BTF, or is a regular file behind types; without one it is the running kernel. `file`
-/// forces it.
+/// Splits a layout command's arguments into the file to read and the names of types. The last argument is the file
+/// if it looks like one or can be opened as one; else types are read from the running kernel. `file` forces the
+/// file.
 pub(crate) fn split(operands: &[String], file: Option<&Path>) -> (PathBuf, Vec<String>) {
     if let Some(file) = file {
         return (file.to_path_buf(), operands.to_vec());
@@ -26,8 +26,7 @@ pub(crate) fn split(operands: &[String], file: Option<&Path>) -> (PathBuf, Vec<S
     }
 }
 
-/// Returns `true` if a word of the command line without a slash is a file with types rather than the name of
-/// a type.
+/// Returns `true` if an argument without a slash names a file with type information in the current folder.
 pub(crate) fn opens_as_types(operand: &str) -> bool {
     // a pipe would be empty behind this
     if !Path::new(operand).is_file() {

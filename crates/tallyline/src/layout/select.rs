@@ -6,13 +6,13 @@ use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::lookup::{Definitions, fits, is_pattern};
 use tallyline_debuginfo::model::{TypeId, Types};
 
-/// The names of types on a command line, in order.
+/// The names and patterns of types on a layout command's command line, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     names: Vec<Name>,
 }
 
-/// A type's name or pattern on a command line.
+/// A name or pattern of types on a layout command's command line.
 #[derive(Debug)]
 pub(crate) struct Name {
     text: String,
@@ -22,12 +22,12 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// Returns the text of the type's name or pattern.
+    /// Returns the name or pattern as it was typed.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the types that have this name, or all that match the pattern.
+    /// Returns the types with this name, or all types that match the pattern.
     pub(crate) fn find(&self, types: &Types, definitions: &mut Definitions<'_>) -> Vec<TypeId> {
         if self.first {
             return lookup::find(types, self.text.as_bytes()).into_iter().collect();
@@ -46,17 +46,17 @@ impl Name {
 }
 
 impl Names {
-    /// Returns `true` if the command line names no type, so that every type is selected.
+    /// Returns `true` if no type was named, which selects all types.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Returns the types' names and patterns, in order.
+    /// Returns the names and patterns in the order of the command line.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Name> {
         self.names.iter()
     }
 
-    /// Adds a type's name or a pattern.
+    /// Adds a name or pattern of types.
     pub(crate) fn add_one(&mut self, name: &str) -> Result<()> {
         if name.is_empty() {
             bail!("an empty name");
@@ -65,7 +65,7 @@ impl Names {
         Ok(())
     }
 
-    /// Adds types' names with commas between, or those of a `file://` list.
+    /// Adds a comma-separated list of names and patterns, or the lines of the file that `file://PATH` names.
     pub(crate) fn add_list(&mut self, list: &str) -> Result<()> {
         for name in split(list) {
             match name.strip_prefix("file://") {
@@ -76,8 +76,8 @@ impl Names {
         Ok(())
     }
 
-    /// Adds types' names with commas between, or those of a `file://` list; none is a pattern, and of each
-    /// the first type is meant.
+    /// Adds a comma-separated list of names, or the lines of the file that `file://PATH` names, as pahole does:
+    /// none is a pattern, and a name means the first type that has it.
     pub(crate) fn add_exact_list(&mut self, list: &str) -> Result<()> {
         let before = self.names.len();
         self.add_list(list)?;
@@ -91,7 +91,7 @@ impl Names {
         lines.into_iter().try_for_each(|name| self.add_one(name))
     }
 
-    /// Returns the choice of types that a reader of debug information has to look for.
+    /// Returns the selection of types that the reader of debug information should load for these names.
     pub(crate) fn wanted(&self) -> Wanted {
         if self.is_empty() {
             return Wanted::Records;
@@ -106,13 +106,13 @@ impl Names {
         }
     }
 
-    /// Returns `true` if one of the names is that of several types.
+    /// Returns `true` if at least one of the names is the name of several types.
     pub(crate) fn are_ambiguous(&self, types: &Types) -> bool {
         let mut definitions = Definitions::new(types);
         self.names.iter().any(|name| !name.is_pattern && name.find(types, &mut definitions).len() > 1)
     }
 
-    /// Returns the types that the names mean, and the names that mean none.
+    /// Returns the types that the names and patterns select, and the names that match no type.
     pub(crate) fn resolve(&self, types: &Types) -> (Vec<TypeId>, Vec<&str>) {
         let (mut all, mut missing) = (Vec::new(), Vec::new());
         let mut definitions = Definitions::new(types);
@@ -127,7 +127,7 @@ impl Names {
     }
 }
 
-/// Splits a list of types' names at commas, but not at those between the arguments of a template.
+/// Splits a list of type names at commas outside of template argument lists.
 pub(crate) fn split(list: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let (mut start, mut depth) = (0, 0_usize);

@@ -25,7 +25,7 @@ const PIECE: usize = 64;
 /// The maximum depth of the tree of containing types; nothing in practice nests deeper.
 const DEPTH_LIMIT: usize = 64;
 
-/// Prints the types that a layout command asks for; returns the names that match none.
+/// Prints the types that a layout command selects; returns the requested names that match no type.
 pub(crate) fn show<'j>(job: &'j Job, types: &Types, out: &mut dyn Write) -> Result<Vec<&'j str>> {
     let mut missing = Vec::new();
     if matches!(&job.ask, Ask::Types(names) if names.is_empty()) {
@@ -113,7 +113,8 @@ pub(super) fn write_columns(job: &Job, types: &Types, ids: &[TypeId], out: &mut 
     Ok(out.write_all(b"\n]}\n")?)
 }
 
-/// Prints every type of a file part by part, as it is read. The inner result is that of reading.
+/// Prints all types of a file part by part while it is read. The outer result is an error of writing, the inner one
+/// of reading.
 pub(crate) fn show_parts(job: &Job, file: &Path, out: &mut dyn Write) -> Result<Result<()>> {
     let format = job.formats.first().copied();
     let request = Request { format, ..job.request() };
@@ -202,7 +203,7 @@ fn pieces(
     })
 }
 
-/// Returns the records that pass a layout command's filter, in the order that they are shown in.
+/// Returns the structs that pass the layout command's filters, in the order of output.
 pub(crate) fn filtered(job: &Job, types: &Types) -> Vec<TypeId> {
     let mut packed = Packed::new(types);
     let records = Records::new(job, types);

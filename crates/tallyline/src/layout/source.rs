@@ -11,8 +11,8 @@ use tallyline_debuginfo::locate::debug_file;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Companions, Error, Format, Request, formats, read_file, read_with_base};
 
-/// Reads the types of a file: of its debug file if it is stripped, and going on from `base`, or from
-/// the kernel's if it is the BTF of a module.
+/// Reads the types of a file, or of its separate debug file if it is stripped. `base` is the BTF that split BTF
+/// extends (by default, for a kernel module, the running kernel's).
 pub(crate) fn read(file: &Path, request: &Request, base: Option<&Path>) -> Result<Types> {
     let types = match base.map(Path::to_path_buf).or_else(|| base_of_module(file)) {
         Some(base) => read_with_base(&bytes_of(file)?, &bytes_of(&base)?, request),
@@ -24,7 +24,7 @@ pub(crate) fn read(file: &Path, request: &Request, base: Option<&Path>) -> Resul
     types.with_context(|| file.display().to_string())
 }
 
-/// Reads the types of a file that [`has_parts`], part by part: of its debug file if it is stripped.
+/// Reads the types of a file for which [`has_parts`] is `true`, one part at a time, and passes each part to `each`.
 pub(crate) fn read_parts(
     file: &Path,
     request: &Request,
@@ -37,7 +37,8 @@ pub(crate) fn read_parts(
     parts.with_context(|| file.display().to_string())
 }
 
-/// Returns whether a file's types come in parts: those of DWARF do, and of a stripped file nobody knows.
+/// Returns `true` if a file's types can be read part by part: those of DWARF can, those of BTF cannot. A stripped
+/// file counts as one that can.
 pub(crate) fn has_parts(file: &Path, wanted: &[Format], base: Option<&Path>) -> bool {
     let Some(formats) = open(file).ok().and_then(|open| formats(&open).ok()) else { return false };
     let dwarf = match wanted {
@@ -69,7 +70,7 @@ fn beside<T>(
     }
 }
 
-/// Reads the types in the first of these formats (DWARF, BTF) that a file has, or whichever there is.
+/// Reads the types of a file in the first of `formats` (DWARF, BTF) that it has; any format if the list is empty.
 pub(crate) fn read_first(
     file: &Path,
     formats: &[Format],
@@ -81,7 +82,7 @@ pub(crate) fn read_first(
     others.iter().find_map(|format| read(*format).ok()).map_or_else(|| read(*last), Ok)
 }
 
-/// Prints to standard error what the reader of types left out.
+/// Prints, on standard error, warnings about types that the reader had to leave out.
 pub(crate) fn warn(file: &Path, types: &Types) {
     for warning in types.warnings() {
         eprintln!("tallyline: {}: {warning}", file.display());

@@ -41,8 +41,7 @@ pub(super) fn not_found(job: &Job, types: &Types, missing: &[&str]) -> String {
     line
 }
 
-/// Returns the names of the file's types that are nearest to each of some misspelt names. Of each part of the
-/// file only the nearest are kept.
+/// Returns, for each of some misspelt type names, the most similar type names in the command's file.
 pub(crate) fn nearest_in(job: Job, names: &[&str]) -> Result<Vec<Vec<String>>> {
     let job = Job { show: Show::Name, ..job };
     let mut near = vec![BTreeSet::new(); names.len()];
@@ -66,7 +65,7 @@ pub(crate) fn nearest_in(job: Job, names: &[&str]) -> Result<Vec<Vec<String>>> {
     Ok(near.into_iter().zip(names).map(nearest).collect())
 }
 
-/// Returns a message about words given as types' names that are files, or look like one.
+/// Returns a hint about unknown type names that are in fact files, or look like one; empty if there are none.
 pub(crate) fn files_among(missing: &[&str]) -> String {
     let mut text = String::new();
     for name in missing {

@@ -15,7 +15,7 @@ use tallyline_report::programs::Program;
 use tallyline_report::{Filter, PlaceId, Profile, SampleGroup, SymbolId, source_lines};
 use tallyline_support::output::printable;
 
-/// A function's listing: instructions or source lines with their samples.
+/// An annotated listing of one function: instructions or source lines with their samples.
 pub(crate) struct Function {
     /// The title and the heads of the columns.
     pub(crate) head: [String; 2],
@@ -23,7 +23,7 @@ pub(crate) struct Function {
     pub(crate) lines: Vec<Line>,
 }
 
-/// Prints the listings of the functions that have samples, those with the most first.
+/// Prints annotated listings of all functions with samples that pass the filter, those with the most samples first.
 pub(crate) fn write(
     profile: &Profile,
     filter: &Filter,
@@ -46,8 +46,8 @@ pub(crate) fn write(
 /// Samples by address, each with its place.
 type Samples = BTreeMap<u64, (u64, PlaceId)>;
 
-/// Returns the listings of the functions that some samples are in, those with the most first. Source files
-/// are looked for under the root, too.
+/// Returns annotated listings of the functions that the accepted samples are in, those with the most samples first.
+/// Source files are also looked for under `root`.
 pub(crate) fn functions(
     profile: &Profile,
     root: Option<&Path>,

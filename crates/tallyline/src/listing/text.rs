@@ -11,7 +11,7 @@ use tallyline_report::annotate::{TypeUse, Use};
 use tallyline_report::members::Member;
 use tallyline_support::output::printable;
 
-/// A line of a type's listing field by field: a member with its share of samples.
+/// A line in the listing of a type field by field: a member with its share of samples.
 pub(crate) struct Line {
     pub(crate) text: String,
     /// The share in percent, of a line that is a member or the whole type.
@@ -23,8 +23,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Returns the text of the listing's line, with the middle of names left out if it is too long for the
-    /// terminal.
+    /// Returns the line's text, shortened in the middle of names if it is wider than the terminal.
     pub(crate) fn fitted(&self, fit: &Fit) -> Cow<'_, str> {
         if fit.line.is_none() {
             return self.text.as_str().into();
@@ -36,7 +35,8 @@ impl Line {
     }
 }
 
-/// Prints the listings of types field by field, those most accessed first.
+/// Prints types field by field with their samples, the most accessed type first. `line` is the cache line size in
+/// bytes.
 pub(crate) fn write(plain: bool, types: &[TypeUse], line: u64, fit: &Fit, out: &mut dyn Write) -> Result<()> {
     for of_type in types {
         for line in lines(of_type, plain, line) {
@@ -47,7 +47,7 @@ pub(crate) fn write(plain: bool, types: &[TypeUse], line: u64, fit: &Fit, out: &
     Ok(())
 }
 
-/// Returns a type's listing line by line: first what it is and the heads of the columns, which have no share.
+/// Returns the listing of a type field by field; the first lines are its description and the column headings.
 pub(crate) fn lines(of_type: &TypeUse, plain: bool, line: u64) -> Vec<Line> {
     let whole = of_type.whole();
     let mut page = Page { plain, line, on_line: None, whole: &whole, of_type, lines: Vec::new() };

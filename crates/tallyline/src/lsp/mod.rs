@@ -63,7 +63,7 @@ Examples:
 
 Exit status: 0 if the editor ended it in order, 1 if not, 2 for an error.";
 
-/// Runs `tallyline lsp`: serves an editor over standard input and output.
+/// Runs the sub-command `tallyline lsp`: a language server over standard input and output.
 pub(crate) fn run(args: &LspArgs, maps: Vec<PrefixMap>) -> Result<ExitCode> {
     let (send, events) = channel();
     let messages = send.clone();

@@ -19,7 +19,7 @@ pub(crate) struct MemArgs {
     op: Option<OperationArg>,
 }
 
-/// The examples at the end of `tallyline mem`'s help; its options are those of `tallyline report`.
+/// The examples at the end of the help text of `tallyline mem`.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   tallyline record -e mem-loads -e mem-stores -- ./server && tallyline mem
@@ -38,7 +38,7 @@ enum OperationArg {
     Store,
 }
 
-/// Runs `tallyline mem`: the report on memory accesses.
+/// Runs the sub-command `tallyline mem`: `tallyline report` on samples of memory accesses, weighed by latency.
 pub(crate) fn run(args: &mut MemArgs, color: Color) -> Result<()> {
     let operation = args.op.map(|op| match op {
         OperationArg::Load => Operation::Load,

@@ -49,12 +49,12 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Returns `true` if this program was started under the name `pahole`.
+/// Returns `true` if this program was started by the name `pahole`, and should act as pahole.
 pub(crate) fn is_called(program: &OsString) -> bool {
     Path::new(program).file_name() == Some("pahole".as_ref())
 }
 
-/// Runs the tool with pahole's command line, options and output.
+/// Runs `tallyline` as a replacement of pahole, with pahole's options and output.
 pub(crate) fn run(words: &[OsString]) -> ExitCode {
     match try_run(words) {
         Ok(()) => ExitCode::SUCCESS,

@@ -84,7 +84,7 @@ enum SkidArg {
 }
 
 impl InputArgs {
-    /// Returns the options that read a recording with every sample in it.
+    /// Returns options that read the recording at a path with all its samples.
     pub(crate) fn of(input: &Path) -> InputArgs {
         InputArgs {
             input: input.to_path_buf(),
@@ -104,14 +104,17 @@ impl InputArgs {
         }
     }
 
-    /// Returns `true` if the options ask that samples be charged to the instructions that caused them
-    /// (correction of skid).
+    /// Returns `true` if samples are to be charged to the instructions that caused them, instead of those at their
+    /// addresses (skid correction).
     pub(crate) fn corrects_skid(&self) -> bool {
         self.skid == SkidArg::Auto
     }
 
-    /// Returns the filter of samples that the options ask for: names that are typed stand for those of their
+    /// Builds the filter of samples that the options describe; patterns are resolved to the names that occur in the
     /// samples.
+    ///
+    /// # Errors
+    /// A pattern or number that no sample has, or filters that together leave no sample.
     ///
     /// # Errors
     /// A name, a number, or all filters together that no sample has.
@@ -145,7 +148,7 @@ impl InputArgs {
         Ok(filter)
     }
 
-    /// Returns the information about samples (symbols, types, …) that the options' filters need.
+    /// Returns the look-ups (symbols, types, …) that the options' filters need.
     pub(crate) fn needs(&self) -> Needs {
         let (symbols, types) = (!self.symbol.is_empty(), !self.types.is_empty());
         let needs = Needs { symbols, types, parts: self.parts, ..Needs::NONE };

@@ -19,12 +19,13 @@ const LIMIT: u64 = 512 << 20;
 /// The folder that was set, or `off`.
 static FOLDER: OnceLock<OsString> = OnceLock::new();
 
-/// Sets the folder in which operand types are kept between runs, or `off`; the first call holds.
+/// Sets the folder for cached type tables for the whole process, or turns caching off for `off`. Only the first
+/// call counts.
 pub(crate) fn set_cache_folder(folder: &str) {
     let _ = FOLDER.set(folder.into());
 }
 
-/// The folder in which the types of programs' operands are kept between runs.
+/// The folder of type tables and decoded functions that are cached between runs, by build-id.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     folder: PathBuf,
@@ -33,7 +34,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Returns the user's own cache folder; `None` where it is switched off, or there is no place for it.
+    /// Returns the user's cache folder; `None` if caching is off or there is no suitable folder.
     pub(crate) fn of_user(is_off: bool) -> Option<Cache> {
         let variable = || std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
         let named = FOLDER.get().cloned().or_else(variable);
@@ -51,8 +52,8 @@ impl Cache {
         &self.folder
     }
 
-    /// Returns the caches of one program's types and of its decoded functions, by its build-id; none where the build
-    /// is unknown.
+    /// Returns the two cache files (type tables, decoded functions) of the program with a build-id; `None` without
+    /// a build-id.
     pub(crate) fn of_build(&self, build_id: Option<&[u8]>) -> Option<[Kept; 2]> {
         let id = build_id.filter(|id| !id.is_empty())?;
         let name: String = hexadecimal(id);
@@ -76,7 +77,7 @@ fn maker() -> Option<String> {
     Some(format!("{} {} {}", env!("CARGO_PKG_VERSION"), own.len(), time.as_nanos()))
 }
 
-/// One file about one program, by its build-id: its operand types, or its decoded functions.
+/// One cache file of a program, identified by its build-id: its type tables, or its decoded functions.
 #[derive(Debug)]
 pub(crate) struct Kept {
     folder: PathBuf,

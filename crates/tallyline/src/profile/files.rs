@@ -27,7 +27,7 @@ pub(super) struct Files {
     vdso: OnceLock<Option<File>>,
 }
 
-/// Returns the folder of the user's build-id cache (copies of recorded programs), as perf finds it.
+/// Returns the folder of perf's build-id cache, `~/.debug` by default; `None` if it cannot be determined.
 pub(crate) fn builds_folder() -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.join(".debug"))
 }
@@ -195,7 +195,8 @@ impl Programs for Files {
     }
 }
 
-/// Opens a recorded program's file, if it is of the recorded build; its debug file may be under another root.
+/// Opens the file of a recorded program and its debug information, if its build-id is the recorded one. Files are
+/// also looked for under `root`.
 pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Program, String> {
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
     let mut image = Image::read(&file).map_err(|error| error.to_string())?;

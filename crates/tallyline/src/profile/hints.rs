@@ -31,7 +31,7 @@ pub(super) fn no_samples(info: &RecordingInfo) -> String {
     )
 }
 
-/// Returns hints how to get debug information for the files with the most samples that lack it, a line each.
+/// Returns hints, one in a line, on how to get debug information for the files with the most samples that lack it.
 pub(crate) fn debug_information(profile: &Profile, filter: &Filter) -> Vec<String> {
     let (mut lacking, mut all) = (HashMap::new(), 0);
     for point in profile.groups().iter().filter(|point| filter.accepts(profile, point)) {

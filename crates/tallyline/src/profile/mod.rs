@@ -23,17 +23,17 @@ use tallyline_perf_data::file::{ChunkedRecording, RecordSource};
 use tallyline_report::Profile;
 use tallyline_report::keys::Needs;
 
-/// Reads the recording that the command line names, with the functions, lines and types that are needed.
+/// Reads the recording named by the options into a profile with the look-ups that `needs` says.
 pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<Profile> {
     load_from(&args.input, args, needs)
 }
 
-/// Leaks a profile: the end of the process returns its memory at once.
+/// Leaks a profile on purpose: at the end of the process the kernel frees its memory faster than destructors do.
 pub(crate) fn keep_to_the_end(profile: Profile) {
     std::mem::forget(profile);
 }
 
-/// Reads another recording with the same programs as one that was read.
+/// Reads the recording at `path` with the other options of `args`, as for a comparison of two recordings.
 pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<Profile> {
     let cannot = || format!("cannot read {}", path.display());
     let advice =
@@ -84,7 +84,8 @@ fn load_folder(folder: &Path, args: &InputArgs, needs: Needs) -> Result<Profile>
     )
 }
 
-/// The name of the file, in a folder of several recordings, that says how to read the others.
+/// The name of the first file of a recording that is a folder (`perf record --dir`); it describes the events of the
+/// others.
 pub(crate) const DATA: &str = "data";
 
 fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Result<Profile> {
@@ -108,12 +109,12 @@ fn read(records: &dyn RecordSource, path: &Path, args: &InputArgs, needs: Needs)
 /// Set once a recording is read of which parts are damaged or missing.
 static IS_DAMAGED: AtomicBool = AtomicBool::new(false);
 
-/// Records that a recording is damaged: its readable part is shown, and the exit status tells of the damage.
+/// Remembers that a recording is damaged: its readable part is reported, and the exit code says that it is not all.
 pub(crate) fn note_damage() {
     IS_DAMAGED.store(true, Ordering::Relaxed);
 }
 
-/// Returns `true` if a recording that was read is damaged.
+/// Returns `true` if [`note_damage`] was called in this process.
 pub(crate) fn is_damaged() -> bool {
     IS_DAMAGED.load(Ordering::Relaxed)
 }

@@ -12,12 +12,12 @@ const LISTED: usize = 5;
 /// The most characters of a name that a message shows.
 const NAME_WIDTH: usize = 60;
 
-/// A comma-separated list of patterns for names (functions, types, …) on a command line.
+/// A comma-separated list of name patterns (of functions, types, …) from the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Patterns(Vec<NamePattern>);
 
 impl Patterns {
-    /// Parses a comma-separated list of names, globs and regular expressions.
+    /// Parses a comma-separated list of names, globs, and regular expressions between slashes.
     pub(crate) fn parse(text: &str) -> Result<Patterns, String> {
         let patterns = NamePattern::parse_list(text)?;
         if patterns.is_empty() {
@@ -28,7 +28,10 @@ impl Patterns {
         Ok(Patterns(patterns))
     }
 
-    /// Returns those of some names that the patterns match.
+    /// Returns those of `names` that the patterns match.
+    ///
+    /// # Errors
+    /// A pattern that matches no name, or is an ambiguous part of several.
     ///
     /// # Errors
     /// A pattern that stands for none of the names, or for a part of several.
@@ -41,7 +44,10 @@ impl Patterns {
     }
 }
 
-/// Returns the names in some recordings that a command line's patterns match; `None` without patterns.
+/// Returns the names in the profiles that match any of the patterns; `None` if there are no patterns.
+///
+/// # Errors
+/// A pattern that matches no name, or is an ambiguous part of several.
 ///
 /// # Errors
 /// A pattern that stands for none of the names, or for a part of several.
@@ -62,7 +68,7 @@ pub(crate) fn resolve<'p>(
     Ok(Some(all))
 }
 
-/// Returns the names that one pattern matches, and prints how it was understood if that is not plain.
+/// Returns the names that a pattern matches; prints a note if it did not match exactly.
 pub(crate) fn select<'n>(
     kind: NameKind,
     pattern: &NamePattern,

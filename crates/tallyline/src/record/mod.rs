@@ -18,7 +18,7 @@ use tallyline_perf_data::recorder::{
     self, CallChains, Pmus, RecordOptions, RecordSummary, SampledCode, SamplingRate, Target,
 };
 
-/// Runs `tallyline record` and returns the recorded command's exit status.
+/// Runs the sub-command `tallyline record` and returns the recorded command's exit code.
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     if args.trace.trace {
         return trace::run(args);

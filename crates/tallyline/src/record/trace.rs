@@ -34,7 +34,7 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
     traced
 }
 
-/// A command to be traced under QEMU into a file, for other sub-commands than `record`.
+/// A command to run under QEMU, with its memory accesses traced into a file, on behalf of another sub-command.
 pub(crate) struct TracedCommand<'c> {
     /// The command.
     pub(crate) command: &'c [OsString],
@@ -55,7 +55,7 @@ pub(crate) struct TracedCommand<'c> {
 }
 
 impl<'c> TracedCommand<'c> {
-    /// Creates a command of which every access is traced, from start to end.
+    /// Describes a command whose accesses are all traced, from its start to its end, into the file `output`.
     pub(crate) fn new(command: &'c [OsString], output: &'c Path) -> Self {
         Self {
             command,
@@ -70,13 +70,13 @@ impl<'c> TracedCommand<'c> {
     }
 }
 
-/// Opens the file in which a command's output is lost.
+/// Opens `/dev/null`, to discard a command's output.
 pub(crate) fn no_output() -> Result<File> {
     File::options().write(true).open("/dev/null").context("cannot open /dev/null")
 }
 
-/// Runs a command under QEMU to its end and traces its accesses. Its exit status is the caller's to judge: a
-/// server that was asked to end may fail.
+/// Runs a command under QEMU until it ends, tracing its memory accesses, and returns its exit status. A failed
+/// status is no error here, as of a server that was asked to end.
 pub(crate) fn trace_command(traced: &TracedCommand<'_>) -> Result<ExitStatus> {
     let plugin = plugin::build(&plugin::cache_folder())?;
     let path = traced.output;

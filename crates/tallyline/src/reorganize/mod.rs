@@ -66,7 +66,8 @@ impl TypeResult {
     }
 }
 
-/// Runs `tallyline reorganize`: proposes smaller structs, and edits sources if asked.
+/// Runs the sub-command `tallyline reorganize`: prints smaller member orders for structs, and edits sources if
+/// asked.
 pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     if args.apply.undo {
         let restored = apply::undo(&args.apply)?;

@@ -26,7 +26,8 @@ use tallyline_trace::coherence::{AtomicOrder, Geometry, Machine, ReplayOptions, 
 /// The factor between the turns of a replay and the shorter and longer ones that it is compared with.
 const STEP: u64 = 10;
 
-/// Runs `tallyline replay`: replays a trace on a model of coherent caches.
+/// Runs the sub-command `tallyline replay`: replays a trace on simulated caches and prints the misses by type and
+/// field.
 pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
     let name = args.trace().display();
     let file = File::open(args.trace()).with_context(|| format!("cannot read {name}"))?;

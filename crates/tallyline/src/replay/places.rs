@@ -178,7 +178,7 @@ const NO_DEBUG_INFORMATION: &str = "(no debug information)";
 /// The maximum depth of nested arrays; the rest is left out.
 const DEPTH_LIMIT: usize = 8;
 
-/// Formats the part of a variable that is at an offset: indexes of elements, then the field.
+/// Formats the part of a variable at an offset, such as `[3].count`: array indices, then the field.
 pub(crate) fn part(types: &Types, ty: TypeId, offset: u64) -> String {
     let (mut text, mut ty, mut offset) = (String::new(), ty, offset);
     for _ in 0..DEPTH_LIMIT {

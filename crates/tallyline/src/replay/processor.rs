@@ -93,7 +93,8 @@ impl ProcessorArgs {
     }
 }
 
-/// Returns the model of this machine's processor: its caches, and the core that is the closest to its own.
+/// Returns simulation parameters for this machine's processor: its real caches with cache lines of `line` bytes,
+/// and the most similar known core.
 pub(crate) fn of_host(line: u32) -> Processor {
     let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let number = |name: &str| -> Option<u32> {

@@ -7,10 +7,11 @@ use tallyline_inference::{AddressQuery, Debug, TypeTable, infer_queries};
 use tallyline_perf_data::spaces::{Dso, DsoKind};
 use tallyline_report::programs::Program;
 
-/// An instruction to look up: its index in the trace, its address, and its offset in the file.
+/// An instruction in a traced file to infer the accessed type of: its index in the trace, its address, and its
+/// offset in the file.
 pub(crate) type TracedInstruction = (u32, u64, u64);
 
-/// A file that a traced process mapped, with the types of its instructions' operands and of its variables.
+/// A program or library that a traced process mapped, with the inferred types of its memory accesses and variables.
 pub(crate) struct TracedFile {
     pub(crate) program: Program,
     /// `None` without debug information.
@@ -20,8 +21,11 @@ pub(crate) struct TracedFile {
 }
 
 impl TracedFile {
-    /// Opens a file and infers the types of some instructions' operands, and of the variables at some addresses in
-    /// memory. Types that were kept by the file's build-id are used again.
+    /// Opens a program or library and infers the types that the given instructions access and the variables at the
+    /// given data addresses. Results cached by build-id are reused.
+    ///
+    /// # Errors
+    /// A text that says why the file cannot be read.
     ///
     /// # Errors
     /// The reason why the file cannot be read.
@@ -55,7 +59,8 @@ impl TracedFile {
     }
 }
 
-/// Returns the path of a program under another root folder, with its folders or, in an archive, without.
+/// Returns the path of a program under the root folder `symfs`: in the same folders or, if it is not there,
+/// directly in it. Without `symfs` it is the path itself.
 pub(crate) fn under(symfs: Option<&Path>, path: &str) -> PathBuf {
     let path = Path::new(path);
     let Some(root) = symfs else { return path.to_path_buf() };

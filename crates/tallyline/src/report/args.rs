@@ -142,12 +142,12 @@ fn after_help() -> String {
 /// The width of the lines with sort keys.
 const KEYS_WIDTH: usize = 98;
 
-/// The columns of a report, as `-s` lists them.
+/// The columns of a report that `-s` selects.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns(pub(crate) Vec<Column>);
 
 impl Columns {
-    /// Parses a list of names into a report's columns.
+    /// Parses the argument of `-s`, a comma-separated list of columns.
     pub(crate) fn parse(list: &str) -> Result<Columns, String> {
         parse(list).map(Columns)
     }

@@ -21,7 +21,7 @@ use tallyline_report::{Filter, Node, PlaceId, Profile, Row, SymbolId, Weighing, 
 /// Counts the samples that a filter lets through by columns.
 type Make<'p> = Box<dyn Fn(&[Column], &Filter) -> Views<'p> + 'p>;
 
-/// The pages that the terminal browser shows of a report.
+/// The pages of the terminal browser for a report: its tables, and what their lines lead to.
 pub(crate) struct Pages<'p> {
     profile: &'p Profile,
     weighing: Weighing,
@@ -32,7 +32,7 @@ pub(crate) struct Pages<'p> {
     subjects: RefCell<Vec<Subject>>,
 }
 
-/// The page that a report's browser starts with: tables of a report, or types.
+/// The first page of a report's terminal browser: a table, or the list of types.
 pub(crate) enum Start<'p> {
     /// The tables of a report, as trees or not.
     Tables { make: Make<'p>, columns: Vec<Column>, is_tree: bool },

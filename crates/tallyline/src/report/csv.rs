@@ -43,7 +43,7 @@ pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Formats a CSV field, in quotes if it contains a comma, a quote or a line break.
+/// Formats a CSV field, quoted if it contains a comma, a quote or a line break.
 pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\"")).into();

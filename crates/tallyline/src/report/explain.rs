@@ -13,7 +13,7 @@ use tallyline_report::pattern::{NameKind, NamePattern};
 use tallyline_report::{Filter, PlaceId, Profile, SampleGroup, Skid};
 use tallyline_support::output::printable;
 
-/// The subject of `report --explain`: a sample, an address or a function.
+/// The subject of `report --explain`: a sample by number, an address, or a function.
 #[derive(Debug, Clone)]
 pub(crate) enum Subject {
     /// A sample by its number, from 0, in the order of time.
@@ -25,8 +25,8 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// Parses the argument of `--explain`: `#12` is a sample, hexadecimal digits are an address, and anything
-    /// else is the name of a function.
+    /// Parses the argument of `--explain`: `#12` is a sample, hexadecimal digits are an address, anything else is a
+    /// function's name.
     pub(crate) fn parse(text: &str) -> Result<Subject, String> {
         let wrong = || "expected an address such as 0x401136, a sample such as #12, or a function".to_owned();
         if let Some(number) = text.strip_prefix('#') {

@@ -24,7 +24,7 @@ use tallyline_report::pattern::NameKind;
 use tallyline_report::{Filter, Profile, Weighing};
 use tallyline_support::output::{Color, Output};
 
-/// The sort keys that perf has without an option in its report on memory accesses.
+/// The default sort keys of a report on memory accesses: perf's.
 pub(crate) const MEMORY_KEYS: &str =
     "local_weight,mem,sym,dso,symbol_daddr,dso_daddr,snoop,tlb,locked,blocked,local_ins_lat,local_retire_lat";
 
@@ -39,15 +39,16 @@ const BROWSED: Needs = Needs {
     apart: tallyline_report::MergeGranularity::Samples,
 };
 
-/// The sort keys of a report without an option.
+/// The default sort keys of `tallyline report`.
 pub(crate) const DEFAULT_KEYS: &str = "type,typeoff";
 
-/// Runs `tallyline report`: shows the samples of a recording by sort keys.
+/// Runs the sub-command `tallyline report`: prints the samples of a recording as a table by sort keys.
 pub(crate) fn run(args: &ReportArgs, color: Color) -> Result<()> {
     show(args, None, color)
 }
 
-/// Runs `tallyline mem`: the report in memory mode.
+/// Runs `tallyline mem`: `tallyline report` with the sort keys and weights of memory accesses, restricted to loads
+/// or stores by `operation`.
 pub(crate) fn run_memory(args: &mut ReportArgs, operation: Option<Operation>, color: Color) -> Result<()> {
     args.mem_mode = true;
     args.show_nr_samples = true;

@@ -5,7 +5,7 @@ use tallyline_report::keys::Column;
 use tallyline_report::operand::{Outcome, is_eligible};
 use tallyline_report::{Counts, Filter, PlaceId, Profile, Row, Table, Weighing, aggregate};
 
-/// All tables of a report, one for each event or group of events.
+/// All tables of a report: one for each event, or for each group of events.
 pub(crate) struct Views<'p> {
     pub(crate) profile: &'p Profile,
     pub(crate) columns: Vec<Column>,
@@ -17,7 +17,7 @@ pub(crate) struct Views<'p> {
     pub(crate) weighing: Weighing,
 }
 
-/// A table of a report, of one event or of several side by side.
+/// A table of a report, about one event or several side by side.
 pub(crate) struct View {
     pub(crate) events: Vec<usize>,
     pub(crate) table: Table,
@@ -27,8 +27,8 @@ pub(crate) struct View {
     pub(crate) account: Account,
 }
 
-/// The numbers of samples with a type, in memory without one, and untyped by reason, for the head of a
-/// report.
+/// The numbers of samples by what is known of their type, for the head of a report: typed, in memory that has no
+/// type, and untyped by reason.
 #[derive(Default)]
 pub(crate) struct Account {
     /// In code with debug information, accessing memory that can have a type.
@@ -42,7 +42,8 @@ pub(crate) struct Account {
 }
 
 impl View {
-    /// Groups the samples of some events into a table of the report.
+    /// Aggregates the samples of some events (by index) into a table with these columns; with `relative`,
+    /// percentages are of the filtered samples.
     pub(crate) fn new(
         profile: &Profile,
         columns: &[Column],
@@ -64,14 +65,14 @@ impl View {
         View { events, table, whole, whole_events, account }
     }
 
-    /// Returns the table's rows that have at least this share of samples.
+    /// Returns the rows with at least `limit` percent.
     pub(crate) fn rows(&self, limit: f64) -> impl Iterator<Item = &Row> {
         self.table.rows.iter().filter(move |row| row.counts().percent(&self.whole) >= limit)
     }
 }
 
 impl Views<'_> {
-    /// Returns the texts of a table's row, one for each column.
+    /// Returns the cells of a table row as text, one for each column.
     pub(crate) fn texts(&self, row: &Row) -> Vec<String> {
         let mut values = row.values().iter();
         let text = |column: &Column| match column {
@@ -84,7 +85,7 @@ impl Views<'_> {
         self.columns.iter().map(text).collect()
     }
 
-    /// Returns the name of the quantity that the report's percentages are computed from.
+    /// Returns the name of the quantity that percentages are shares of: `period` or `weight`.
     pub(crate) fn weighs(&self) -> &'static str {
         match self.weighing {
             Weighing::Period => "period",
@@ -92,7 +93,7 @@ impl Views<'_> {
         }
     }
 
-    /// Returns `true` if the report's samples have types.
+    /// Returns `true` if types were inferred for the report.
     pub(crate) fn has_types(&self) -> bool {
         self.columns.iter().filter_map(Column::key).any(|key| key.needs.types)
     }

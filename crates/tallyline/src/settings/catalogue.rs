@@ -3,7 +3,7 @@
 
 use super::value::Kind;
 
-/// A setting of the configuration file: name, kind of value, description, option.
+/// A setting of the configuration file: its name, kind of value, description, and the option that overrides it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
     /// Its name in the file; what is before a dot is the name of a table.
@@ -35,7 +35,7 @@ impl Setting {
 
 const WHEN: Kind = Kind::Choice(&["auto", "always", "never"]);
 
-/// All settings of the configuration file, in the order in which they are shown.
+/// All settings that the configuration file may have, in the order of `tallyline config`.
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         name: "color",

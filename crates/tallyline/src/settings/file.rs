@@ -107,8 +107,8 @@ fn entries(text: &str, path: &Path) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Returns an error that says that there is no setting of a name, and which are like it. Of a name in a table
-/// the last part may be that of a setting elsewhere.
+/// Returns the error for an unknown setting, with similar names; for one in a table also settings of the same last
+/// part elsewhere.
 pub(crate) fn unknown(name: &str) -> String {
     let names = || SETTINGS.iter().map(|setting| setting.name);
     let near = lookup::did_you_mean(name, names());

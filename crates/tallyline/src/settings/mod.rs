@@ -18,7 +18,7 @@ use clap::Command;
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
-/// The origin of a setting's value: default, configuration file, environment variable, or option.
+/// The origin of a setting's value: the default, the configuration file, an environment variable, or an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Nothing sets it.
@@ -42,7 +42,7 @@ impl Display for Origin {
     }
 }
 
-/// The current value of a setting, with its origin.
+/// A setting's value with its origin.
 #[derive(Debug, Clone)]
 pub(crate) struct Current {
     pub(crate) setting: &'static Setting,
@@ -51,7 +51,7 @@ pub(crate) struct Current {
     pub(crate) origin: Origin,
 }
 
-/// The current values of all settings.
+/// The values of all settings, with their origins.
 #[derive(Debug)]
 pub(crate) struct Settings {
     all: Vec<Current>,
@@ -62,40 +62,41 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the settings from the configuration file and the environment variables.
+    /// Reads the settings from the configuration file and from environment variables.
     pub(crate) fn load() -> Result<Settings> {
         let file = file::File::of_user()?;
         let all = SETTINGS.iter().map(|setting| current(setting, &file)).collect::<Result<_>>()?;
         Ok(Settings { all, path: file.path, has_file: file.exists })
     }
 
-    /// Returns the settings' defaults, without the configuration file and variables.
+    /// Returns the default values of all settings, ignoring configuration file and environment.
     pub(crate) fn defaults() -> Settings {
         let all = SETTINGS.iter().map(default).collect();
         Settings { all, path: None, has_file: false }
     }
 
-    /// Returns all settings with their values, in the order of their table.
+    /// Returns all settings with values and origins, in the order of the catalogue.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Current> {
         self.all.iter()
     }
 
-    /// Returns the values of a setting that is a list.
+    /// Returns the values of a setting whose value is a list.
     pub(crate) fn list(&self, name: &str) -> &[String] {
         self.all.iter().find(|current| current.setting.name == name).map_or(&[], |current| &current.values)
     }
 
-    /// Returns the value of a setting as a text.
+    /// Returns the value of a setting as text.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.list(name).first().map_or("", String::as_str)
     }
 
-    /// Returns `true` if the configuration file, a variable or an option sets the setting.
+    /// Returns `true` if the setting's value is not its default: the configuration file, a variable or an option
+    /// sets it.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.all.iter().any(|current| current.setting.name == name && current.origin != Origin::Default)
     }
 
-    /// Takes over the value that an option of the command line gives a setting.
+    /// Sets a setting to the value that a command-line option gives.
     pub(crate) fn set_by_option(&mut self, name: &str, value: &str) {
         for current in self.all.iter_mut().filter(|current| current.setting.name == name) {
             let option = current.setting.option.unwrap_or_default();
@@ -104,7 +105,7 @@ impl Settings {
         }
     }
 
-    /// Makes the settings that are set the defaults of the command line's options.
+    /// Makes the settings the default values of the corresponding options of a command-line parser.
     pub(crate) fn apply(&self, mut program: Command) -> Command {
         for current in &self.all {
             let Some(option) = current.setting.option else { continue };
@@ -176,7 +177,7 @@ fn from_variable(setting: &Setting) -> Result<Option<Vec<String>>> {
     Ok(Some(checked.collect::<Result<_>>()?))
 }
 
-/// Returns the folders that a setting's list names.
+/// Converts the values of a list setting to folder paths.
 pub(crate) fn paths(values: &[String]) -> Vec<PathBuf> {
     values.iter().map(|value| Path::new(value).to_path_buf()).collect()
 }

@@ -60,7 +60,7 @@ fn line_size(text: &str) -> Result<u32, String> {
     Err("a power of two from 8 to 4096".to_owned())
 }
 
-/// Runs `tallyline sharing`: shows cache lines that CPUs pass between them.
+/// Runs the sub-command `tallyline sharing`: prints the cache lines that CPUs pass to each other, from a recording.
 pub(crate) fn run(args: &SharingArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
     let needs = Needs::TYPES.and(Needs::SYMBOLS).and(Needs::DATA).and(Needs::SAMPLES);

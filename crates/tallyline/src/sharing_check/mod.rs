@@ -15,8 +15,8 @@ use tallyline_advice::sharing_diff::{BuildShares, build_shares, sharing_diff};
 use tallyline_support::output::{Color, Output};
 use tallyline_trace::Trace;
 
-/// Runs `tallyline sharing-check`; the exit status says if a shared cache line costs more in the second
-/// build.
+/// Runs the sub-command `tallyline sharing-check`; the exit code is 1 if a shared cache line costs more in the
+/// second build than in the first.
 pub(crate) fn run(args: &SharingCheckArgs, color: Color) -> Result<ExitCode> {
     let output = Output::open(args.output.as_deref(), color)?;
     let base = shares(args, &args.base, "base")?;

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tallyline_support::cpus;
 
-/// The demo's comparison of one method's counters with the packets that threads counted.
+/// The result of comparing one counting method's counters with the number of packets that threads really counted:
+/// lost and doubled counts.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Exactness {
     /// The way's key.
@@ -26,7 +27,8 @@ pub(crate) struct Exactness {
 }
 
 impl Exactness {
-    /// Compares the counters of one method with the packets that the threads counted. They must have ended.
+    /// Compares the counters of a method with what they must be after each packet of the ring was counted
+    /// `ring_rounds` times. Counting threads must have ended.
     pub(crate) fn check(label: &Label, way: &dyn CountingMethod, ring_rounds: u64) -> Exactness {
         let mut result = Exactness {
             case: label.key.into(),
@@ -45,13 +47,14 @@ impl Exactness {
         result
     }
 
-    /// Returns `true` if every counter has the correct value.
+    /// Returns `true` if no counter differs from the expected value.
     pub(crate) fn holds(&self) -> bool {
         self.wrong == 0
     }
 }
 
-/// The demo's observations of one method's counters while threads count and migrate between CPUs.
+/// The observations of a reader while threads count with one method: counters that went down, and values that do
+/// not match each other.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Watched {
     /// The way's key.
@@ -79,7 +82,8 @@ pub(crate) struct Watched {
 /// The number of turns of a thread's ring before the thread migrates to the next CPU.
 const STAY: u64 = 2000;
 
-/// Reads one method's counters for some time, while `writers` threads count and migrate.
+/// Reads one method's counters for some time while `writers` threads count and migrate between `cpus`; `tick` is
+/// called with the time passed.
 pub(crate) fn watch(
     label: &Label,
     way: &dyn CountingMethod,

@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-/// Formats a number with three digits: `0.14`, `3.21`, `66.3`, `248`, `1 234` with a comma.
+/// Formats a number with three significant digits: `0.14`, `3.21`, `66.3`, `248`, `1,234`.
 pub(crate) fn short(value: f64) -> String {
     match value.abs() {
         magnitude if magnitude < 9.995 => format!("{value:.2}"),
@@ -9,7 +9,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// Formats a number of nanoseconds in the unit that fits.
+/// Formats a duration, given in nanoseconds, in a suitable unit.
 pub(crate) fn time(nanoseconds: f64) -> String {
     match nanoseconds {
         ns if ns < 9_999.5 => format!("{} ns", short(ns)),
@@ -23,7 +23,7 @@ pub(crate) fn ratio(value: f64) -> String {
     if value < 9.95 { format!("{value:.1}") } else { count(value.round() as u64) }
 }
 
-/// Formats a whole number with its thousands set apart.
+/// Formats an integer with thousands separators: `1,234,567`.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -36,7 +36,7 @@ pub(crate) fn count(value: u64) -> String {
     text
 }
 
-/// Formats a large number in words: `12.3 thousand`, `4.56 million`, `7.89 billion`.
+/// Formats a large number as words: `12.3 thousand`, `4.56 million`, `7.89 billion`.
 pub(crate) fn about(value: u64) -> String {
     match value as f64 {
         v if v < 99_999.5 => count(value),
@@ -46,7 +46,7 @@ pub(crate) fn about(value: u64) -> String {
     }
 }
 
-/// Formats a number of bytes in the unit that fits.
+/// Formats a number of bytes in a suitable unit.
 pub(crate) fn bytes(value: usize) -> String {
     match value as f64 {
         v if v < 1024.0 => format!("{value} bytes"),
@@ -61,7 +61,7 @@ fn three(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value}") } else { short(value) }
 }
 
-/// Formats a number with its noun: `1 thread`, `2 threads`.
+/// Formats a number with a noun in singular or plural: `1 thread`, `2 threads`.
 pub(crate) fn plural(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{} {thing}s", count(number as u64)) }
 }

@@ -18,12 +18,12 @@ use tallyline_support::replacement::Replacement;
 const FRAME: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
-/// The demo's HTML page under construction: until it is complete it has another name, so that nobody finds
-/// half a page, and an older one stays if the run is broken off.
+/// An HTML page of the demo's results that is written under a temporary name and renamed when complete, so that an
+/// interrupted run leaves an older page intact.
 pub(crate) struct Page(Replacement);
 
 impl Page {
-    /// Checks that the demo's HTML page can be written.
+    /// Creates the temporary file of the HTML page, which shows that it can be written before the demo runs.
     pub(crate) fn create(path: &Path) -> Result<Page> {
         let page = Replacement::create(path).with_context(|| {
             format!(
@@ -34,7 +34,7 @@ impl Page {
         Ok(Page(page))
     }
 
-    /// Writes the demo's HTML page and returns its path.
+    /// Writes the HTML page with the demo's results, renames it to its final name, and returns its path.
     pub(crate) fn write(mut self, results: &Results) -> Result<String> {
         let name = self.0.path().display().to_string();
         let failed = || format!("cannot write {name}; name another file with -o");

@@ -9,7 +9,7 @@ use statctr::topology::{CpuId, Topology};
 use statctr::{CounterArray, Placement, Pool};
 use tallyline_support::cpus;
 
-/// The bytes of memory that a pool's counters take, in the demo.
+/// The memory that the counters of a pool take in the demo, in total and for each counter.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Footprint {
     /// Counters in use.
@@ -31,12 +31,13 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// Returns `true` if each counting CPU has counter memory of its own.
+    /// Returns `true` if each CPU that counts has its own memory for counters, `false` if all share a word.
     pub(crate) fn is_apart(&self) -> bool {
         self.counting_cpus > 0
     }
 
-    /// Formats the CPUs that counted: `2 of 192 CPUs`, or `one word each` where none has memory of its own.
+    /// Formats the number of CPUs that counted: `2 of 192 CPUs`, or `one word each` if CPUs have no memory of their
+    /// own.
     pub(crate) fn counted(&self) -> String {
         if self.is_apart() {
             format!("{} of {}", self.counting_cpus, plural(self.possible_cpus, "CPU"))
@@ -46,7 +47,7 @@ impl Footprint {
     }
 }
 
-/// Measures the memory of a pool in which `counters` counters are in use.
+/// Measures the memory of a pool that has `counters` counters.
 pub(crate) fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
     let (cost, memory) = (pool.cost(), pool.memory().context("cannot find out what the counters take")?);
     Ok(Footprint {
@@ -61,8 +62,8 @@ pub(crate) fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
     })
 }
 
-/// Creates `counters` counters on a synthetic machine, counts with each of them on up to two real CPUs, and
-/// measures their memory.
+/// Creates `counters` counters on a synthetic machine, counts on up to two real CPUs with each, and measures their
+/// memory.
 pub(crate) fn of_many(counters: usize, cpus: &[usize]) -> Result<Footprint> {
     // the numbers of the real CPUs are among the possible ones: their threads count there
     let real = Topology::current()?.possible().last().map_or(0, CpuId::get);

@@ -99,7 +99,7 @@ impl Stopped {
     }
 }
 
-/// Runs `tallyline demo`: measures counters, checks their exactness, shows figures and pictures.
+/// Runs `tallyline demo counters`: compares ways of counting by speed and exactness, and shows the figures.
 pub(crate) fn run(args: &CountersArgs, color: Color) -> Result<()> {
     match show(args, color) {
         Err(error) if error.is::<Stopped>() => {

@@ -10,7 +10,7 @@ use tallyline_layout::print::html::escape;
 /// The width of all plots, in the units of their view box; heights follow from what they show.
 const WIDTH: f64 = 760.0;
 
-/// The title and description of a plot, for screen readers.
+/// The title and description of an SVG plot, for screen readers.
 pub(crate) struct Words<'w> {
     /// A name for the elements, unique on the page.
     pub(crate) id: &'w str,
@@ -55,7 +55,7 @@ impl Svg {
     }
 }
 
-/// A bar of an SVG bar chart, with its label.
+/// A bar of an SVG bar chart: its label, its length, its text.
 pub(crate) struct Bar {
     /// Its name, to the left.
     pub(crate) name: String,
@@ -69,7 +69,7 @@ pub(crate) struct Bar {
     pub(crate) columns: [String; 2],
 }
 
-/// Bars of an SVG bar chart under one heading.
+/// A group of bars under one heading in an SVG bar chart.
 pub(crate) struct Panel {
     /// Its heading.
     pub(crate) heading: String,
@@ -77,8 +77,8 @@ pub(crate) struct Panel {
     pub(crate) bars: Vec<Bar>,
 }
 
-/// Draws panels of bars on one scale as SVG: `words` are its title and description, `axis` labels the scale, and `heads`
-/// the two columns of text beside the bars.
+/// Draws an SVG bar chart of several panels on one scale: `words` are its title and description, `axis` labels the
+/// scale, `heads` are the headings of the two columns of text beside the bars.
 pub(crate) fn bars(words: &Words<'_>, axis: &str, heads: [&str; 2], panels: &[Panel]) -> String {
     const LEFT: f64 = 176.0;
     const RIGHT: f64 = 560.0;
@@ -135,7 +135,7 @@ pub(crate) fn bars(words: &Words<'_>, axis: &str, heads: [&str; 2], panels: &[Pa
     svg.end()
 }
 
-/// A line through points of an SVG plot.
+/// A data series of an SVG line plot: its points, label and marker.
 pub(crate) struct Series {
     /// Its name, at its end.
     pub(crate) name: String,
@@ -160,7 +160,7 @@ pub(crate) enum Mark {
     None,
 }
 
-/// The axes of [`lines`]: titles and ranges.
+/// The axes of an SVG line plot ([`lines`]): titles and ranges.
 pub(crate) struct Axes<'a> {
     /// The label of x, with its unit.
     pub(crate) x: &'a str,
@@ -174,7 +174,7 @@ pub(crate) struct Axes<'a> {
     pub(crate) landmarks: &'a [(f64, &'a str)],
 }
 
-/// Draws lines over a logarithmic x axis as SVG.
+/// Draws an SVG line plot over a logarithmic x axis.
 pub(crate) fn lines(words: &Words<'_>, axes: &Axes<'_>, series: &[Series]) -> String {
     const LEFT: f64 = 58.0;
     const RIGHT: f64 = 530.0;

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tallyline_support::cpus;
 
-/// The duration and the number of the demo's measurements.
+/// The length and number of the demo's time measurements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Rounds in which each way runs once.
@@ -21,7 +21,7 @@ pub(crate) struct Settings {
     pub(crate) slice: Duration,
 }
 
-/// The measured time per packet of one counting method of the demo, at a number of threads.
+/// The measured times per packet of one counting method, at one number of threads.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MethodResult {
     /// Nanoseconds of one thread per packet, round by round.
@@ -33,7 +33,7 @@ pub(crate) struct MethodResult {
     pub(crate) ring_rounds: u64,
 }
 
-/// The demo's measured times of all counting methods.
+/// The measured times per packet of all counting methods in the demo.
 #[derive(Debug)]
 pub(crate) struct Race {
     /// The ways, in the order given.
@@ -45,8 +45,8 @@ pub(crate) struct Race {
 /// The number of turns of the ring between two checks of the stop flag: some microseconds.
 const BATCH: u64 = 64;
 
-/// Measures all counting methods of the demo by turns, on threads that are kept on `cpus`. `tick` is called
-/// after each slice.
+/// Measures all counting methods in turn, slice by slice, on threads pinned to `cpus`; `tick` is called after each
+/// slice.
 pub(crate) fn run(
     ways: &[Box<dyn CountingMethod + '_>],
     cpus: &[usize],

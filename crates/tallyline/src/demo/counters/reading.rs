@@ -13,13 +13,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tallyline_support::Summary;
 
-/// The number of CPUs that the demo's made-up machine may ever have.
+/// The number of possible CPUs of the demo's synthetic machine.
 pub(crate) const POSSIBLE: u32 = 192;
 
-/// The number of CPUs that are plugged into the demo's made-up machine.
+/// The number of present (plugged-in) CPUs of the demo's synthetic machine.
 pub(crate) const PRESENT: u32 = 32;
 
-/// The object of one read in the demo: a counter, a group, or all counters.
+/// The unit of a read whose cost the demo measures: one counter, one group, or all counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum What {
@@ -34,7 +34,7 @@ pub(crate) enum What {
 impl What {
     pub(crate) const ALL: [What; 3] = [What::Counter, What::Group, What::All];
 
-    /// Returns the name, for people, of what is read.
+    /// Returns the name of the unit of a read for tables, such as "one counter".
     pub(crate) fn name(self) -> &'static str {
         match self {
             What::Counter => "one counter",
@@ -52,7 +52,7 @@ impl What {
     }
 }
 
-/// The measured cost of one read of counters in the demo.
+/// The measured time of one read of counters in the demo, with the machine and the number of CPUs that counted.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Cost {
     /// Whose counters: `shared-atomic` or `statctr`.
@@ -76,7 +76,8 @@ pub(crate) struct Cost {
     series: Vec<f64>,
 }
 
-/// The cost of reading over all possible CPUs of the demo's made-up machine, relative to those present.
+/// The time of reading counters over all possible CPUs of the demo's synthetic machine, relative to reading over
+/// the present ones.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct WalkRatio {
     /// The object of the read.
@@ -96,22 +97,22 @@ pub(crate) struct WalkRatio {
 /// Rounds in which each read has its turn.
 const ROUNDS: u32 = 15;
 
-/// The key of the shared atomics among the demo's results.
+/// The identifier of the shared atomics in the demo's JSON results.
 pub(crate) const SHARED: &str = "shared-atomic";
 
-/// The key of the project's own counters among the demo's results.
+/// The identifier of the `statctr` counters in the demo's JSON results.
 pub(crate) const STATCTR: &str = "statctr";
 
 /// The numbers of CPUs of the synthetic machine that have counted at each measurement.
 const STEPS: [u32; 10] = [1, 2, 4, 8, 16, PRESENT, 64, 96, 128, POSSIBLE];
 
-/// Returns the number of time slices that the demo's measurements of reads take, for its progress bar.
+/// Returns the number of time slices that the demo's measurements of reads take, for the progress bar.
 pub(crate) fn slices() -> u32 {
     (2 + STEPS.len() as u32) * What::ALL.len() as u32 * ROUNDS
 }
 
-/// Measures reads of the counters that were just raced with, and of those of a made-up machine with 192
-/// possible CPUs, on which more and more CPUs have counted. Nobody writes meanwhile.
+/// Measures the time of reading counters while nobody writes: those of the race, and those of a synthetic machine
+/// with 192 possible CPUs, by the number of CPUs that have counted.
 pub(crate) fn measure(
     store: &Store,
     pool: &Pool,
@@ -142,7 +143,8 @@ pub(crate) fn measure(
     Ok(reads.into_iter().map(Read::end).collect())
 }
 
-/// Returns the cost of reading over all possible CPUs of the made-up machine, relative to those present.
+/// Returns, for each unit of a read, the time over all possible CPUs of the synthetic machine relative to that over
+/// the present ones.
 pub(crate) fn ratios(costs: &[Cost]) -> Vec<WalkRatio> {
     let find = |what, cpus: u32| {
         costs.iter().find(|cost| cost.made_up && cost.what == what && cost.cpus == cpus as usize)

@@ -10,7 +10,7 @@ use serde::Serialize;
 use statctr::{FallbackReason, Mode};
 use tallyline_support::{Machine, Summary};
 
-/// All results of the demo. The fields are what `--json` prints, under `schema` 1.
+/// All results of the demo; its fields are the JSON of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     /// Version of this structure.
@@ -81,7 +81,7 @@ pub(crate) struct Case {
     pub(crate) label: &'static Label,
 }
 
-/// The time of one counting method relative to another, at the same number of threads.
+/// The time per packet of one counting method divided by that of another, at the same number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ratio {
     pub(crate) over: &'static str,
@@ -93,7 +93,7 @@ pub(crate) struct Ratio {
     pub(crate) max: f64,
 }
 
-/// Returns the demo's results by counting method, one for each of [`LABELS`].
+/// Summarises the measured times of the counting methods, in the order of [`LABELS`].
 pub(crate) fn cases(threads: usize, outcomes: &[MethodResult]) -> Vec<Case> {
     let case = |(label, outcome): (&'static Label, &MethodResult)| {
         let all = Summary::of(&outcome.nanoseconds)?;
@@ -113,7 +113,7 @@ pub(crate) fn cases(threads: usize, outcomes: &[MethodResult]) -> Vec<Case> {
     LABELS.iter().zip(outcomes).filter_map(case).collect()
 }
 
-/// Returns the time of each other counting method relative to one commit.
+/// Returns the time per packet of each other counting method divided by that of one commit per packet.
 pub(crate) fn ratios(cases: &[Case]) -> Vec<Ratio> {
     let under = |over: &Case| {
         cases.iter().find(|case| case.threads == over.threads && *case.label == LABELS[ONE_COMMIT])
@@ -130,12 +130,14 @@ pub(crate) fn ratios(cases: &[Case]) -> Vec<Ratio> {
 }
 
 impl Results {
-    /// Returns the measured time of a counting method at a number of threads.
+    /// Returns the measured time per packet of a counting method at a number of threads; `None` if it was not
+    /// measured.
     pub(crate) fn case(&self, label: &Label, threads: usize) -> Option<&Case> {
         self.cases.iter().find(|case| case.threads == threads && case.label == label)
     }
 
-    /// Returns the time of a counting method relative to one commit, at a number of threads.
+    /// Returns the time of a counting method divided by that of one commit per packet, at a number of threads;
+    /// `None` if it was not measured.
     pub(crate) fn ratio(&self, label: &Label, threads: usize) -> Option<&Ratio> {
         self.ratios.iter().find(|ratio| ratio.threads == threads && ratio.over == label.key)
     }
@@ -145,16 +147,16 @@ impl Results {
         self.threads.last().copied().unwrap_or(1)
     }
 
-    /// Returns the fastest of the methods by shared atomics at a number of threads, which the project's
-    /// counters are compared with.
+    /// Returns the fastest counting method that uses shared atomics, at a number of threads: what `statctr` is
+    /// compared with.
     pub(crate) fn best_atomics(&self, threads: usize) -> Option<&Case> {
         let atomics =
             self.cases.iter().filter(|case| case.threads == threads && case.label.family == Family::Atomics);
         atomics.min_by(|a, b| a.median.total_cmp(&b.median))
     }
 
-    /// Returns the costs of reading a counter, a group or all counters, on this machine or on the made-up
-    /// one.
+    /// Returns the measured times of one unit of a read by one counting method (`case`), on this machine or on the
+    /// synthetic one (`made_up`).
     pub(crate) fn reads_of(
         &self,
         what: What,
@@ -166,13 +168,13 @@ impl Results {
             .filter(move |cost| cost.what == what && cost.case == case && cost.made_up == made_up)
     }
 
-    /// Returns the number of packets that the project's counters counted in the demo.
+    /// Returns the number of packets that were counted with `statctr` in the demo.
     pub(crate) fn packets(&self) -> u64 {
         let ours = self.exactness.iter().filter(|check| check.case.starts_with("statctr"));
         ours.map(|check| check.packets).sum()
     }
 
-    /// Returns the demo's results in a sentence: what counting costs, and whether anything was lost.
+    /// Returns a sentence with the demo's main result: the cost of counting, and if counts were lost.
     pub(crate) fn sentence(&self) -> String {
         let threads = self.most_threads();
         let costs = match (self.best_atomics(threads), self.case(&LABELS[ONE_COMMIT], threads), self.factor())
@@ -196,12 +198,13 @@ impl Results {
         Some(self.ratio(self.best_atomics(threads)?.label, threads)?.median)
     }
 
-    /// Formats the ratio of shared atomics to the project's counters: `32 times less at 2 threads`.
+    /// Formats how much less `statctr` costs than shared atomics: `32 times less at 2 threads`; `None` if it was
+    /// not measured.
     pub(crate) fn comparison(&self) -> Option<String> {
         Some(format!("{} at {}", compare(self.factor()?), plural(self.most_threads(), "thread")))
     }
 
-    /// Returns the sentence that says whether any count was lost.
+    /// Returns a sentence that says if any count was lost or doubled.
     pub(crate) fn verdict(&self) -> String {
         if self.exact {
             format!("no count was lost in {} packets", count(self.packets()))
@@ -222,7 +225,8 @@ fn compare(factor: f64) -> String {
     }
 }
 
-/// Returns a remark on the mechanism by which the project's counters are updated, if one is needed.
+/// Returns a remark about the mechanism by which `statctr` updates counters on this machine; `None` if it is the
+/// usual one.
 pub(crate) fn note_about(mode: Mode) -> Option<String> {
     let reason = statctr::fallback_reason().filter(|reason| *reason != FallbackReason::NotRegistered);
     if let (Mode::Striped, Some(reason)) = (mode, reason) {

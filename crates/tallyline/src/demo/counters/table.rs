@@ -23,14 +23,13 @@ fn style(family: Family) -> Style {
     }
 }
 
-/// Writes all results of the demo as JSON.
+/// Writes the demo's results as JSON.
 pub(crate) fn write_json(out: &mut dyn Write, results: &Results) -> Result<()> {
     serde_json::to_writer_pretty(&mut *out, results)?;
     Ok(writeln!(out)?)
 }
 
-/// Returns `true` if the terminal is assumed to show more than ASCII: only a locale that says otherwise
-/// speaks against it.
+/// Returns `true` if the terminal is assumed to show Unicode: unless the locale says otherwise.
 pub(crate) fn unicode() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
@@ -47,7 +46,7 @@ fn width() -> usize {
     terminal.map_or(80, |(width, _)| usize::from(width.0)).clamp(60, 120)
 }
 
-/// Writes all results of the demo as text.
+/// Writes the demo's results as text tables.
 pub(crate) fn write(out: &mut dyn Write, results: &Results) -> Result<()> {
     let mut text = Vec::new();
     Table { out: &mut text, width: width(), unicode: unicode() }.all(results)?;

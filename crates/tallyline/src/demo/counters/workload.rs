@@ -9,21 +9,21 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of network interfaces that the demo's packets go round.
+/// The number of network interfaces in the demo's workload; packets visit them in turn.
 pub(crate) const INTERFACES: usize = 16;
 
-/// The number of counters that a packet of the demo raises.
+/// The number of counters that each packet of the demo updates.
 pub(crate) const COUNTERS: usize = 4;
 
-/// The length in bytes of the demo's packets on each interface: small, middle and large ones at about 7 : 4 :
-/// 1, the mix that network gear is commonly tested with ("simple IMIX").
+/// The packet length in bytes of each of the demo's network interfaces: 64, 594 and 1518 at about 7 : 4 : 1, a mix
+/// that is common in tests of network equipment ("simple IMIX").
 pub(crate) const LENGTHS: [u64; INTERFACES] =
     [64, 594, 64, 64, 1518, 64, 594, 64, 594, 64, 64, 1518, 594, 64, 594, 64];
 
-/// The values of one interface's four counters, in the order of declaration.
+/// The values of one interface's four counters: packets and bytes received, packets and bytes sent.
 pub(crate) type Values = [u64; COUNTERS];
 
-/// Returns the values that an interface's counters must have after `packets` packets.
+/// Returns the correct values of an interface's counters after `packets` packets.
 pub(crate) fn values_after(interface: usize, packets: u64) -> Values {
     let bytes = packets.wrapping_mul(LENGTHS[interface]);
     [packets, bytes, packets, bytes]
@@ -48,14 +48,14 @@ struct Packet {
     length: u32,
 }
 
-/// One packet of each network interface, which a thread of the demo counts over and over.
+/// The packets that a demo thread counts over and over: one of each network interface.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Ring([Packet; INTERFACES]);
 
 impl Ring {
-    /// Creates a ring that starts at another interface for each of several threads, so that they do not run
-    /// after one another all the time.
+    /// Creates the packets of a thread. Each thread starts at another interface, so that they do not contend in
+    /// lock-step.
     pub(crate) fn new(thread: usize, threads: usize) -> Ring {
         let first = thread * INTERFACES / threads.max(1);
         Ring(std::array::from_fn(|place| {
@@ -65,7 +65,7 @@ impl Ring {
     }
 }
 
-/// A method of counting packets that the demo compares.
+/// One of the ways to count packets that the demo compares, such as shared atomics.
 pub(crate) trait CountingMethod: Sync {
     /// Counts `rounds` times the packets of the ring.
     fn carry(&self, ring: &Ring, rounds: u64);
@@ -163,10 +163,10 @@ impl Count for &Padded {
     }
 }
 
-/// The groups of counters of all network interfaces of the demo.
+/// The counter groups of all network interfaces in the demo.
 pub(crate) type Groups = [Traffic; INTERFACES];
 
-/// Creates a group of counters in `pool` for each network interface of the demo, all zero.
+/// Creates a zeroed counter group in `pool` for each network interface of the demo.
 pub(crate) fn groups(pool: &statctr::Pool) -> statctr::Result<Groups> {
     let made: Vec<Traffic> = (0..INTERFACES).map(|_| Traffic::new_in(pool)).collect::<Result<_, _>>()?;
     Ok(made.try_into().unwrap_or_else(|_| unreachable!("as many as were made")))
@@ -204,7 +204,7 @@ impl Count for OneCommit<'_> {
     }
 }
 
-/// The kind of counters that a method uses: none, atomics, or ours.
+/// The kind of counters that a counting method uses: none, shared atomics, or `statctr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     /// Nobody's: it does not count.
@@ -215,7 +215,7 @@ pub(crate) enum Family {
     Statctr,
 }
 
-/// The key and the names, for people, of one of the demo's counting methods.
+/// The identifier and the display names of a counting method in the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Label {
     /// In JSON.
@@ -230,7 +230,7 @@ const fn label(key: &'static str, name: &'static str, family: Family) -> Label {
     Label { key, name, family }
 }
 
-/// The demo's counting methods, with their names as shown.
+/// The identifiers and display names of the demo's counting methods.
 pub(crate) const LABELS: [Label; 5] = [
     label("shared-atomic/packed", "shared atomics", Family::Atomics),
     label("shared-atomic/padded", "shared atomics, padded", Family::Atomics),
@@ -239,10 +239,10 @@ pub(crate) const LABELS: [Label; 5] = [
     label("loop", "the loop alone", Family::Nobody),
 ];
 
-/// The index in [`LABELS`] of the recommended counting method: one commit for each packet.
+/// The index in [`LABELS`] of the recommended counting method: `statctr` with one commit per packet.
 pub(crate) const ONE_COMMIT: usize = 3;
 
-/// The counters of all counting methods of the demo.
+/// The counters of all counting methods in the demo.
 pub(crate) struct Store {
     packed: Packed,
     padded: Padded,
@@ -251,7 +251,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Creates the counters of all counting methods, the project's own in `pool`.
+    /// Creates the counters of all counting methods; those of `statctr` are in `pool`.
     pub(crate) fn new(pool: &statctr::Pool) -> statctr::Result<Box<Store>> {
         Ok(Box::new(Store {
             packed: Packed::default(),
@@ -272,12 +272,12 @@ impl Store {
         ]
     }
 
-    /// Returns the groups of counters of the recommended counting method.
+    /// Returns the counter groups of the recommended counting method, by network interface.
     pub(crate) fn groups(&self) -> &Groups {
         &self.together
     }
 
-    /// Returns the shared atomic that counts an item of an interface, in the method by shared atomics.
+    /// Returns the shared atomic word of one counter (`item`) of one network interface.
     pub(crate) fn shared_word(&self, interface: usize, item: usize) -> &AtomicU64 {
         &self.packed.0[interface][item]
     }

@@ -8,7 +8,7 @@ use tallyline_inference::code::{Flow, Image, Operation, operation_at};
 use tallyline_timing::Code;
 use tallyline_trace::Trace;
 
-/// The machine code of a traced process: the files that it mapped code from.
+/// The machine code of a traced process, decoded from the files that it had mapped.
 pub(crate) struct ProcessCode<'t> {
     trace: &'t Trace<'t, File>,
     process: u32,
@@ -16,7 +16,8 @@ pub(crate) struct ProcessCode<'t> {
 }
 
 impl<'t> ProcessCode<'t> {
-    /// Opens the files that a traced process mapped code from; those that cannot be read go to `warnings`.
+    /// Opens the files that a traced process had mapped as code; `symfs` is another root to look under. Files that
+    /// cannot be read add a line to `warnings`.
     pub(crate) fn open(
         trace: &'t Trace<'t, File>,
         process: u32,
