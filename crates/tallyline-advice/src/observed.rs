@@ -64,9 +64,6 @@ pub struct Observations {
 /// Where samples of a type have no addresses, its accesses are assigned to one artificial object at the start of a
 /// line, if sharing is likely: several threads update a field atomically, or different threads use different
 /// fields.
-///
-/// Of types without any address, threads are assumed to access one object that starts on a line, where that is likely:
-/// several update a word atomically, or different threads have fields of their own.
 pub fn observe(seen: &Observations, line_size: u64, resolver: &mut dyn Resolver) -> Evidence {
     let both = || seen.accesses.iter().chain(&seen.samples);
     let instructions: BTreeSet<u32> = both().map(|access| access.instruction).collect();

@@ -37,9 +37,6 @@ impl Model {
     ///
     /// # Errors
     /// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
-    ///
-    /// # Errors
-    /// In words: no such machine, or a damaged trace.
     pub fn run<S: ReadAt + ?Sized>(
         &self,
         trace: &Trace<'_, S>,
@@ -148,9 +145,6 @@ pub struct Outlook {
 ///
 /// # Errors
 /// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
-///
-/// # Errors
-/// In words: no such machine, or a damaged trace.
 pub fn predict<S: ReadAt + ?Sized>(
     model: &Model,
     trace: &Trace<'_, S>,

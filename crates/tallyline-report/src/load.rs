@@ -44,18 +44,12 @@ impl LoadedSamples {
     ///
     /// # Errors
     /// Damaged records.
-    ///
-    /// # Errors
-    /// Damaged records.
     pub fn load(recording: &Recording<'_>, apart: MergeGranularity) -> Result<LoadedSamples, Error> {
         Ok(read(recording, apart, None, None)?.unwrap_or_default())
     }
 
     /// Reads all samples of a recording from its file in chunks and merges equal ones, except for what `apart`
     /// keeps apart. `None` if the file has to be read as a whole with [`load`](Self::load).
-    ///
-    /// # Errors
-    /// Damaged records.
     ///
     /// # Errors
     /// Damaged records.

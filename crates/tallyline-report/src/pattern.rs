@@ -79,9 +79,6 @@ impl NamePattern {
     ///
     /// # Errors
     /// A regular expression that is invalid or would take too much memory.
-    ///
-    /// # Errors
-    /// A regular expression that is none, or takes too much memory.
     pub fn parse(text: &str) -> Result<NamePattern, String> {
         let expression = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
         let regex = match expression.filter(|expression| !expression.is_empty()) {

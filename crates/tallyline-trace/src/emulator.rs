@@ -79,9 +79,6 @@ impl EmulatorCommand {
 ///
 /// # Errors
 /// [`Error::Missing`] if the program or its emulator cannot be found; the text says what to install.
-///
-/// # Errors
-/// [`Error::Missing`] if the program or its emulator is not there, with what to do.
 pub fn emulation(
     command: &[OsString],
     emulator: Option<&Path>,

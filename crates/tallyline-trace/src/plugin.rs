@@ -31,11 +31,6 @@ const FLAGS: [&str; 6] = ["-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pt
 ///
 /// # Errors
 /// [`Error::Missing`] if there is no compiler or it fails, with what to install; errors of the file system.
-///
-/// It is kept in a folder of `cache`, by what it is made of.
-///
-/// # Errors
-/// [`Error::Missing`] if there is no compiler or it fails, with what to do; what the file system says.
 pub fn build(cache: &Path) -> Result<PathBuf> {
     let compiler = std::env::var_os("CC").filter(|name| !name.is_empty()).unwrap_or_else(|| "cc".into());
     let mut hasher = DefaultHasher::new();

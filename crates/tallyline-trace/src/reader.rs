@@ -133,10 +133,6 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
     /// # Errors
     /// [`Error::NotTrace`]; [`Error::Damaged`] with the offset; errors of the source. A last block that the end of
     /// the file cuts off is no error, see [`is_complete`](Self::is_complete).
-    ///
-    /// # Errors
-    /// [`Error::NotTrace`], [`Error::Damaged`] with the offset, or what the source says. A block
-    /// that the file's end cuts is no error, see `Trace::cut`.
     pub fn open(source: &'s S) -> Result<Self> {
         let size = source.size()?;
         let mut trace = Self {
@@ -271,9 +267,6 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
     ///
     /// # Errors
     /// Errors of the source. Damage is reported by the iterator.
-    ///
-    /// # Errors
-    /// What the source says.
     pub fn events(&self, block: &EventBlock, mut buffer: Vec<u8>) -> Result<Events<'_>> {
         buffer.resize(block.length as usize, 0);
         self.source.read_at(block.offset, &mut buffer)?;

@@ -53,12 +53,6 @@ impl<'a> ProgramInfo<'a> {
 ///
 /// # Errors
 /// Damage of the trace; errors of `out`.
-///
-/// Their times are between those of the block that they are in. In a whole machine threads are CPUs,
-/// and what is in the upper half of the address space is the kernel's.
-///
-/// # Errors
-/// Damage of the trace; what the file says.
 pub fn write_samples<S, W>(
     trace: &Trace<'_, S>,
     out: W,

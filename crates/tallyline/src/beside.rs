@@ -10,9 +10,6 @@ use std::process::Command;
 ///
 /// # Errors
 /// A message that says how to install `tallyline-bench`, if it is not found.
-///
-/// # Errors
-/// The program is not there; the message says how to get it.
 pub(crate) fn run_bench(words: &[OsString]) -> Result<()> {
     const NAME: &str = "tallyline-bench";
     let own = std::env::current_exe().context("cannot find this program")?;

@@ -96,9 +96,6 @@ impl<'f> ChunkedRecording<'f> {
     ///
     /// # Errors
     /// A file that cannot be read or is impossibly large; too many files.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or is larger than any can be; too many of them.
     pub fn with_more(
         mut self,
         files: impl IntoIterator<Item = (&'f File, String)>,

@@ -96,10 +96,6 @@ impl<'a> Recording<'a> {
     /// # Errors
     /// Bytes that are not perf.data, or damaged descriptions of events. Other damage becomes a
     /// [warning](Self::warnings), and what precedes it is kept.
-    ///
-    /// # Errors
-    /// Bytes that are not a recording, and one whose events are damaged. Other damage is a warning, and what is
-    /// in front of it is kept.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let around = OuterBytes::whole(bytes);
         let header = Header::parse(around)?;

@@ -26,9 +26,6 @@ const MODIFIERS: usize = 6;
 ///
 /// # Errors
 /// One line that names what is not understood and what there is instead.
-///
-/// # Errors
-/// One line that says what is not understood, and what there is.
 pub fn parse(texts: &[String], pmus: &Pmus) -> Result<Vec<EventRequest>, String> {
     let mut events = Vec::new();
     for text in texts {

@@ -163,9 +163,6 @@ impl SamplingInterrupts {
     ///
     /// # Errors
     /// The kernel's error if it does not permit or know an event.
-    ///
-    /// # Errors
-    /// What the kernel forbids or does not know.
     pub fn start(events: &[EventRequest], frequency: u64) -> std::io::Result<SamplingInterrupts> {
         Ok(SamplingInterrupts { _events: open::without_records(events, frequency)? })
     }
@@ -288,10 +285,6 @@ const ROUNDS_WITHOUT_EVENTS: u32 = 2;
 ///
 /// # Errors
 /// Events that the kernel does not permit, with what to do about it; a command that cannot be started; a file that
-/// cannot be written.
-///
-/// # Errors
-/// What the kernel forbids, with what to do about it; a command that cannot be started; a file that
 /// cannot be written.
 pub fn record(options: &RecordOptions, stop: &dyn Fn() -> bool) -> Result<RecordSummary, RecordError> {
     // what the command prints must not get into the recording

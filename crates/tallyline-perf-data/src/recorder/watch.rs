@@ -54,9 +54,6 @@ const ROUNDS: usize = 9;
 ///
 /// # Errors
 /// A process that does not exist, ends, or may not be traced; a machine without free debug registers.
-///
-/// # Errors
-/// A process that has ended or ends meanwhile, is not permitted, or a machine without debug registers to be had.
 pub fn watch_words(
     pid: i32,
     words: &[u64],
@@ -293,9 +290,6 @@ fn refusal(error: io::Error) -> RecordError {
 ///
 /// # Errors
 /// A machine without free debug registers, or a kernel that does not permit breakpoints.
-///
-/// # Errors
-/// A machine without debug registers to be had, or a kernel that forbids them.
 pub fn hit_cost() -> Result<Duration, RecordError> {
     let mut costs = [Duration::ZERO; ROUNDS];
     for cost in &mut costs {

@@ -51,9 +51,6 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// I/O errors of `out`.
-    ///
-    /// # Errors
-    /// What `out` says.
     pub fn new(out: W, events: Vec<Event>) -> Result<Self> {
         let ids: usize = events.iter().map(|event| event.ids.len()).sum();
         let attrs = HEADER_SIZE + 8 * ids as u64;
@@ -77,9 +74,6 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// I/O errors of `out`; an event with more ids than fit into a record.
-    ///
-    /// # Errors
-    /// What `out` says; an event with more numbers than a record has room for.
     pub(crate) fn stream(
         out: W,
         events: Vec<Event>,
@@ -165,9 +159,6 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// I/O errors of the output.
-    ///
-    /// # Errors
-    /// What the file says.
     pub fn records(&mut self, bytes: &[u8]) -> Result<()> {
         let (mut done, mut result) = (0, Ok(()));
         while done < bytes.len() && result.is_ok() {
@@ -194,9 +185,6 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// I/O errors of the output.
-    ///
-    /// # Errors
-    /// What the file says.
     pub fn trace(&mut self, part: &AuxtraceBuffer, pieces: [&[u8]; 2]) -> Result<()> {
         const FILL: usize = 8;
         let size: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -219,9 +207,6 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// I/O errors of the output.
-    ///
-    /// # Errors
-    /// What the file says.
     pub fn finish_round(&mut self) -> Result<()> {
         let mut record = Encoder::new(kind::FINISHED_ROUND, 0);
         self.records(record.finish())
@@ -242,9 +227,6 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// I/O errors of the output.
-    ///
-    /// # Errors
-    /// What the file says.
     pub fn finish(mut self, machine: &MachineDescription, groups: &[EventGroup]) -> Result<W> {
         if self.is_stream {
             for ((is_kernel, path), id) in std::mem::take(&mut self.build_ids) {
@@ -284,9 +266,6 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     /// I/O errors of the output.
-    ///
-    /// # Errors
-    /// What the file says.
     pub(crate) fn cut_short(&mut self) -> Result<()> {
         if self.is_stream {
             return self.out.flush();

@@ -172,9 +172,6 @@ impl fmt::Debug for Column {
 ///
 /// # Errors
 /// A message that quotes the unknown name and lists those that exist.
-///
-/// # Errors
-/// A name that is none, with those that are.
 pub fn parse(list: &str) -> Result<Vec<Column>, String> {
     let mut columns: Vec<Column> = Vec::new();
     for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {

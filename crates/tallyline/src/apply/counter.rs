@@ -69,9 +69,6 @@ impl ReplacedMember {
     ///
     /// # Errors
     /// A sentence that says why no striped counter can replace the old type.
-    ///
-    /// # Errors
-    /// In words, if no counter can have its type.
     pub(crate) fn resolve(&mut self, text: &[u8], change: &Change, language: Language) -> Result<(), String> {
         let range = member_type(text, change, self.at).map_err(|refusal| refusal.to_string())?;
         let old = String::from_utf8_lossy(text.get(range).unwrap_or_default()).into_owned();
@@ -145,9 +142,6 @@ impl Shape {
     /// # Errors
     /// A sentence that says why the layout cannot be recomputed: bitfields, or offsets that do not follow from
     /// alignments.
-    ///
-    /// # Errors
-    /// In words, if the struct is laid out by other rules than its members' alignments.
     pub(crate) fn of(types: &Types, id: RecordId, declared: &[usize]) -> Result<Shape, String> {
         let record = types.record(id);
         let members = types.members(record);
@@ -197,9 +191,6 @@ impl Shape {
     ///
     /// # Errors
     /// A sentence that says why no counter can replace the member.
-    ///
-    /// # Errors
-    /// In words, if no counter can stand for the member.
     pub(crate) fn counter(&self, at: usize, name: String) -> Result<ReplacedMember, String> {
         let member = self.members.get(at).ok_or("no such member")?;
         if !matches!(member.size, 1 | 2 | 4 | 8) {
@@ -222,9 +213,6 @@ impl Shape {
     ///
     /// # Errors
     /// "no such member" if the index is out of range.
-    ///
-    /// # Errors
-    /// In words, if there is no such member.
     pub(crate) fn line(&self, at: usize, name: String) -> Result<ReplacedMember, String> {
         let bytes = self.members.get(at).ok_or("no such member")?.size;
         let replacement = Replacement::CacheLine;

@@ -116,9 +116,6 @@ impl Target {
     ///
     /// # Errors
     /// A sentence that says why: the place of the declaration is unknown, or the layout cannot be declared.
-    ///
-    /// # Errors
-    /// In words, if the declaration is not known or a new layout of it cannot be declared.
     pub(crate) fn of_layout(
         types: &Types,
         name: &str,

@@ -115,9 +115,6 @@ impl InputArgs {
     ///
     /// # Errors
     /// A pattern or number that no sample has, or filters that together leave no sample.
-    ///
-    /// # Errors
-    /// A name, a number, or all filters together that no sample has.
     pub(crate) fn filter(&self, profiles: &[&Profile], operation: Option<Operation>) -> Result<Filter> {
         let points = || profiles.iter().flat_map(|profile| profile.groups());
         let cpus = self.cpu.as_deref().map(cpus).transpose()?.unwrap_or_default();

@@ -32,9 +32,6 @@ impl Patterns {
     ///
     /// # Errors
     /// A pattern that matches no name, or is an ambiguous part of several.
-    ///
-    /// # Errors
-    /// A pattern that stands for none of the names, or for a part of several.
     pub(crate) fn select(&self, kind: NameKind, names: &BTreeSet<&str>) -> Result<HashSet<String>> {
         let mut all = HashSet::new();
         for pattern in &self.0 {
@@ -48,9 +45,6 @@ impl Patterns {
 ///
 /// # Errors
 /// A pattern that matches no name, or is an ambiguous part of several.
-///
-/// # Errors
-/// A pattern that stands for none of the names, or for a part of several.
 pub(crate) fn resolve<'p>(
     kind: NameKind,
     patterns: impl IntoIterator<Item = &'p Patterns>,

@@ -26,9 +26,6 @@ impl TracedFile {
     ///
     /// # Errors
     /// A text that says why the file cannot be read.
-    ///
-    /// # Errors
-    /// The reason why the file cannot be read.
     pub(crate) fn open(
         path: &Path,
         symfs: Option<&Path>,

@@ -74,9 +74,6 @@ enum Step {
 /// # Errors
 /// [`Error::Sampled`](crate::Error::Sampled) if only a sample of the accesses was recorded; damage of the trace;
 /// limits.
-///
-/// # Errors
-/// [`Error::Sampled`](crate::Error::Sampled) where accesses are missing on purpose; damage; limits.
 pub fn replay_by_time<S: ReadAt + ?Sized, M: TimedModel>(
     trace: &Trace<'_, S>,
     machine: &mut M,
