@@ -100,7 +100,7 @@ impl SharingCosts {
         self.restart
     }
 
-    /// Returns the modelled cycles of an atomic update of a cache line that the core owns.
+    /// Returns the cycles of an atomic update of a cache line that the simulated core already owns.
     pub fn atomic(&self) -> u32 {
         self.atomic
     }

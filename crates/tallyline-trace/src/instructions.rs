@@ -72,7 +72,8 @@ impl Instructions {
         self.all.iter()
     }
 
-    /// Adds a traced instruction with its index.
+    /// Adds the instruction that has a number in the trace file. Instructions at one address share an entry of the
+    /// table, so that its index can differ from the number.
     pub fn add(&mut self, number: u64, instruction: Instruction) {
         let index = *self.by_address.entry(instruction.address).or_insert_with(|| {
             self.all.push(instruction);
@@ -85,8 +86,8 @@ impl Instructions {
         self.indices.push(index);
     }
 
-    /// Sorts the instructions once all were added: those of several processes arrive in the order of their
-    /// blocks.
+    /// Sorts the trace file's numbers for their look-up, once all instructions were added. The numbers of several
+    /// processes are not in order in the file.
     pub fn sort(&mut self) {
         self.runs.sort_by_key(|run| run.first);
     }

@@ -13,16 +13,16 @@ use tallyline_perf_data::{ByteOrder, Cursor};
 
 /// Random access to the bytes of a trace, in memory or in a file.
 pub trait ReadAt {
-    /// Returns the number of bytes.
+    /// Returns the size of the trace in bytes.
     ///
     /// # Errors
-    /// What the file says.
+    /// I/O errors of the file.
     fn size(&self) -> io::Result<u64>;
 
-    /// Fills the buffer with what is at an offset.
+    /// Fills a buffer with the bytes at an offset of the trace.
     ///
     /// # Errors
-    /// What the file says; `UnexpectedEof` if there is less.
+    /// I/O errors of the file; `UnexpectedEof` if the trace ends before the buffer is full.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 }
 

@@ -10,7 +10,7 @@ use std::thread;
 /// The most workers.
 const WORKERS: usize = 8;
 
-/// The statistics of a worker.
+/// The packet statistics of one worker thread of the gateway.
 #[repr(C)]
 pub struct WorkerStats {
     packets: AtomicU64,
@@ -24,7 +24,7 @@ impl WorkerStats {
     }
 }
 
-/// The gateway begins on a cache line.
+/// The statistics of all workers, aligned to a cache line.
 #[repr(C, align(64))]
 pub struct Gateway {
     stats: [WorkerStats; WORKERS],

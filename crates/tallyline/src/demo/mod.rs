@@ -93,7 +93,7 @@ impl Stopped {
     }
 }
 
-/// Runs the demo.
+/// Runs the sub-command `tallyline demo`: finds, edits and measures false sharing in a small program, step by step.
 pub(crate) fn run(args: &DemoArgs, color: Color) -> Result<()> {
     if let Some(Part::Counters(args)) = &args.part {
         return counters::run(args, color);
