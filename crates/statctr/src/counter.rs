@@ -3,7 +3,7 @@
 
 use crate::cpu::CpuId;
 use crate::error::{Error, Result};
-use crate::memory::{CHUNK_WORDS, Lines, Word, fold_rows};
+use crate::memory::{CHUNK_WORDS, Lines, ResolvedHandle, Word, fold_rows};
 use crate::pieces::Pieces;
 use crate::placement::Pool;
 use std::fmt;
@@ -100,6 +100,11 @@ impl Counter {
     /// on reads include that CPU. `None` if the CPU has none.
     pub(crate) fn cpu_word(&self, cpu: usize) -> Option<std::ptr::NonNull<u64>> {
         self.0.arena().while_locked(|| self.0.handle().cpu_word_locked(cpu))
+    }
+
+    /// Returns the handle with all that updates need; good for as long as the counter lives.
+    pub(crate) fn resolved(&self) -> ResolvedHandle {
+        ResolvedHandle::new(self.0.handle())
     }
 
     pub(crate) fn into_word(self) -> Word {

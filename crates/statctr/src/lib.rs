@@ -102,6 +102,7 @@ pub mod raw;
 mod registry;
 mod rseq;
 mod schema;
+mod shared_counter;
 mod snapshot;
 mod static_counter;
 mod sys;
@@ -134,6 +135,7 @@ pub use rseq::{Registration, forget_section, registration};
 #[doc(hidden)]
 pub use schema::slots_of;
 pub use schema::{Event, Item, ItemSpec, Schema, Unit};
+pub use shared_counter::SharedCounter;
 pub use snapshot::{Change, Reading, Snapshot};
 pub use static_counter::{StaticCounter, StaticFamily};
 #[doc(hidden)]

@@ -27,6 +27,15 @@ pub(crate) unsafe fn has_area(_table: *const u8) -> bool {
     false
 }
 
+/// Returns 0, for no rseq area: a stub for architectures without critical sections.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn offset_of_table(_table: *const u8) -> usize {
+    0
+}
+
 /// Returns null: a stub for architectures without critical sections.
 #[inline(always)]
 pub(crate) fn load_stored_once(_place: &'static AtomicPtr<u8>) -> *const u8 {
@@ -53,7 +62,25 @@ pub(crate) unsafe fn add(_base: *mut u8, _table: *const u8, _value: u64) -> bool
 /// # Safety
 /// None needed here.
 #[inline(always)]
+pub(crate) unsafe fn add_in_area(_area: usize, _base: *mut u8, _table: *const u8, _value: u64) -> bool {
+    false
+}
+
+/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
 pub(crate) unsafe fn inc(_base: *mut u8, _table: *const u8) -> bool {
+    false
+}
+
+/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn inc_in_area(_area: usize, _base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
@@ -63,6 +90,15 @@ pub(crate) unsafe fn inc(_base: *mut u8, _table: *const u8) -> bool {
 /// None needed here.
 #[inline(always)]
 pub(crate) unsafe fn dec(_base: *mut u8, _table: *const u8) -> bool {
+    false
+}
+
+/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
+///
+/// # Safety
+/// None needed here.
+#[inline(always)]
+pub(crate) unsafe fn dec_in_area(_area: usize, _base: *mut u8, _table: *const u8) -> bool {
     false
 }
 

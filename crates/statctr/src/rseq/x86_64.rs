@@ -264,7 +264,7 @@ mod statics;
 pub(crate) use statics::*;
 
 macro_rules! define_add {
-    ($(#[$doc:meta])* $name:ident, $commit:expr $(, $value:ident)?) => {
+    ($(#[$doc:meta])* $name:ident, $in_area:ident, $commit:expr $(, $value:ident)?) => {
         $(#[$doc])*
         ///
         /// `false`: nothing was added, take the slow path.
@@ -280,6 +280,21 @@ macro_rules! define_add {
             if area == 0 {
                 return false;
             }
+            // SAFETY: passed on; the area's offset is the table's.
+            unsafe { $in_area(area, base, table $(, $value)?) }
+        }
+
+        $(#[$doc])*
+        ///
+        /// For a caller that keeps the area's offset, so that the table's header is not loaded.
+        ///
+        /// `false`: nothing was added, take the slow path.
+        ///
+        /// # Safety
+        /// `area` is what [`offset_of_table`] returns for `table`, and not 0; all else as for the function that finds
+        /// it itself.
+        #[inline(always)]
+        pub(crate) unsafe fn $in_area(area: usize, base: *mut u8, table: *const u8 $(, $value: u64)?) -> bool {
             // SAFETY: the table has an entry for every number that the kernel can put into
             // `cpu_id` (see `cpu_bound`) and zeros for -1 and -2, so the index is in bounds; the
             // word it leads to is live by the caller's promise. Between labels 21 and 22 there is
@@ -304,15 +319,15 @@ macro_rules! define_add {
 
 define_add!(
     /// `add` of the specification.
-    add, "add qword ptr [{t}], {value}", value
+    add, add_in_area, "add qword ptr [{t}], {value}", value
 );
 define_add!(
     /// `add` of 1.
-    inc, "add qword ptr [{t}], 1"
+    inc, inc_in_area, "add qword ptr [{t}], 1"
 );
 define_add!(
     /// `add` of −1.
-    dec, "add qword ptr [{t}], -1"
+    dec, dec_in_area, "add qword ptr [{t}], -1"
 );
 
 /// Adds `deltas` to the `N` items of an event (2 to 8) in a critical section that ends with one vector store. Returns

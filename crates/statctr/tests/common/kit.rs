@@ -2,7 +2,7 @@
 
 use statctr::{
     Average, Counter, CounterArray, Event, FloatGauge, Gauge, Group, GroupArray, Histogram, Item, ItemSpec,
-    Max, Min, Pool, Result, Schema, TrackedGroupArray,
+    Max, Min, Pool, Result, Schema, SharedCounter, TrackedGroupArray,
 };
 
 /// Declares [`AnyEvent`], with a variant for each number of items that tests use.
@@ -98,6 +98,7 @@ impl Line {
 pub(crate) struct Kit {
     pub(crate) counter: Counter,
     pub(crate) neighbours: [Counter; 2],
+    pub(crate) shared: SharedCounter,
     pub(crate) array: CounterArray,
     pub(crate) lines: Vec<Line>,
     pub(crate) rows: GroupArray,
@@ -127,6 +128,7 @@ impl Kit {
         Ok(Kit {
             neighbours: [Counter::new_in(pool, 0)?, Counter::new_in(pool, u64::MAX)?],
             counter: Counter::new_in(pool, INITIAL)?,
+            shared: SharedCounter::from(Counter::new_in(pool, 3)?),
             array: CounterArray::new_in(pool, 20, 5)?,
             lines: WIDTHS.into_iter().map(|width| Line::try_new(pool, width)).collect::<Result<_>>()?,
             rows: GroupArray::new_in(pool, ROWS, &schema)?,
@@ -150,6 +152,10 @@ impl Kit {
         self.counter.dec();
         self.neighbours[1].inc();
         self.counter.sub(900);
+        self.shared.inc();
+        self.shared.add(50);
+        self.shared.dec();
+        self.shared.sub(8);
         if let (Some(first), Some(last)) = (self.array.get(0), self.array.get(19)) {
             first.inc();
             last.add(7);
@@ -189,6 +195,7 @@ impl Kit {
         values.extend(rows);
         values.push(self.gauge.read().cast_unsigned());
         values.push((self.float_gauge.read() * 4.0) as i64 as u64);
+        values.push(self.shared.read());
         let seen = self.histogram.snapshot();
         values.extend([seen.count(), seen.sum(), seen.count_up_to(3), seen.count_up_to(1000)]);
         let seen = self.average.read();
@@ -215,7 +222,7 @@ impl Kit {
                 }
             }
         }));
-        step.extend([0u64.wrapping_sub(6), 5, 3, 5703, 1, 2, 3, 5703]);
+        step.extend([0u64.wrapping_sub(6), 5, 42, 3, 5703, 1, 2, 3, 5703]);
         let now = self.values();
         now.len() == before.len()
             && now
@@ -269,6 +276,7 @@ impl Kit {
         }
         drop(folds);
         assert_eq!(self.gauge.read(), -5 - 6 * turns as i64, "{context}: gauge");
+        assert_eq!(self.shared.read(), 3 + 42 * turns, "{context}: shared counter");
         assert_eq!(self.float_gauge.read(), -0.5 + 1.25 * turns as f64, "{context}: float gauge");
         let seen = self.histogram.snapshot();
         assert_eq!((seen.count(), seen.sum()), (3 * turns, 5703 * turns), "{context}: histogram");

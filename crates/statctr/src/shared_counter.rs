@@ -1,0 +1,98 @@
+//! One statistic with several owners: [`SharedCounter`].
+
+use crate::counter::Counter;
+use crate::error::Result;
+use crate::memory::ResolvedHandle;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A [`Counter`] that several owners share: clones count on the same one, which lives as long as one of them.
+///
+/// An `Arc<Counter>` whose updates do not follow the `Arc`: all that an update needs is in the object itself, 32
+/// bytes. For counters that are reached by a pointer with each update, as behind a trait object, where each load on
+/// the way to the counter's word counts; in a loop that keeps a [`Counter`]'s address in registers there is no
+/// difference.
+///
+/// ```
+/// use statctr::SharedCounter;
+///
+/// let packets = SharedCounter::new(0)?;
+/// let of_thread = packets.clone();
+/// std::thread::spawn(move || of_thread.add(3)).join().expect("no panic");
+/// packets.inc();
+/// assert_eq!(packets.read(), 4);
+/// # Ok::<(), statctr::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct SharedCounter {
+    /// The handle of `counter`, which has the same one as long as it lives.
+    word: ResolvedHandle,
+    counter: Arc<Counter>,
+}
+
+impl SharedCounter {
+    /// Creates a counter with the value `initial` in the global pool.
+    ///
+    /// # Errors
+    /// Fails as [`Counter::new`] does.
+    pub fn new(initial: u64) -> Result<SharedCounter> {
+        Counter::new(initial).map(SharedCounter::from)
+    }
+
+    /// Adds 1. Cost as [`Counter::inc`]; async-signal-safe.
+    #[inline(always)]
+    pub fn inc(&self) {
+        self.word.inc();
+    }
+
+    /// Subtracts 1. Cost as [`Counter::dec`]; async-signal-safe.
+    #[inline(always)]
+    pub fn dec(&self) {
+        self.word.dec();
+    }
+
+    /// Adds `value`. Cost as [`Counter::add`]; async-signal-safe.
+    #[inline(always)]
+    pub fn add(&self, value: u64) {
+        self.word.add(value);
+    }
+
+    /// Subtracts `value`. Cost as [`Counter::sub`]; async-signal-safe.
+    #[inline(always)]
+    pub fn sub(&self, value: u64) {
+        self.word.add(value.wrapping_neg());
+    }
+
+    /// Returns the counter, which a [`Registry`](crate::Registry) can list.
+    #[must_use]
+    pub fn counter(&self) -> &Arc<Counter> {
+        &self.counter
+    }
+}
+
+impl From<Counter> for SharedCounter {
+    fn from(counter: Counter) -> SharedCounter {
+        SharedCounter { word: counter.resolved(), counter: Arc::new(counter) }
+    }
+}
+
+impl From<Arc<Counter>> for SharedCounter {
+    fn from(counter: Arc<Counter>) -> SharedCounter {
+        SharedCounter { word: counter.resolved(), counter }
+    }
+}
+
+impl Deref for SharedCounter {
+    type Target = Counter;
+
+    fn deref(&self) -> &Counter {
+        &self.counter
+    }
+}
+
+impl fmt::Debug for SharedCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedCounter").field(&self.read()).finish()
+    }
+}
