@@ -9,8 +9,9 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use tallyline_support::{Summary, cpus};
 
-/// The length of one side's run in a round.
-const SLICE: Duration = Duration::from_millis(4);
+/// The length of one side's run in a round: less than a scheduler's slice, so that on a machine with other work most
+/// runs are not interrupted.
+const SLICE: Duration = Duration::from_millis(1);
 /// Updates of the first run, by which the others' number is found.
 const FIRST: u64 = 20_000;
 
@@ -113,9 +114,13 @@ fn repeated<const SITE: u32, const SIDE: u32>(update: impl Fn() + Send + Sync + 
         // several targets, which Zen 4 predicts at three cycles more than one with a single target. A call site
         // in a program has one: the implementation that it was started with.
         black_box((SITE, SIDE));
+        let update = black_box(&update);
         for _ in 0..updates {
-            // the handle is one that the compiler knows nothing of, as in a program
-            black_box(&update)();
+            // The compiler knows nothing of the handle, and loads it again with each update, as a program does that
+            // has it in memory. It is not handed through `black_box` each time: that stores its address and loads it
+            // back, so each update waits for that store, which no program has, and more so the more loads follow.
+            black_box(());
+            update();
         }
     })
 }

@@ -1,6 +1,7 @@
 //! The three kinds of series, and the handles to them.
 
 use metrics::{CounterFn, GaugeFn, HistogramFn};
+use statctr::SharedCounter;
 use statctr_facade::FloatHistogram;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,23 +15,24 @@ const STRIPES: usize = 16;
 /// The macros of `metrics` take a handle by value and drop it after each update, and each of both writes its
 /// reference count. So there are several, each on lines of its own, and threads use different ones.
 pub(crate) struct Series<T> {
-    series: Arc<T>,
+    series: T,
     handles: [OnceLock<Arc<Handle<T>>>; STRIPES],
 }
 
-/// A reference to a series with a reference count of its own, on cache lines of its own.
+/// A clone of a series with a reference count of its own, on cache lines of its own: a counter's word is found from here
+/// without another pointer.
 #[repr(align(128))]
-pub(crate) struct Handle<T>(Arc<T>);
+pub(crate) struct Handle<T>(T);
 
-impl<T> Series<T> {
+impl<T: Clone> Series<T> {
     pub(crate) fn new(series: T) -> Series<T> {
-        Series { series: Arc::new(series), handles: [const { OnceLock::new() }; STRIPES] }
+        Series { series, handles: [const { OnceLock::new() }; STRIPES] }
     }
 
     /// Returns a clone of the one of the series' handles that the calling thread uses.
     pub(crate) fn handle(&self) -> Arc<Handle<T>> {
         let handle = &self.handles[stripe()];
-        Arc::clone(handle.get_or_init(|| Arc::new(Handle(Arc::clone(&self.series)))))
+        Arc::clone(handle.get_or_init(|| Arc::new(Handle(self.series.clone()))))
     }
 
     pub(crate) fn get(&self) -> &T {
@@ -52,16 +54,17 @@ fn stripe() -> usize {
     number.unwrap_or(0)
 }
 
-/// A counter series, with the lock under which `absolute` raises the counter to a value.
+/// A counter series, with the lock under which `absolute` raises the counter to a value. Clones are the same series.
+#[derive(Clone)]
 pub(crate) struct CounterSeries {
-    counter: statctr::Counter,
+    counter: SharedCounter,
     /// Held while the counter is raised.
-    raising: Mutex<()>,
+    raising: Arc<Mutex<()>>,
 }
 
 impl CounterSeries {
     pub(crate) fn new() -> statctr::Result<CounterSeries> {
-        Ok(CounterSeries { counter: statctr::Counter::new(0)?, raising: Mutex::new(()) })
+        Ok(CounterSeries { counter: SharedCounter::new(0)?, raising: Arc::default() })
     }
 
     pub(crate) fn read(&self) -> u64 {
@@ -85,12 +88,13 @@ impl CounterFn for Handle<CounterSeries> {
     }
 }
 
-/// A gauge series: a per-CPU floating-point gauge.
-pub(crate) struct GaugeSeries(statctr::FloatGauge);
+/// A gauge series: a per-CPU floating-point gauge. Clones are the same series.
+#[derive(Clone)]
+pub(crate) struct GaugeSeries(Arc<statctr::FloatGauge>);
 
 impl GaugeSeries {
     pub(crate) fn new() -> statctr::Result<GaugeSeries> {
-        statctr::FloatGauge::new(0.0).map(GaugeSeries)
+        statctr::FloatGauge::new(0.0).map(|gauge| GaugeSeries(Arc::new(gauge)))
     }
 
     pub(crate) fn read(&self) -> f64 {
@@ -112,9 +116,10 @@ impl GaugeFn for Handle<GaugeSeries> {
     }
 }
 
-/// A histogram series, with the bounds of its classic buckets if it is exported by buckets.
+/// A histogram series, with the bounds of its classic buckets if it is exported by buckets. Clones are the same series.
+#[derive(Clone)]
 pub(crate) struct HistogramSeries {
-    pub(crate) histogram: FloatHistogram,
+    pub(crate) histogram: Arc<FloatHistogram>,
     pub(crate) bounds: Option<Arc<[f64]>>,
 }
 

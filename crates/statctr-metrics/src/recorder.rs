@@ -236,7 +236,7 @@ impl Recorder {
         protobuf::families(&self.snapshot(), schema)
     }
 
-    fn made<T>(&self, made: statctr::Result<T>) -> Option<Series<T>> {
+    fn made<T: Clone>(&self, made: statctr::Result<T>) -> Option<Series<T>> {
         match made {
             Ok(series) => Some(Series::new(series)),
             Err(_) => {
@@ -253,7 +253,8 @@ impl Recorder {
             None => usual_resolution(self.0.histograms.described(name).unit, name),
         };
         let bounds = settings.bounds.get(name).or(settings.all_bounds.as_ref()).cloned();
-        Ok(HistogramSeries { histogram: FloatHistogram::with_error(resolution, settings.error)?, bounds })
+        let histogram = FloatHistogram::with_error(resolution, settings.error)?;
+        Ok(HistogramSeries { histogram: Arc::new(histogram), bounds })
     }
 }
 
@@ -271,7 +272,7 @@ fn usual_resolution(unit: Option<Unit>, name: &str) -> f64 {
     }
 }
 
-impl<T> Kind<T> {
+impl<T: Clone> Kind<T> {
     fn new(limit: usize) -> Kind<T> {
         Kind {
             series: SeriesMap::new(limit),

@@ -2,6 +2,7 @@
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, BoundSyncInstrument, SyncInstrument};
+use statctr::SharedCounter;
 use statctr_facade::SeriesMap;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +15,30 @@ pub const CARDINALITY_LIMIT: usize = 2000;
 /// A per-CPU statistic of one attribute set (counter, gauge or floating-point gauge) to which an instrument adds values
 /// of type `T`.
 pub(crate) trait Cell<T>: Sized + Send + Sync + 'static {
+    /// A reference that keeps the cell and reaches its word with as few loads as can be.
+    type Bound: Send + Sync + 'static;
+
     fn zero() -> statctr::Result<Self>;
     fn add(&self, value: T);
     fn read(&self) -> T;
+    fn bind(cell: &Arc<Self>) -> Self::Bound;
+    fn add_bound(bound: &Self::Bound, value: T);
 }
 
-impl Cell<u64> for statctr::Counter {
+impl Cell<u64> for SharedCounter {
+    type Bound = SharedCounter;
+
     fn zero() -> statctr::Result<Self> {
-        statctr::Counter::new(0)
+        SharedCounter::new(0)
+    }
+
+    fn bind(cell: &Arc<Self>) -> Self::Bound {
+        SharedCounter::clone(cell)
+    }
+
+    #[inline(always)]
+    fn add_bound(bound: &Self::Bound, value: u64) {
+        bound.add(value);
     }
 
     #[inline(always)]
@@ -30,11 +47,22 @@ impl Cell<u64> for statctr::Counter {
     }
 
     fn read(&self) -> u64 {
-        self.read()
+        self.counter().read()
     }
 }
 
 impl Cell<i64> for statctr::Gauge {
+    type Bound = Arc<statctr::Gauge>;
+
+    fn bind(cell: &Arc<Self>) -> Self::Bound {
+        Arc::clone(cell)
+    }
+
+    #[inline(always)]
+    fn add_bound(bound: &Self::Bound, value: i64) {
+        bound.add(value);
+    }
+
     fn zero() -> statctr::Result<Self> {
         statctr::Gauge::new(0)
     }
@@ -50,6 +78,17 @@ impl Cell<i64> for statctr::Gauge {
 }
 
 impl Cell<f64> for statctr::FloatGauge {
+    type Bound = Arc<statctr::FloatGauge>;
+
+    fn bind(cell: &Arc<Self>) -> Self::Bound {
+        Arc::clone(cell)
+    }
+
+    #[inline(always)]
+    fn add_bound(bound: &Self::Bound, value: f64) {
+        bound.add(value);
+    }
+
     fn zero() -> statctr::Result<Self> {
         statctr::FloatGauge::new(0.0)
     }
@@ -195,7 +234,7 @@ impl<C> Instrument<C> {
     }
 }
 
-impl<T, C: Cell<T>> SyncInstrument<T> for Instrument<C> {
+impl<T: 'static, C: Cell<T>> SyncInstrument<T> for Instrument<C> {
     fn measure(&self, measurement: T, attributes: &[KeyValue]) {
         if !attributes.is_empty() {
             unlikely();
@@ -208,7 +247,7 @@ impl<T, C: Cell<T>> SyncInstrument<T> for Instrument<C> {
         match self.this.upgrade() {
             Some(this) if attributes.is_empty() => Box::new(BoundPlain(this)),
             // instruments are made in an `Arc`, so that this is one with attributes
-            _ => Box::new(Bound(Arc::clone(self.cell(attributes)))),
+            _ => Box::new(Bound::<T, C>(C::bind(self.cell(attributes)))),
         }
     }
 }
@@ -219,11 +258,11 @@ impl<T, C: Cell<T>> SyncInstrument<T> for Instrument<C> {
 fn unlikely() {}
 
 /// The cell of one set of attributes.
-struct Bound<C>(Arc<C>);
+struct Bound<T, C: Cell<T>>(C::Bound);
 
-impl<T, C: Cell<T>> BoundSyncInstrument<T> for Bound<C> {
+impl<T, C: Cell<T>> BoundSyncInstrument<T> for Bound<T, C> {
     fn measure(&self, measurement: T) {
-        self.0.add(measurement);
+        C::add_bound(&self.0, measurement);
     }
 }
 

@@ -81,7 +81,7 @@ impl<C> Named<C> {
 /// The instruments of a meter.
 struct Instruments {
     inner: Meter,
-    of_counters: Named<statctr::Counter>,
+    of_counters: Named<statctr::SharedCounter>,
     of_floats: Named<statctr::FloatGauge>,
     of_up_down: Named<statctr::Gauge>,
     of_float_up_down: Named<statctr::FloatGauge>,

@@ -2,6 +2,7 @@
 
 use prometheus_client::encoding::{self, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
+use statctr::SharedCounter;
 use statctr_facade::{FloatHistogram, NativeHistogram, NativeSchema};
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::SystemTime;
 
 /// A per-CPU counter that `prometheus-client` exports. Clones count in the same one.
 #[derive(Debug, Clone)]
-pub struct Counter(Arc<statctr::Counter>);
+pub struct Counter(SharedCounter);
 
 impl Counter {
     /// Creates a counter with the value 0.
@@ -17,7 +18,7 @@ impl Counter {
     /// # Errors
     /// Fails as [`statctr::Counter::new`] does.
     pub fn new() -> statctr::Result<Counter> {
-        statctr::Counter::new(0).map(|counter| Counter(Arc::new(counter)))
+        SharedCounter::new(0).map(Counter)
     }
 
     /// Adds 1 to the counter. Cost as [`statctr::Counter::inc`]; async-signal-safe.
