@@ -14,7 +14,8 @@ use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
 use std::ffi::{c_int, c_uint, c_ulong};
 
-/// A C counter's handle, two words (address of the home word, tagged address of the table of CPUs): `statctr_handle_t`.
+/// A C counter's handle, two words: address of its home word, and tagged address of the table that maps CPUs to their
+/// words: `statctr_handle_t`.
 pub type StatctrHandle = RawCounter;
 
 const _: () = assert!(size_of::<StatctrHandle>() == 2 * size_of::<usize>());
@@ -180,7 +181,7 @@ pub unsafe extern "C" fn statctr_dec(counter: *mut StatctrHandle) -> c_int {
     unsafe { add(counter, u64::MAX) }
 }
 
-/// Adds a value to the C counter whose handle has these two words: the slow path of the header's inline critical
+/// Adds a value to the C counter whose handle has these two words: the slow path of the header's inline rseq critical
 /// section, taken if that did not commit. Returns 0 or `-errno`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_slow_add(base: usize, table: usize, value: u64) -> c_int {

@@ -104,7 +104,7 @@ pub unsafe extern "C" fn statctr_max_take(maximum: *mut StatctrMax, value: *mut 
     unsafe { store(value, || Ok(maximum_of(maximum)?.take())) }
 }
 
-/// Resets a C maximum: values observed so far are forgotten: `statctr_max_reset()` of `statctr/extremes.h`.
+/// Resets a C maximum, so that values observed so far are forgotten: `statctr_max_reset()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_max_reset(maximum: *mut StatctrMax) -> c_int {
     // SAFETY: the module's contract.
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn statctr_min_take(minimum: *mut StatctrMin, value: *mut 
     unsafe { store(value, || Ok(minimum_of(minimum)?.take())) }
 }
 
-/// Resets a C minimum: values observed so far are forgotten: `statctr_min_reset()` of `statctr/extremes.h`.
+/// Resets a C minimum, so that values observed so far are forgotten: `statctr_min_reset()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_min_reset(minimum: *mut StatctrMin) -> c_int {
     // SAFETY: the module's contract.

@@ -127,16 +127,16 @@ unsafe fn update(group: *const StatctrGroup, work: impl FnOnce(StatctrGroup) -> 
     }
 }
 
-/// Adds a value to one item of a C group: the slow path of the header's inline critical section, taken if that did not
-/// commit.
+/// Adds a value to one item of a C group: the slow path of the header's inline rseq critical section, taken if that did
+/// not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_add(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { update(group, |group| group.add(item as usize, value)) }
 }
 
-/// Adds two values to the items of an event of a C group by one commit: the slow path of the header's inline critical
-/// section, taken if that did not commit.
+/// Adds two values to the items of an event of a C group by one commit: the slow path of the header's inline rseq
+/// critical section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event2(
     group: *mut StatctrGroup,
@@ -148,8 +148,8 @@ pub unsafe extern "C" fn statctr_group_slow_event2(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1])) }
 }
 
-/// Adds four values to the items of an event of a C group by one commit: the slow path of the header's inline critical
-/// section, taken if that did not commit.
+/// Adds four values to the items of an event of a C group by one commit: the slow path of the header's inline rseq
+/// critical section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event4(
     group: *mut StatctrGroup,
@@ -163,8 +163,8 @@ pub unsafe extern "C" fn statctr_group_slow_event4(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1, v2, v3])) }
 }
 
-/// Adds eight values to the items of an event of a C group by one commit: the slow path of the header's inline critical
-/// section, taken if that did not commit.
+/// Adds eight values to the items of an event of a C group by one commit: the slow path of the header's inline rseq
+/// critical section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event8(
     group: *mut StatctrGroup,
@@ -200,8 +200,8 @@ pub unsafe extern "C" fn statctr_group_dec(group: *mut StatctrGroup, item: c_uin
     unsafe { statctr_group_slow_add(group, item, u64::MAX) }
 }
 
-/// Adds two values to the two items of an event of a C group by one commit: `statctr_group_event2()` of
-/// `statctr/group.h`.
+/// Adds two values to the two items of an event of a C group by one commit (a single store): `statctr_group_event2()`
+/// of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event2(
     group: *mut StatctrGroup,
@@ -213,8 +213,8 @@ pub unsafe extern "C" fn statctr_group_event2(
     unsafe { statctr_group_slow_event2(group, event, v0, v1) }
 }
 
-/// Adds four values to the four items of an event of a C group by one commit: `statctr_group_event4()` of
-/// `statctr/group.h`.
+/// Adds four values to the four items of an event of a C group by one commit (a single store): `statctr_group_event4()`
+/// of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event4(
     group: *mut StatctrGroup,
@@ -228,8 +228,8 @@ pub unsafe extern "C" fn statctr_group_event4(
     unsafe { statctr_group_slow_event4(group, event, v0, v1, v2, v3) }
 }
 
-/// Adds eight values to the eight items of an event of a C group by one commit: `statctr_group_event8()` of
-/// `statctr/group.h`.
+/// Adds eight values to the eight items of an event of a C group by one commit (a single store):
+/// `statctr_group_event8()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event8(
     group: *mut StatctrGroup,

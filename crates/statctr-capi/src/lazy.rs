@@ -86,8 +86,8 @@ pub unsafe extern "C" fn statctr_lazy_pool_free(pool: *mut StatctrLazyPool) -> c
     })
 }
 
-/// Returns the mechanism by which lazy objects of a pool are updated: `statctr_lazy_mode()` of
-/// `statctr/lazy.h`.
+/// Returns how objects of a pool of lazy objects are updated (by rseq or atomically), a `statctr_mode_value`:
+/// `statctr_lazy_mode()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_mode(pool: *mut StatctrLazyPool) -> c_int {
     mode_of(|| {
@@ -171,8 +171,8 @@ pub unsafe extern "C" fn statctr_lazy_update(
     if unsafe { object.update([first, second, third, fourth]) } { 0 } else { -libc::EINVAL }
 }
 
-/// Combines one value with each item of a C lazy object: the slow path of the header's inline critical section, taken
-/// if that did not commit.
+/// Combines one value with each item of a C lazy object: the slow path of the header's inline rseq critical section,
+/// taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_slow_update(
     object: *const StatctrLazy,

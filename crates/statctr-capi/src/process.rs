@@ -179,7 +179,8 @@ pub struct StatctrMemory {
 
 const _: () = assert!(size_of::<StatctrCost>() == 40 && size_of::<StatctrMemory>() == 32);
 
-/// Stores the bytes that one C counter takes for each CPU: `statctr_get_cost()` of `statctr.h`.
+/// Stores the memory costs of a C counter (bytes for each CPU, sizes of units) in `*target`: `statctr_get_cost()` of
+/// `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     guard(|| {
@@ -200,7 +201,8 @@ pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     })
 }
 
-/// Stores the address space and memory that C counters occupy: `statctr_get_memory()` of `statctr.h`.
+/// Stores the bytes of address space and resident memory that all C counters occupy in `*target`:
+/// `statctr_get_memory()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int {
     guard(|| {
@@ -220,7 +222,7 @@ pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int
     })
 }
 
-/// Clears the calling thread's pointer to its last critical section, whose code `dlclose()` is about to unmap:
+/// Clears the calling thread's pointer to its last rseq critical section, whose code `dlclose()` is about to unmap:
 /// `statctr_prepare_unload()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_prepare_unload() -> c_int {

@@ -84,16 +84,16 @@ pub unsafe extern "C" fn statctr_static_dec(counter: *mut StatctrStatic) -> c_in
     unsafe { statctr_static_add(counter, u64::MAX) }
 }
 
-/// The table of CPUs that inline updates of static C counters use; NULL until the first update has stored it:
-/// `statctr_static_table_` of `statctr/static.h`. The slow path stores it, so that a program's copy relocation of it is
-/// stored to, too.
+/// The table, mapping CPUs to their words, that inline updates of static C counters use; NULL until the first update
+/// has stored it: `statctr_static_table_` of `statctr/static.h`. The slow path stores it, so that a program's copy
+/// relocation of it is stored to, too.
 #[allow(non_upper_case_globals)]
 #[unsafe(no_mangle)]
 pub static statctr_static_table_: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Adds a value to a static C counter: the slow path of the header's inline critical section, taken if that did not
-/// commit. Adds atomically if the caller was compiled with another ABI number; as the table is then never stored for
-/// it, such code always comes here.
+/// Adds a value to a static C counter: the slow path of the header's inline rseq critical section, taken if that did
+/// not commit. Adds atomically if the caller was compiled with another ABI number; as the table is then never stored
+/// for it, such code always comes here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_slow_add(
     counter: *mut StatctrStatic,
@@ -150,8 +150,8 @@ pub unsafe extern "C" fn statctr_static_mode(counter: *const StatctrStatic) -> c
     crate::process::mode_of(|| unsafe { there(counter) }.map(StatctrStatic::mode))
 }
 
-/// Registers threads for rseq and tests the kernel, where that is necessary and cannot be left to a static counter's
-/// first update: `statctr_prepare()` of `statctr/static.h`.
+/// Registers threads for rseq, and tests whether the kernel aborts rseq critical sections, where that is necessary and
+/// cannot be left to a static counter's first update: `statctr_prepare()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_prepare() -> c_int {
     guard(|| {

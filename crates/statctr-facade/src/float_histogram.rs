@@ -61,7 +61,7 @@ impl FloatHistogram {
         Ok(FloatHistogram { histogram: Histogram::new(MOST_UNITS, error)?, per_one })
     }
 
-    /// Counts a value. Never waits; async-signal-safe.
+    /// Counts a value in the histogram. Never waits; async-signal-safe.
     #[inline]
     pub fn observe(&self, value: f64) {
         if !value.is_nan() {

@@ -38,7 +38,7 @@ impl<T> Pieces<T> {
         Ok(pieces)
     }
 
-    /// Returns the number of elements of the array.
+    /// Returns the number of elements of the array that the pieces hold.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -19,8 +19,9 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Makes the first pool test whether the kernel aborts critical sections, also on machines where that is not tested by
-/// default; for tests. With `armed` false the kernel is not told of the tested section, so that the test fails.
+/// Makes the first pool test whether the kernel aborts rseq critical sections, also on machines where that is not
+/// tested by default; for tests. With `armed` false the kernel is not told of the tested section, so that the test
+/// fails.
 pub fn request_kernel_test(armed: bool) {
     crate::rseq::request_test(armed);
 }
@@ -33,8 +34,8 @@ pub fn rseq_area() -> Option<isize> {
     crate::rseq::offset()
 }
 
-/// Returns the tagged table of CPUs that inline updates of static counters use; null before one exists.
-/// Async-signal-safe.
+/// Returns the tagged table, mapping CPUs to their words, that inline updates of static counters use; null before one
+/// exists. Async-signal-safe.
 #[must_use]
 pub fn static_table() -> *mut u8 {
     crate::memory::static_table()
@@ -49,7 +50,8 @@ impl RawStatic {
     }
 }
 
-/// The two words of a C counter (`statctr_t`): address of its home word, and tagged address of the table of CPUs.
+/// The two words of a C counter (`statctr_t`): address of its home word, and tagged address of the table that maps CPUs
+/// to their words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawCounter {
@@ -113,8 +115,8 @@ impl RawCounter {
         unsafe { self.with(|counter| counter.cpu_word(cpu)) }.flatten()
     }
 
-    /// Adds `value` to a C counter: the slow path of the C header's inline critical section. Returns `false` if the
-    /// words are zero.
+    /// Adds `value` to a C counter: the slow path of the C header's inline rseq critical section. Returns `false` if
+    /// the words are zero.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -199,7 +201,7 @@ impl RawGroup {
         Some(result)
     }
 
-    /// Adds `value` to the item in `slot` of a C group: the slow path of the C header's inline critical section.
+    /// Adds `value` to the item in `slot` of a C group: the slow path of the C header's inline rseq critical section.
     /// Returns `false` if the words are zero or there is no such slot.
     ///
     /// # Safety
@@ -214,9 +216,9 @@ impl RawGroup {
         there
     }
 
-    /// Adds `deltas` to the items from `slot` on of a C group by one commit: the slow path of the C header's inline
-    /// critical section. Returns `false` if the words are zero or the event is not within one cache line of the group,
-    /// aligned.
+    /// Adds `deltas` to the items from `slot` on of a C group by one commit (a single store): the slow path of the C
+    /// header's inline rseq critical section. Returns `false` if the words are zero or the event is not within one
+    /// cache line of the group, aligned.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).

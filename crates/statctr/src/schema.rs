@@ -118,7 +118,8 @@ impl Item {
     }
 }
 
-/// A set of `N` items of a group that are updated together by one commit, such as packets and bytes.
+/// A set of `N` items of a group that are updated together by one commit (a single store where counters are updated by
+/// rseq), such as packets and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Event<const N: usize> {
     slot: u16,

@@ -163,9 +163,9 @@ impl StaticCounter {
         Mode::of_static(self.word.tag())
     }
 
-    /// Registers threads for rseq where libc does not, and tests the kernel on aarch64: what updates of static counters
-    /// cannot do, as they may be in signal handlers. To be called once, at the start of `main`; building a pool does it
-    /// too.
+    /// Registers threads for rseq where libc does not, and tests on aarch64 whether the kernel aborts rseq critical
+    /// sections: what updates of static counters cannot do, as they may be in signal handlers. To be called once, at
+    /// the start of `main`; building a pool does it too.
     ///
     /// Cost: on x86-64 with glibc nothing; elsewhere a thread, on aarch64 some milliseconds, and two
     /// seconds at most. Not for signal handlers.

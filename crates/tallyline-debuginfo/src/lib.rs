@@ -55,7 +55,7 @@ pub use type_text::{element_text, keyword, type_text};
 /// The most bytes that all compressed sections of one file may inflate to; a file that exceeds it is an error.
 pub const INFLATED_LIMIT: u64 = 4 << 30;
 
-/// A format that describes types: DWARF or BTF.
+/// A format of debug information that describes types: DWARF or BTF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// DWARF 2 to 5, in ELF.

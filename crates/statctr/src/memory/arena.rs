@@ -45,8 +45,8 @@ pub(crate) struct Usage {
     pub(crate) words: usize,
 }
 
-/// The result of a trim: numbers of cache lines and of whole reservations of free counter memory that were returned to
-/// the system.
+/// The result of returning free counter memory to the system: the numbers of cache lines and of whole address ranges
+/// (reservations) that were returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trimmed {
     /// Chunks whose words are zero again, in every unit.
@@ -286,8 +286,8 @@ impl Arena {
         held.reservation.slot_of(address).is_some_and(|word| give(held, word))
     }
 
-    /// Runs `change` with the arena's lock held, so that no counter is created, dropped or set meanwhile; returns its
-    /// result.
+    /// Runs `change` with the lock of the arena (a pool's counter memory) held, so that no counter is created, dropped
+    /// or set meanwhile; returns its result.
     pub(crate) fn while_locked<R>(&self, change: impl FnOnce() -> R) -> R {
         let _state = self.state.lock();
         change()
@@ -304,7 +304,7 @@ impl Arena {
         })
     }
 
-    /// Returns the address ranges of all memory of the arena: its reservations, and the blocks of movable units.
+    /// Returns the address ranges of all memory of the arena (a pool's counter memory).
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         let mut addresses = self.depot().map(Depot::addresses).unwrap_or_default();
         let state = self.state.lock();
@@ -312,7 +312,7 @@ impl Arena {
         addresses
     }
 
-    /// Returns the CPUs that counted in the arena and were not drained since.
+    /// Returns the CPUs that counted in the arena (a pool's counter memory) and were not drained since.
     pub(crate) fn active_cpus(&self) -> CpuSet {
         let mut cpus = CpuSet::new();
         for held in self.state.lock().reservations.values() {

@@ -175,7 +175,7 @@ impl BoundedSum {
         self.limit * (self.cpus() + 1)
     }
 
-    /// Sets the approximate counter's value by changing its baseline, which reads add. Takes the arena's lock.
+    /// Sets the approximate counter's value by changing its baseline, a number that reads add. Takes the arena's lock.
     pub(crate) fn set(&self, value: u64) {
         arena_of(self.handle).while_locked(|| self.handle.set_locked(value));
     }

@@ -22,7 +22,8 @@ const READY: usize = 32;
 /// No slab takes more address space than this, unless a block alone does.
 const SLAB_BYTES: usize = 64 << 20;
 
-/// Allocator of the zeroed memory blocks that serve as CPUs' units in flexible pools, with a stock for each NUMA node.
+/// Allocator of the zeroed memory blocks that flexible pools give to CPUs for their counter words, with a stock for
+/// each NUMA node.
 pub(crate) struct Depot {
     block_bytes: usize,
     stride: usize,
@@ -46,8 +47,8 @@ struct Bucket {
 }
 
 impl Depot {
-    /// Creates an allocator of blocks of the size of a unit; `several` lists the NUMA nodes, empty if there is only
-    /// one.
+    /// Creates an allocator of blocks of one unit (a CPU's part of the counter memory) each; `several` lists the NUMA
+    /// nodes, empty if there is only one.
     pub(crate) fn new(layout: &Layout, several: &[(NodeId, CpuSet)]) -> Depot {
         let last = several.iter().filter_map(|(_, cpus)| cpus.last()).max();
         let bucket = |cpu: u32| several.iter().position(|(_, cpus)| cpus.contains(CpuId::new(cpu)));
@@ -75,8 +76,8 @@ impl Depot {
         self.bucket_of.get(cpu).map_or(self.buckets.len() - 1, |&bucket| bucket.into())
     }
 
-    /// Allocates a zeroed block for a CPU's unit from the stock, or maps memory for more; returns its address, `None`
-    /// if that fails. Async-signal-safe.
+    /// Allocates a zeroed block for a CPU's counter words from the stock, or maps memory for more; returns its address,
+    /// `None` if that fails. Async-signal-safe.
     pub(crate) fn take_ready(&self, cpu: usize) -> Option<usize> {
         let bucket = &self.buckets[self.bucket_of(cpu)];
         let taken =
@@ -104,8 +105,8 @@ impl Depot {
         taken.or_else(|| if grown { bucket.take() } else { None })
     }
 
-    /// Allocates a zeroed block for a CPU's unit and returns its address; `None` without memory. May wait for a lock:
-    /// not for updates.
+    /// Allocates a zeroed block for a CPU's counter words and returns its address; `None` without memory. May wait for
+    /// a lock: not for updates.
     pub(crate) fn take(&self, cpu: usize) -> Option<usize> {
         let bucket = self.bucket_of(cpu);
         let mut spare = self.spare.lock();
@@ -115,8 +116,8 @@ impl Depot {
         spare[bucket].pop()
     }
 
-    /// Frees a CPU's block that is no longer written. Readers with an outdated view of the units may still load from
-    /// it.
+    /// Frees the block with a CPU's counter words, which nobody writes any more. Readers that started earlier may still
+    /// load from it.
     pub(crate) fn give(&self, cpu: usize, block: usize) {
         let mut spare = self.spare.lock();
         if let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(block)) {

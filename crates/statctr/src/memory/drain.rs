@@ -62,8 +62,7 @@ impl Arena {
         Ok(drained)
     }
 
-    /// Stocks a memory block for each of these CPUs and each reservation, so that their first updates need no system
-    /// call.
+    /// Stocks memory blocks for these CPUs, so that their first updates of any counter need no system call.
     pub(crate) fn expect(&self, cpus: &CpuSet) {
         if self.depot().is_some() {
             let mut state = self.lock();

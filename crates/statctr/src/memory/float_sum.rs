@@ -24,8 +24,8 @@ use crate::rseq::{self, HandleTag};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Owner of the memory of a floating-point gauge: a sum and its epoch for each CPU, and the shared value that was set
-/// last.
+/// Owner of the memory of a floating-point gauge: a sum for each CPU, with the epoch (time between two sets) that it
+/// belongs to, and the shared value that was set last.
 ///
 /// On a line of its own: all writers load the epoch.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl FloatSum {
         }
     }
 
-    /// Adds `value` after the critical section failed to commit, or where there is none. Async-signal-safe.
+    /// Adds `value` after the rseq critical section failed to commit, or where there is none. Async-signal-safe.
     #[cold]
     #[inline(never)]
     fn add_slow(&self, value: f64) {

@@ -6,8 +6,8 @@ use crate::sys;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// A counter's handle, two words: the address of its home word, and the tagged address of its reservation's table,
-/// which maps CPUs to their words. The content of a C `statctr_t`.
+/// A counter's handle, two words: the address of its home word (its word that belongs to no CPU), and the tagged
+/// address of the table that maps CPUs to their words. The content of a C `statctr_t`.
 ///
 /// Invariant of this folder: the reservation of `table` lives as long as the handle is used, and
 /// `base` is the home address of a slot that the handle's owner owns.
@@ -154,8 +154,8 @@ impl Handle {
         }
     }
 
-    /// Adds `value` in a critical section and, if that does not commit, by the slow path; for callers without inline
-    /// code for the section.
+    /// Adds `value` to the counter in an rseq critical section and, if that does not commit, by the slow path; for
+    /// callers without inline code for the section.
     pub(crate) fn add_again(self, value: u64) {
         // SAFETY: the invariant is the contract of the section.
         if !unsafe { rseq::add(self.base.as_ptr(), self.table.as_ptr(), value) } {
@@ -163,8 +163,8 @@ impl Handle {
         }
     }
 
-    /// Adds `value` to a counter after its critical section did not commit: puts the CPU into the active mask and
-    /// retries, a bounded number of times, then adds atomically to the fallback cell.
+    /// Adds `value` to the counter after its rseq critical section did not commit: marks the CPU as active and retries,
+    /// a bounded number of times, then adds atomically to the fallback cell that all CPUs share.
     ///
     /// Async-signal-safe: no lock, no allocation.
     #[cold]
@@ -229,8 +229,8 @@ impl Handle {
         self.home().fetch_add(value, Ordering::Relaxed);
     }
 
-    /// Adds an event's `deltas` to consecutive words after the critical section did not commit, or where none supports
-    /// it.
+    /// Adds `deltas` to consecutive counter words after the rseq critical section for them did not commit, or where
+    /// there is none for them.
     ///
     /// # Safety
     /// The words that the commit writes (N rounded up to a power of two) are the owner's, in one
@@ -287,8 +287,8 @@ impl Handle {
         unsafe { at(self.base, displacement).as_ref() }
     }
 
-    /// Returns the counter's value: the sum of its baseline, its home word and each active CPU's word, loaded in this
-    /// order.
+    /// Returns the counter's value: the sum of its baseline (initial or set value), its home word (which all CPUs
+    /// share) and each active CPU's word, loaded in this order.
     #[inline]
     pub(crate) fn read(self) -> u64 {
         // SAFETY: by the invariant the header lives while the handle is used.
@@ -327,7 +327,7 @@ impl Handle {
         })
     }
 
-    /// Sets the counter's value by changing its baseline. The arena's lock has to be held.
+    /// Sets the counter's value by changing its baseline, a number that reads add. The arena's lock has to be held.
     pub(crate) fn set_locked(self, value: u64) {
         self.store_baseline(value.wrapping_sub(self.counted()));
     }

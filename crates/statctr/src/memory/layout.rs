@@ -13,7 +13,7 @@ pub(super) const COMMON_UNITS: usize = 2;
 /// Two more where CPUs' units are movable: the residues of the two views.
 pub(super) const RESIDUES: usize = 2;
 
-/// The sizes and distances of the per-CPU units in a reservation of counter memory.
+/// The sizes and distances of the units (each a CPU's part) in an address range of counter memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// CPUs that get a unit.
@@ -29,8 +29,9 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Returns the distance in bytes from one CPU's unit to the next: a unit, plus a page so that no page holds words
-    /// of CPUs on two nodes, plus a chunk so that a counter's words of different CPUs fall into different cache sets.
+    /// Returns the distance in bytes from one CPU's unit (its part of the counter memory) to the next: a unit, plus a
+    /// page so that no page holds words of CPUs on two nodes, plus a cache line so that a counter's words of different
+    /// CPUs fall into different cache sets.
     pub(crate) fn stride(&self) -> usize {
         self.unit_bytes + PAGE + CHUNK_BYTES
     }

@@ -105,8 +105,7 @@ impl Maximum {
         unsafe { rseq::raise(base.as_ptr(), table.as_ptr(), self.epoch.as_ptr(), epoch, value) }
     }
 
-    /// Raises the maximum after the critical section failed to commit, or where there is none.
-    /// Async-signal-safe.
+    /// Raises the maximum after the rseq critical section failed to commit, or where there is none. Async-signal-safe.
     #[cold]
     #[inline(never)]
     fn raise_slow(&self, value: u64) {

@@ -36,7 +36,7 @@ pub(super) unsafe fn release(handle: Handle, give: impl FnOnce(&Arena)) {
     }
 }
 
-/// Owner of one counter's slot (its word in each CPU's unit), which is freed when dropped.
+/// Owner of one counter's memory, a 64-bit word at the same place (slot) of each CPU's part; freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Word(Handle);
 
@@ -46,7 +46,7 @@ unsafe impl Send for Word {}
 unsafe impl Sync for Word {}
 
 impl Word {
-    /// Allocates a slot in `arena` for one counter with the value `initial`.
+    /// Allocates memory in `arena` for one counter with the value `initial`.
     pub(crate) fn take(arena: &Arc<Arena>, initial: u64) -> Result<Word> {
         arena.take_word(initial).map(|handle| Word(adopt(handle, arena)))
     }
@@ -102,8 +102,8 @@ impl Lines {
         Lines::take(arena, chunks, None, arena.settings().counters, initial)
     }
 
-    /// Allocates `chunks` consecutive cache lines in the arena for groups of counters, all zero; latched ones if there
-    /// is a `layout`.
+    /// Allocates `chunks` consecutive cache lines in the arena for groups of counters, all zero; with a `layout`,
+    /// latched ones (two copies and a sequence number).
     pub(crate) fn take_group(
         arena: &Arc<Arena>,
         chunks: usize,
@@ -230,8 +230,8 @@ impl Lines {
         }
     }
 
-    /// Adds `deltas` to consecutive counters from word `first` on by one commit; does nothing if `first` is not aligned
-    /// for that or out of range.
+    /// Adds `deltas` to consecutive counters from word `first` on by one commit (a single store where counters are
+    /// updated by rseq); does nothing if `first` is not aligned for that or out of range.
     #[inline(always)]
     pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
         const { assert!(N >= 1 && N <= CHUNK_WORDS) };
@@ -297,8 +297,8 @@ impl Lines {
         })
     }
 
-    /// Sets the value of the counter in word `index` by changing its baseline; `None` beyond the lines' end. The
-    /// arena's lock has to be held.
+    /// Sets the value of the counter in word `index` by changing its baseline, a number that reads add; `None` beyond
+    /// the lines' end. The arena's lock has to be held.
     pub(crate) fn set_locked(&self, index: usize, value: u64) -> Option<()> {
         let word = self.word(index)?;
         match self.layout {

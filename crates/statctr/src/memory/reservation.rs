@@ -62,8 +62,8 @@ const HOME: u32 = 1;
 /// Set in a reservation when one of its baselines may be other than zero.
 const BASELINE: u32 = 2;
 
-/// An address range for counters that consists of equally laid out units: a home unit and one for each possible CPU. A
-/// counter has the same offset in all of them.
+/// An address range for counters, divided into equal units: a home unit that belongs to no CPU, and one for each
+/// possible CPU. A counter is a word at the same offset in all of them.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     mapping: Mapping,
@@ -93,8 +93,8 @@ struct OwnUnits {
 }
 
 impl Reservation {
-    /// Reserves address space for units of this layout. Movable units get memory from `supply`, which must outlive the
-    /// reservation; `owner` is the arena's address.
+    /// Reserves address space for units (CPUs' parts of counter memory) of this layout. Movable units get memory from
+    /// `supply`, which must outlive the reservation; `owner` is the arena's address.
     pub(crate) fn new(
         layout: Layout,
         supply: *const UnitSupply,
@@ -225,7 +225,7 @@ impl Reservation {
         self.layout.unit_bytes / CHUNK_BYTES
     }
 
-    /// Returns the per-CPU units of the reservation.
+    /// Returns the per-CPU units (parts of the counter memory) of the reservation.
     #[inline]
     pub(crate) fn cpus(&self) -> &Units {
         &self.cpus
@@ -241,14 +241,14 @@ impl Reservation {
         unsafe { &*self.supply }
     }
 
-    /// Returns the tagged address of the reservation's table, which maps a CPU number to the displacement of the CPU's
-    /// unit; `tag`, in the low bits, says how counters are updated.
+    /// Returns the tagged address of the reservation's table, which maps a CPU number to the distance (displacement)
+    /// from a counter's home word to the CPU's word; `tag`, in the low bits, says how counters are updated.
     pub(crate) fn table(&self, tag: HandleTag) -> NonNull<u8> {
         // SAFETY: the header is part of the mapping, and so is the byte that the tag leads to.
         unsafe { self.mapping.start().add(size_of::<Header>() + tag as usize) }
     }
 
-    /// Returns the reservation that a tagged table address belongs to.
+    /// Returns the reservation that a table belongs to; `table` is the tagged address from [`table`](Self::table).
     ///
     /// # Safety
     /// `table` was made by [`Reservation::table`] of a reservation that lives for `'a`.
@@ -303,7 +303,8 @@ impl Reservation {
         &self.header().hold
     }
 
-    /// Returns a CPU's entry in a tagged table: the displacement of its unit in bytes, 0 if the CPU has not counted.
+    /// Returns a CPU's entry in a tagged table: the distance in bytes from a counter's home word to the CPU's word, 0
+    /// if the CPU has not counted.
     ///
     /// # Safety
     /// The table's reservation lives.
@@ -326,7 +327,8 @@ impl Reservation {
         })
     }
 
-    /// Returns the address of a counter's home word (its word that belongs to no CPU), by its slot.
+    /// Returns the address of a counter's home word (its word that belongs to no CPU), given by the counter's offset in
+    /// words within a unit.
     pub(crate) fn home(&self, word: usize) -> NonNull<u8> {
         debug_assert!(word * 8 < self.layout.unit_bytes);
         // SAFETY: the slot lies in the home unit.
@@ -338,7 +340,8 @@ impl Reservation {
         self.home.wrapping_add(displacement)
     }
 
-    /// Returns the slot of the counter whose home word is at this address; `None` if it is not in this reservation.
+    /// Returns the slot (offset in words within a unit) of the counter whose home word is at this address; `None` if it
+    /// is not in this reservation.
     pub(crate) fn slot_of(&self, home: usize) -> Option<usize> {
         let offset = home.checked_sub(self.mapping.addresses().start + self.home)?;
         (offset < self.layout.unit_bytes && offset % 8 == 0).then_some(offset / 8)
@@ -349,8 +352,8 @@ impl Reservation {
         self.layout.stride()
     }
 
-    /// Makes a CPU active: adds it to the mask that readers walk, then enters its unit into the table so that critical
-    /// sections count there. Returns `false` if it has no unit.
+    /// Makes a CPU active: adds it to the mask that readers walk, then enters its words into the table, so that rseq
+    /// critical sections count there. Returns `false` if it has no memory in this reservation.
     ///
     /// The mask first: a reader that can know of a store there must find the CPU in the mask.
     /// Async-signal-safe: no lock, no allocation.
@@ -425,8 +428,8 @@ impl Reservation {
         }
     }
 
-    /// Allocates a unit for a CPU if units are movable and it has none; returns `true` if it has one afterwards. The
-    /// arena's lock has to be held.
+    /// Gives a CPU memory for its words where that is allocated on demand and it has none; returns `true` if it has
+    /// some afterwards. The arena's lock has to be held.
     pub(crate) fn assign(&self, cpu: usize) -> bool {
         if self.cpus.is_movable() && cpu < self.cpus.len() {
             let held = self.cpus.changing().lock();
@@ -438,8 +441,8 @@ impl Reservation {
         self.cpus.displacement(cpu).is_some()
     }
 
-    /// Adds a synthetic CPU to the mask that readers walk, without letting critical sections count there; returns the
-    /// displacement of its unit, `None` if it has none. The arena's lock has to be held.
+    /// Adds a synthetic CPU to the mask that readers walk, without letting rseq critical sections count there; returns
+    /// the distance in bytes from home words to its words, `None` if it has none. The arena's lock has to be held.
     pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
         if self.cpus.walk().displacement_if_active(cpu).is_none() {
@@ -522,9 +525,9 @@ impl Reservation {
         }
     }
 
-    /// Returns the displacement of the unit for a stripe (a word index for threads that count atomically), which
-    /// readers include from now on; another stripe's if that has no unit, `None` if there is none at all.
-    /// Async-signal-safe.
+    /// Returns the distance in bytes from home words to the words of a stripe (per-CPU words for threads that count
+    /// atomically), and makes readers include these; another stripe's if this one has none, `None` if there are none at
+    /// all. Async-signal-safe.
     #[cold]
     pub(crate) fn announced_stripe(&self, stripe: usize) -> Option<usize> {
         let other = stripe.checked_rem(self.cpus.len())?;
@@ -532,13 +535,14 @@ impl Reservation {
         self.entry(announced).map(|entry| entry.load(Ordering::Acquire))
     }
 
-    /// Makes the calling thread's CPU active, so that readers include it and critical sections count there. Returns
-    /// `false` if the thread is not registered for rseq or its CPU has no unit.
+    /// Makes the calling thread's CPU active, so that readers include its words and rseq critical sections count there.
+    /// Returns `false` if the thread is not registered for rseq or the CPU has no words.
     pub(crate) fn announce_current(&self) -> bool {
         rseq::current_cpu().is_some_and(|cpu| self.announce(cpu as usize))
     }
 
-    /// Makes readers include home words (fallback cells); called before the first store to one.
+    /// Makes readers include counters' home words, the fallback cells that all CPUs share; called before the first
+    /// store to one.
     ///
     /// A thread that finds the flag already set must also know that the reservation no longer offers the single-unit
     /// shortcut ([`note_more`](Self::note_more) came first): otherwise a reader that learns of this thread's count
@@ -553,27 +557,27 @@ impl Reservation {
         }
     }
 
-    /// Makes readers include baselines; called before the first store to one.
+    /// Makes readers include counters' baselines (initial or set values); called before the first store to one.
     pub(crate) fn use_baseline(&self) {
         self.note_more();
         self.state.fetch_or(BASELINE, Ordering::SeqCst);
     }
 
-    /// Returns `true` if readers must add counters' home words. To be called after baselines were loaded: a reader that
-    /// saw a baseline computed from a home word must add that word.
+    /// Returns `true` if readers must add counters' home words (fallback cells). To be called after baselines were
+    /// loaded: a reader that saw a baseline computed from a home word must add that word.
     #[inline]
     pub(crate) fn homes_in_use(&self) -> bool {
         self.state.load(Ordering::Acquire) & HOME != 0
     }
 
-    /// Returns `true` if readers must add counters' baselines.
+    /// Returns `true` if readers must add counters' baselines (initial or set values).
     #[inline]
     pub(crate) fn baselines_in_use(&self) -> bool {
         self.state.load(Ordering::Acquire) & BASELINE != 0
     }
 
-    /// Prefaults the first `bytes` of a CPU's unit, so that its updates take no page fault; does nothing if it has no
-    /// unit.
+    /// Prefaults the first `bytes` of a CPU's part of the reservation, so that its updates take no page fault; does
+    /// nothing if the CPU has no memory.
     pub(crate) fn populate(&self, cpu: usize, bytes: usize) -> Result<()> {
         let Some(unit) = self.cpus.displacement(cpu).filter(|_| bytes > 0) else { return Ok(()) };
         match self.depot() {
@@ -585,7 +589,7 @@ impl Reservation {
         }
     }
 
-    /// Zeroes `chunks` free cache lines from line `first` on, in every CPU's unit.
+    /// Zeroes `chunks` free cache lines from line `first` on, in every CPU's part of the reservation.
     ///
     /// # Safety
     /// No slot in these chunks is taken, and none is taken meanwhile.

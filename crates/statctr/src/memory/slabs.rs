@@ -154,7 +154,7 @@ impl Growth {
         self.lock.lock()
     }
 
-    /// Returns the number of times that an update found no memory ready and mapped some.
+    /// Returns the number of times that an update of a counter found no memory ready and mapped some itself.
     pub(crate) fn successes(&self) -> usize {
         self.successes.load(Ordering::Relaxed)
     }

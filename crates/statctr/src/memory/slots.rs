@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Number of cache lines with room that are searched for two words side by side.
 const PAIR_SEARCH: usize = 8;
 
-/// Allocator of counters' slots in a reservation: single 64-bit words and runs of cache lines, as indices into a unit.
+/// Allocator of counters' places (slots) in each CPU's unit of memory: single 64-bit words and runs of cache lines, by
+/// index.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// Per chunk, a bit per word that is taken.

@@ -36,7 +36,8 @@ fn with_front(lines: usize) -> usize {
     1 + lines.div_ceil(CHUNK_BYTES) + lines
 }
 
-/// Returns the number of stamped cache lines, with their stamps, that fit into a unit of `unit_words` words.
+/// Returns the number of stamped cache lines that fit, with their stamps, into a CPU's unit of `unit_words` 64-bit
+/// words.
 pub(crate) fn most_stamped(unit_words: usize) -> usize {
     // behind the first, each 64 have a line of stamps
     let chunks = (unit_words / CHUNK_WORDS).saturating_sub(1);
@@ -44,8 +45,8 @@ pub(crate) fn most_stamped(unit_words: usize) -> usize {
 }
 
 impl StampedLines {
-    /// Returns `true` if the arena's groups can be stamped: they are updated by critical sections, in units that do not
-    /// move.
+    /// Returns `true` if groups in the arena can be stamped (marked as written since the last fold): they are updated
+    /// by rseq critical sections, in memory that does not move.
     pub(crate) fn fit(arena: &Arena) -> bool {
         rseq::CAN_STAMP && arena.settings().groups == HandleTag::Rseq && arena.depot().is_none()
     }
@@ -100,7 +101,7 @@ impl StampedLines {
         Some((word, Stamps { head, epoch, line: index / CHUNK_WORDS }))
     }
 
-    /// Adds `value` to the counter in word `index` and stamps its cache line.
+    /// Adds `value` to the counter in word `index` and stamps its cache line as written since the last fold.
     #[inline(always)]
     pub(crate) fn add(&self, index: usize, value: u64) {
         let Some((word, stamps)) = self.stamped(index) else { return self.lines.add(index, value) };
@@ -140,7 +141,7 @@ impl StampedLines {
     }
 
     /// Adds `deltas` to consecutive counters from word `first` on by one commit, as [`Lines::commit`] does, and stamps
-    /// their cache line.
+    /// their cache line as written.
     #[inline(always)]
     pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
         const { assert!(N >= 1 && N <= CHUNK_WORDS) };

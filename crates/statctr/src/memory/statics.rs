@@ -84,7 +84,7 @@ impl StaticWord {
         Some(Handle { base: NonNull::new(self.base.load(Ordering::Relaxed))?, table })
     }
 
-    /// Adds `value` to the static counter in a critical section; returns `false` if that did not commit, and
+    /// Adds `value` to the static counter in an rseq critical section; returns `false` if that did not commit, and
     /// [`add_slow`](Self::add_slow) has to be called.
     #[inline(always)]
     #[must_use]
@@ -94,7 +94,7 @@ impl StaticWord {
         unsafe { rseq::add_to_static(&self.fast, Self::table(), value) }
     }
 
-    /// Adds 1 to the static counter in a critical section; returns `false` if that did not commit.
+    /// Adds 1 to the static counter in an rseq critical section; returns `false` if that did not commit.
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_inc(&self) -> bool {
@@ -102,7 +102,7 @@ impl StaticWord {
         unsafe { rseq::inc_static(&self.fast, Self::table()) }
     }
 
-    /// Subtracts 1 from the static counter in a critical section; returns `false` if that did not commit.
+    /// Subtracts 1 from the static counter in an rseq critical section; returns `false` if that did not commit.
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_dec(&self) -> bool {
@@ -110,8 +110,8 @@ impl StaticWord {
         unsafe { rseq::dec_static(&self.fast, Self::table()) }
     }
 
-    /// Adds `value` to the static counter after its critical section did not commit; first allocates per-CPU words if
-    /// it has none. Async-signal-safe.
+    /// Adds `value` to the static counter after its rseq critical section did not commit; first allocates per-CPU words
+    /// if it has none. Async-signal-safe.
     #[cold]
     #[inline(never)]
     pub(crate) fn add_slow(&self, value: u64) {
@@ -212,7 +212,8 @@ fn tag_at_once() -> Option<HandleTag> {
     }
 }
 
-/// Returns the tagged table of CPUs that inline updates of static counters use; null before one exists.
+/// Returns the tagged table, mapping CPUs to their words, that inline updates of static counters use; null before one
+/// exists.
 pub(crate) fn static_table() -> *mut u8 {
     TABLE.load(Ordering::Acquire)
 }

@@ -5,8 +5,8 @@ use super::layout::Layout;
 use crate::cpu::{CpuSet, NodeId};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The source of memory for the per-CPU units of an arena: an allocator of blocks where units are movable, and the
-/// number of updates that found no memory.
+/// The source of memory for CPUs' counter words in an arena: an allocator of blocks where memory is given on demand,
+/// and the number of updates that found none.
 pub(crate) struct UnitSupply {
     /// Blocks, where units are movable.
     depot: Option<Depot>,

@@ -23,7 +23,7 @@ struct View {
     residue: AtomicUsize,
 }
 
-/// The per-CPU units (parts of counter memory) of one reservation, at fixed addresses or movable, with the view of them
+/// The units (CPUs' parts) of one reservation's counter memory, at fixed addresses or movable, and the view of them
 /// that readers sum.
 #[derive(Debug)]
 pub(crate) struct Units {
@@ -36,8 +36,8 @@ pub(crate) struct Units {
     changing: SignalSafeLock,
 }
 
-/// A reader's view: the set of units to sum, and the residue (counts of drained CPUs). Valid until a drain publishes
-/// another.
+/// A reader's view of the counter memory: the CPUs' units to sum, and the residue (counts of drained CPUs). Valid until
+/// a drain publishes another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk<'a> {
     units: &'a Units,
@@ -46,7 +46,8 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Units {
-    /// Creates units at fixed distances from the home unit, one per CPU number.
+    /// Creates the set of CPUs' units (parts of the counter memory) at fixed distances in bytes from the home unit,
+    /// listed by CPU number.
     pub(crate) fn fixed(displacements: &[usize]) -> Units {
         let places = Atomics::<AtomicUsize>::new(displacements.len());
         places.iter().zip(displacements).for_each(|(place, unit)| place.store(*unit, Ordering::Relaxed));
@@ -80,7 +81,8 @@ impl Units {
         }
     }
 
-    /// Creates a set without units for CPU numbers 0 to `cpus` − 1, which get movable units later.
+    /// Creates an empty set of units (parts of the counter memory) for CPU numbers 0 to `cpus` − 1, each of which gets
+    /// one later by [`assign`](Self::assign).
     pub(crate) fn movable(cpus: usize) -> Units {
         let view = || View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
         Units {
@@ -92,7 +94,7 @@ impl Units {
         }
     }
 
-    /// Returns the number of CPU numbers, from 0 on, for which there can be a unit.
+    /// Returns the number of CPU numbers, from 0 on, that can have a unit (part of the counter memory).
     pub(crate) fn len(&self) -> usize {
         self.displacements.len()
     }
@@ -112,8 +114,8 @@ impl Units {
         (displacement != 0).then_some(displacement)
     }
 
-    /// Makes the memory at a displacement the unit of a CPU, unless it has one; returns the displacement of the CPU's
-    /// unit.
+    /// Makes the memory at a displacement (distance in bytes from the home unit) a CPU's unit, unless it has one;
+    /// returns the displacement of the CPU's unit.
     ///
     /// An exchange and not a store: a fork within a signal handler can let a second thread in.
     pub(crate) fn assign(&self, cpu: usize, displacement: usize, _held: &SignalSafeLockGuard<'_>) -> usize {
@@ -124,7 +126,7 @@ impl Units {
         }
     }
 
-    /// Takes a CPU's unit away; no reader's view contains it any more.
+    /// Takes away a CPU's unit (its part of the counter memory), which no reader's view contains any more.
     pub(crate) fn unassign(&self, cpu: usize, _held: &SignalSafeLockGuard<'_>) {
         if let Some(place) = self.displacements.get(cpu) {
             // after the view without it: who finds no unit finds that view, too
@@ -132,20 +134,21 @@ impl Units {
         }
     }
 
-    /// Adds a CPU, which has a unit, to the active mask that readers walk. For movable units the lock has to be held.
+    /// Adds a CPU, which has a unit of counter memory, to the active mask that readers walk. For movable units the lock
+    /// has to be held.
     pub(crate) fn announce(&self, cpu: usize) {
         self.walk().view.active.insert(cpu);
     }
 
-    /// Returns the current view: the units that a reader has to sum.
+    /// Returns the current view: the CPUs' units of counter memory that a reader has to sum.
     #[inline]
     pub(crate) fn walk(&self) -> Walk<'_> {
         let generation = if self.movable { self.generation.load(Ordering::Acquire) } else { 0 };
         Walk { units: self, view: &self.views[generation & 1], generation }
     }
 
-    /// Calls `work` with a view of the units, again if a drain published another meanwhile; returns the result for a
-    /// view that stayed current.
+    /// Calls `work` with a reader's view of the CPUs' units, again if a drain published another view meanwhile; returns
+    /// the result for a view that stayed current.
     #[inline]
     pub(crate) fn consistently<R>(&self, mut work: impl FnMut(Walk<'_>) -> R) -> R {
         loop {
@@ -157,14 +160,15 @@ impl Units {
         }
     }
 
-    /// Returns the number (generation) of the view that the lock's holder will publish next.
+    /// Returns the number (generation) of the readers' view that the lock's holder will publish next.
     pub(crate) fn next_view(&self) -> usize {
         // readers of what is overwritten from here on must see that its time is over
         fence(Ordering::Release);
         (self.generation.load(Ordering::Relaxed) + 1) & 1
     }
 
-    /// Publishes the next view: the current one without `cpu`, whose counts are now at the displacement `residue`.
+    /// Publishes the readers' next view: the current one without `cpu`, whose counts were moved to the words at the
+    /// displacement `residue`.
     pub(crate) fn publish_without(&self, cpu: usize, residue: usize, _held: &SignalSafeLockGuard<'_>) {
         let generation = self.generation.load(Ordering::Relaxed);
         let (now, next) = (&self.views[generation & 1], &self.views[(generation + 1) & 1]);
@@ -178,7 +182,7 @@ impl Units {
 }
 
 impl Walk<'_> {
-    /// Returns `true` if no drain has published another view since this one was taken.
+    /// Returns `true` if no drain has published another view of the units since this one was taken.
     #[inline]
     pub(crate) fn is_current(self) -> bool {
         if !self.units.movable {
@@ -195,7 +199,8 @@ impl Walk<'_> {
         if self.units.movable { self.view.residue.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Calls `visit` with the displacement of each unit in the view: the residue's, then each active CPU's.
+    /// Calls `visit` with the distance in bytes from home words to each set of words to sum: those of drained CPUs,
+    /// then each active CPU's.
     #[inline]
     pub(crate) fn for_each(self, mut visit: impl FnMut(usize)) {
         let residue = self.residue();
@@ -214,7 +219,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Calls `visit` with the number of each active CPU in the view.
+    /// Calls `visit` with the number of each active CPU, whose words a reader sums.
     pub(crate) fn for_each_cpu(self, visit: impl FnMut(usize)) {
         self.view.active.for_each(visit);
     }

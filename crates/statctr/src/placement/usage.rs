@@ -42,14 +42,14 @@ pub(crate) fn measure_statics() -> Result<Memory> {
     })
 }
 
-/// Returns the number of bytes of memory in these ranges: where the system does not say which of it is
-/// there, all of it.
+/// Returns the number of bytes in these address ranges: all of it counts as resident where the system does not say how
+/// much is.
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 pub(crate) fn resident(ours: &[Range<usize>]) -> Result<usize> {
     Ok(ours.iter().map(ExactSizeIterator::len).sum())
 }
 
-/// Returns the number of bytes of memory that are resident in mappings that begin in one of these
+/// Returns the number of bytes that are resident, by `/proc/self/smaps`, in mappings that begin in one of these address
 /// ranges.
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub(crate) fn resident(ours: &[Range<usize>]) -> Result<usize> {

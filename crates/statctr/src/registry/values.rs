@@ -76,7 +76,7 @@ pub struct RegistryValues(
 );
 
 impl RegistryValues {
-    /// Returns the number of values.
+    /// Returns the number of values that were read: one for each counter, array element and group item.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

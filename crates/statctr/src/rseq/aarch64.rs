@@ -64,7 +64,7 @@ pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     cpu
 }
 
-/// Clears the pointer to the last critical section (`rseq_cs`) in the calling thread's rseq area.
+/// Clears the pointer to the last rseq critical section (`rseq_cs`) in the calling thread's rseq area.
 pub(crate) fn clear_section(offset: isize) {
     // SAFETY: `offset` is the areas', so the thread pointer + offset + 8 is the calling thread's
     // `rseq_cs` field, which a thread may set to 0 at any time outside a section.
@@ -338,8 +338,8 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// Adds `deltas` to a latched cache line in a critical section: changes the copy that is not current, `copies` bytes
-/// apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
+/// Adds `deltas` to a latched cache line in an rseq critical section: changes the copy that is not current, `copies`
+/// bytes apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
 /// specification).
 ///
 /// `false`: nothing was added, take the slow path.
@@ -415,8 +415,8 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds `value` to one word of a latched cache line in a critical section, in the current copy; the line's sequence
-/// number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of the specification.)
+/// Adds `value` to one word of a latched cache line in an rseq critical section, in the current copy; the line's
+/// sequence number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`latch_commit`].

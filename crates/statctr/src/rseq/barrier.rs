@@ -7,7 +7,7 @@ const PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 7;
 const REGISTER_PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 8;
 const FLAG_CPU: u32 = 1;
 
-/// Aborts the critical section that a thread of this process may be in on `cpu` (`membarrier`). When it returns,
+/// Aborts the rseq critical section that a thread of this process may be in on `cpu` (`membarrier`). When it returns,
 /// sections there see what this thread stored before, and this thread sees what they stored. Succeeds for a CPU that
 /// does not exist.
 ///
@@ -26,8 +26,8 @@ pub(crate) fn end_sections_on(cpu: usize) -> Result<(), i32> {
     fence(FLAG_CPU, cpu)
 }
 
-/// Aborts the critical sections that threads of this process may be in on any CPU, as [`end_sections_on`] does on one.
-/// CPUs that run none of its threads are not interrupted.
+/// Aborts the rseq critical sections that threads of this process may be in on any CPU, as [`end_sections_on`] does on
+/// one. CPUs that run none of its threads are not interrupted.
 ///
 /// # Errors
 /// The system's error number: kernels before 5.10 and some sandboxes refuse.

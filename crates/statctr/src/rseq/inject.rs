@@ -8,21 +8,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of injection points in a critical section, at which tests can delay or abort it.
+/// The number of injection points in an rseq critical section, at which tests can delay or abort it.
 pub const POINTS: usize = 3;
 
-/// The delays and aborts that tests inject into critical sections: for point p (1 to 3), word 2p is the number of turns
-/// of a delay loop, word 2p + 1 the number of passages still to be aborted.
+/// The delays and aborts that tests inject into rseq critical sections: for point p (1 to 3), word 2p is the number of
+/// turns of a delay loop, word 2p + 1 the number of passages still to be aborted.
 pub(crate) static INJECTIONS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// Delays all further critical sections at injection point `point` by `turns` iterations of an empty loop; for tests.
+/// Delays all further rseq critical sections at injection point `point` by `turns` iterations of an empty loop; for
+/// tests.
 pub fn delay(point: usize, turns: u64) {
     if (1..=POINTS).contains(&point) {
         INJECTIONS[2 * point].store(turns, Ordering::SeqCst);
     }
 }
 
-/// Aborts critical sections at their next `count` passages of injection point `point`, on any thread; for tests.
+/// Aborts rseq critical sections at their next `count` passages of injection point `point`, on any thread; for tests.
 ///
 /// The count is taken down without a lock prefix: with several threads more passages than that
 /// may abort.

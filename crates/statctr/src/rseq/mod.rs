@@ -232,7 +232,7 @@ mod any_static;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
 pub(crate) use any_static::*;
 
-/// There are critical sections for this machine.
+/// There are rseq critical sections for this machine.
 const HAS_SECTIONS: bool = cfg!(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
@@ -269,8 +269,8 @@ use std::sync::atomic::AtomicU64;
 /// The number of 64-bit items of a lazy object: four, as many as one vector store commits.
 pub(crate) const ITEMS: usize = 4;
 
-/// The parameters with which critical sections update a lazy pool's objects: masks that select each item's operation,
-/// field of the rseq area with the owner's number, vector width. Part of the C ABI.
+/// The parameters with which rseq critical sections update a lazy pool's objects: masks that select each item's
+/// operation, field of the rseq area with the owner's number, vector width. Part of the C ABI.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct JoinSettings {
@@ -310,19 +310,20 @@ pub(crate) struct Stamps {
     pub(crate) line: usize,
 }
 
-/// The number of times that the slow path of an update retries its critical section before it uses the fallback cell.
+/// The number of times that the slow path of an update retries its rseq critical section before it uses the fallback
+/// cell.
 ///
 /// Preemption that often in a row within a few nanoseconds each means a debugger or an emulator.
 pub(crate) const TRIES: usize = 16;
 
 /// Returns the offset of threads' rseq areas from the thread pointer; `None` if rseq cannot be used: no registration,
-/// not looked for yet, or the kernel failed its test.
+/// not looked for yet, or this kernel failed the test of whether it aborts rseq critical sections.
 pub(crate) fn offset() -> Option<isize> {
     registration::offset().filter(|_| self_test::is_trusted())
 }
 
-/// Returns the [`offset`], after looking for a registration and testing the kernel if necessary. It may start threads
-/// and take two seconds, so it is for building pools only.
+/// Returns the [`offset`], after looking for a registration and, if necessary, testing whether this kernel aborts rseq
+/// critical sections. It may start threads and take two seconds, so it is for building pools only.
 pub(crate) fn tested_offset() -> Option<isize> {
     registration::settle();
     self_test::test_once(registration::offset()?);
@@ -336,8 +337,9 @@ pub(crate) fn offset_at_once() -> Option<isize> {
     if self_test::is_due() { None } else { offset() }
 }
 
-/// Returns `true` if critical sections will never be used in this process: none exist for this architecture, nobody
-/// registers threads, or the kernel failed its test; `false` while that is unknown. Async-signal-safe.
+/// Returns `true` if rseq critical sections will never be used in this process: none exist for this architecture,
+/// nobody registers threads, or this kernel does not abort them as documented; `false` while that is unknown.
+/// Async-signal-safe.
 pub(crate) fn is_ruled_out() -> bool {
     !HAS_SECTIONS || registration::is_ruled_out() || !self_test::is_trusted()
 }
@@ -363,8 +365,8 @@ pub(crate) fn current_cpu() -> Option<u32> {
     registered_cpu(offset()?)
 }
 
-/// Clears the pointer to the last critical section in the calling thread's rseq area. Necessary before the code of that
-/// section is unloaded.
+/// Clears the pointer to the last rseq critical section in the calling thread's rseq area. Necessary before the code of
+/// that section is unloaded.
 ///
 /// A thread's rseq area goes on naming the last section after it is over; the kernel follows that
 /// address at the next preemption. Before code with sections in it is unmapped (`dlclose` of a

@@ -8,17 +8,18 @@ use std::sync::atomic::AtomicPtr;
 mod instance;
 pub(crate) use instance::*;
 
-/// Returns `None`, as a registration of glibc would be of no use: a stub for architectures without critical sections.
+/// Returns `None`, as a registration of glibc would be of no use: a stub for architectures without rseq critical
+/// sections.
 pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     None
 }
 
-/// Returns no CPU number of a thread's rseq area: a stub for architectures without critical sections.
+/// Returns no CPU number of a thread's rseq area: a stub for architectures without rseq critical sections.
 pub(crate) fn area_cpu_id(_offset: isize) -> i32 {
     -1
 }
 
-/// Returns `false`: on this architecture no counters are updated by critical sections.
+/// Returns `false`: on this architecture no counters are updated by rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -27,7 +28,7 @@ pub(crate) unsafe fn has_area(_table: *const u8) -> bool {
     false
 }
 
-/// Returns 0, for no rseq area: a stub for architectures without critical sections.
+/// Returns 0, for no rseq area: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -36,19 +37,19 @@ pub(crate) unsafe fn offset_of_table(_table: *const u8) -> usize {
     0
 }
 
-/// Returns null: a stub for architectures without critical sections.
+/// Returns null: a stub for architectures without rseq critical sections.
 #[inline(always)]
 pub(crate) fn load_stored_once(_place: &'static AtomicPtr<u8>) -> *const u8 {
     std::ptr::null()
 }
 
-/// Does nothing: a stub for architectures without critical sections, of which none would load the header.
+/// Does nothing: a stub for architectures without rseq critical sections, of which none would load the header.
 pub(crate) fn publish_header(_header: *const u8) {}
 
-/// Does nothing: a stub for architectures without critical sections.
+/// Does nothing: a stub for architectures without rseq critical sections.
 pub(crate) fn clear_section(_offset: isize) {}
 
-/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the counter and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -57,7 +58,7 @@ pub(crate) unsafe fn add(_base: *mut u8, _table: *const u8, _value: u64) -> bool
     false
 }
 
-/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the counter and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -66,7 +67,7 @@ pub(crate) unsafe fn add_in_area(_area: usize, _base: *mut u8, _table: *const u8
     false
 }
 
-/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the counter and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -75,7 +76,7 @@ pub(crate) unsafe fn inc(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
-/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the counter and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -84,7 +85,7 @@ pub(crate) unsafe fn inc_in_area(_area: usize, _base: *mut u8, _table: *const u8
     false
 }
 
-/// Subtracts nothing from the counter and returns `false`: a stub for architectures without critical sections.
+/// Subtracts nothing from the counter and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -93,7 +94,7 @@ pub(crate) unsafe fn dec(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
-/// Adds nothing to the counter and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the counter and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -102,7 +103,7 @@ pub(crate) unsafe fn dec_in_area(_area: usize, _base: *mut u8, _table: *const u8
     false
 }
 
-/// Adds nothing to the floating-point sum and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the floating-point sum and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -111,7 +112,8 @@ pub(crate) unsafe fn add_float(_base: *mut u8, _table: *const u8, _epoch: *const
     false
 }
 
-/// Adds nothing to the approximate counter and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the approximate counter and returns `false`: a stub for architectures without rseq critical
+/// sections.
 ///
 /// # Safety
 /// None needed here.
@@ -120,7 +122,7 @@ pub(crate) unsafe fn add_bounded(_base: *mut u8, _table: *const u8, _limit: u64,
     false
 }
 
-/// Marks nothing as flushed and returns `false`: a stub for architectures without critical sections.
+/// Marks nothing as flushed and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -128,7 +130,7 @@ pub(crate) unsafe fn claim(_base: *mut u8, _table: *const u8, _claimed: *mut u64
     false
 }
 
-/// Leaves the maximum as it is and returns `false`: a stub for architectures without critical sections.
+/// Leaves the maximum as it is and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -143,7 +145,7 @@ pub(crate) unsafe fn raise(
     false
 }
 
-/// Adds nothing to the event's items and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the event's items and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -152,7 +154,7 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// Adds nothing to the latched cache line and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the latched cache line and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -166,7 +168,7 @@ pub(crate) unsafe fn latch_commit(
     false
 }
 
-/// Adds nothing to the latched cache line and returns `false`: a stub for architectures without critical sections.
+/// Adds nothing to the latched cache line and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.

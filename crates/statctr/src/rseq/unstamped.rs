@@ -3,7 +3,7 @@
 use super::Stamps;
 
 /// Support for stamping cache lines as written: `false`, as the architecture's stores become visible in any order or it
-/// has no critical sections.
+/// has no rseq critical sections.
 pub(crate) const CAN_STAMP: bool = false;
 
 /// Adds nothing to the counter and returns `false`: a stub for architectures on which cache lines cannot be stamped.

@@ -55,7 +55,7 @@ pub(crate) fn area_cpu_id(offset: isize) -> i32 {
     cpu
 }
 
-/// Clears the pointer to the last critical section (`rseq_cs`) in the calling thread's rseq area.
+/// Clears the pointer to the last rseq critical section (`rseq_cs`) in the calling thread's rseq area.
 pub(crate) fn clear_section(offset: isize) {
     // SAFETY: `offset` is the areas', so fs:[offset + 8] is the calling thread's `rseq_cs` field,
     // which a thread may set to 0 at any time outside a section.
@@ -330,8 +330,8 @@ define_add!(
     dec, dec_in_area, "add qword ptr [{t}], -1"
 );
 
-/// Adds `deltas` to the `N` items of an event (2 to 8) in a critical section that ends with one vector store. Returns
-/// `false` if nothing was added. (`commit` of the specification.)
+/// Adds `deltas` to the `N` items of an event (2 to 8) in an rseq critical section that ends with one vector store.
+/// Returns `false` if nothing was added. (`commit` of the specification.)
 ///
 /// `false`: nothing was added, or the machine has no store as wide as the event; take the slow
 /// path.
@@ -505,8 +505,8 @@ unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
     true
 }
 
-/// Adds `deltas` to a latched cache line in a critical section: changes the copy that is not current, `copies` bytes
-/// apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
+/// Adds `deltas` to a latched cache line in an rseq critical section: changes the copy that is not current, `copies`
+/// bytes apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
 /// specification).
 ///
 /// `false`: nothing was added, take the slow path.
@@ -568,8 +568,8 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds `value` to one word of a latched cache line in a critical section, in the current copy; the line's sequence
-/// number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of the specification.)
+/// Adds `value` to one word of a latched cache line in an rseq critical section, in the current copy; the line's
+/// sequence number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`latch_commit`].

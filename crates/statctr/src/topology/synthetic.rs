@@ -39,7 +39,7 @@ impl SyntheticTopology {
         self
     }
 
-    /// Builds the topology of the made-up machine.
+    /// Builds the synthetic [`Topology`]; an error if its CPUs or nodes contradict each other.
     ///
     /// # Errors
     /// [`Error::BadTopology`] where no CPU is possible, where a CPU is present but not possible or

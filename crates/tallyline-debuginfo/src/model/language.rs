@@ -47,7 +47,7 @@ const NAMES: [(u64, DwLang); 22] = [
 pub struct Language(pub u16);
 
 impl Language {
-    /// Returns `true` for every version of C++.
+    /// Returns `true` if the language is C++, of any version.
     pub fn is_cpp(self) -> bool {
         matches!(
             DwLang(self.0),
@@ -62,7 +62,7 @@ impl Language {
         )
     }
 
-    /// Returns `true` for every version of C and for Objective-C.
+    /// Returns `true` if the language is C, of any version, or Objective-C.
     pub fn is_c(self) -> bool {
         matches!(
             DwLang(self.0),
@@ -76,17 +76,17 @@ impl Language {
         )
     }
 
-    /// Returns `true` for Rust.
+    /// Returns `true` if the language is Rust.
     pub fn is_rust(self) -> bool {
         DwLang(self.0) == c::DW_LANG_Rust
     }
 
-    /// Returns `true` for Go.
+    /// Returns `true` if the language is Go.
     pub fn is_go(self) -> bool {
         DwLang(self.0) == c::DW_LANG_Go
     }
 
-    /// Returns `true` for Zig.
+    /// Returns `true` if the language is Zig.
     pub fn is_zig(self) -> bool {
         DwLang(self.0) == c::DW_LANG_Zig
     }
@@ -103,7 +103,7 @@ impl Language {
         NAMES.iter().find(|(known, _)| *known == number).map(|(_, language)| Language(language.0))
     }
 
-    /// Returns `true` for every version of Fortran.
+    /// Returns `true` if the language is Fortran, of any version.
     pub(crate) fn is_fortran(self) -> bool {
         matches!(
             DwLang(self.0),

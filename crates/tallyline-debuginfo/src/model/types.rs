@@ -132,7 +132,7 @@ pub struct Parameter {
     pub ty: TypeId,
 }
 
-/// The kinds of records: struct, class, interface, union.
+/// The kinds of records: `struct`, `class`, `interface`, `union`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// `struct`

@@ -77,7 +77,8 @@ impl<'t> Abi<'t> {
         InEffect { align: shape.align.max(1), packed }
     }
 
-    /// Returns the alignment and packing that reproduce a record's layout, or the reason why none do.
+    /// Returns the alignment and packing by which the ABI's rules reproduce a record's layout, or the reason why none
+    /// do.
     pub(crate) fn shape(&self, id: RecordId) -> Shape {
         self.shapes.get(id.index()).copied().flatten().unwrap_or_default()
     }

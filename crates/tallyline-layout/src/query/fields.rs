@@ -28,7 +28,7 @@ impl Field {
         self.name
     }
 
-    /// Returns the field's type.
+    /// Returns the id of the field's type.
     pub fn ty(&self) -> TypeId {
         self.ty
     }

@@ -16,7 +16,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Returns the instance's four words as atomics, for instances that critical sections do not write.
+    /// Returns the instance's four words as atomics, for instances that rseq critical sections do not write.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.copies[0]
     }
@@ -27,7 +27,7 @@ impl Instance {
     }
 }
 
-/// Returns `true`: critical sections can update lazy objects on every aarch64 machine.
+/// Returns `true`: rseq critical sections can update lazy objects on every aarch64 machine.
 pub(crate) const fn can_join(_width: usize) -> bool {
     true
 }
@@ -40,7 +40,7 @@ struct Joined {
     max: [u64; ITEMS],
 }
 
-/// Combines one value with each item of a lazy object's instance in a critical section, by the operations in
+/// Combines one value with each item of a lazy object's instance in an rseq critical section, by the operations in
 /// `settings`. Returns `false` if nothing was stored. (`join` of the specification.)
 ///
 /// # Safety

@@ -2,8 +2,8 @@
 
 use super::{asm, entries_of_table, offset_of_table};
 
-/// Raises the CPU's word of a maximum to `value` in a critical section, if it is smaller. Returns `false` if nothing
-/// was done, also if the epoch is no longer `number`. (`raise` of the specification.)
+/// Raises the CPU's word of a maximum to `value` in an rseq critical section, if it is smaller. Returns `false` if
+/// nothing was done, also if the epoch is no longer `number`. (`raise` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`, which are those of `number`;

@@ -4,7 +4,8 @@ use super::super::{ITEMS, JoinSettings};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A lazy object's four items of one CPU or node; on architectures without critical sections, only updated atomically.
+/// A lazy object's four items of one CPU or node; on architectures without rseq critical sections, only updated
+/// atomically.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Instance([AtomicU64; ITEMS]);
@@ -21,12 +22,12 @@ impl Instance {
     }
 }
 
-/// Returns `false`: this architecture has no critical sections to update lazy objects.
+/// Returns `false`: this architecture has no rseq critical sections to update lazy objects.
 pub(crate) const fn can_join(_width: usize) -> bool {
     false
 }
 
-/// Changes nothing and returns `false`: a stub for architectures without critical sections.
+/// Changes nothing and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -49,7 +50,7 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     Some(std::array::from_fn(|index| words[index].load(Ordering::Relaxed)))
 }
 
-/// Returns no field of an rseq area: a stub for architectures without critical sections.
+/// Returns no field of an rseq area: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.

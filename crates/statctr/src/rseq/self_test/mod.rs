@@ -66,7 +66,7 @@ const LOOKS: u64 = 200_000;
 /// Between two changes of the word.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Result of the test of whether the kernel aborts critical sections.
+/// Result of the test of whether the kernel aborts rseq critical sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code)] // machines without sections see one of these
 enum WatchOutcome {
@@ -78,7 +78,7 @@ enum WatchOutcome {
     Continued,
 }
 
-/// The result of testing whether the kernel aborts critical sections as documented.
+/// The result of testing whether the kernel aborts rseq critical sections as documented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Verdict {
@@ -98,7 +98,7 @@ static REQUESTED: AtomicU8 = AtomicU8::new(0);
 const ARMED: u8 = 1;
 const UNARMED: u8 = 2;
 
-/// Returns the result of testing whether the kernel aborts critical sections; `None` if that was not tested.
+/// Returns the result of testing whether the kernel aborts rseq critical sections; `None` if that was not tested.
 pub(crate) fn verdict() -> Option<Verdict> {
     match VERDICT.load(Ordering::Acquire) {
         1 => Some(Verdict::Aborts),
@@ -108,18 +108,20 @@ pub(crate) fn verdict() -> Option<Verdict> {
     }
 }
 
-/// Returns `true` if critical sections may be used: the kernel passed its test, or needs none.
+/// Returns `true` if rseq critical sections may be used: this kernel was seen to abort them as documented, or is of a
+/// kind that is not tested.
 pub(crate) fn is_trusted() -> bool {
     verdict().is_none_or(|verdict| verdict == Verdict::Aborts)
 }
 
-/// Returns `true` if the kernel has to be tested before critical sections are used, and was not tested yet.
+/// Returns `true` if a test of whether this kernel aborts rseq critical sections is necessary before any is used, and
+/// was not made yet.
 pub(crate) fn is_due() -> bool {
     verdict().is_none() && (cfg!(target_arch = "aarch64") || REQUESTED.load(Ordering::Relaxed) != 0)
 }
 
-/// Tests whether the kernel aborts critical sections, if that is necessary and was not done. Concurrent callers each
-/// run the test; the first result holds.
+/// Tests whether the kernel aborts rseq critical sections, if that is necessary and was not done. Concurrent callers
+/// each run the test; the first result holds.
 pub(crate) fn test_once(offset: isize) {
     let requested = REQUESTED.load(Ordering::Relaxed);
     if is_due() {

@@ -2,7 +2,7 @@
 
 use std::arch::{asm, naked_asm};
 
-/// The four bytes (`RSEQ_SIG`) that the kernel requires before each critical section's abort handler.
+/// The four bytes (`RSEQ_SIG`) that the kernel requires before each rseq critical section's abort handler.
 pub(crate) const SIGNATURE: u32 = 0x5305_3053;
 
 /// A function that returns the offset of a thread-local symbol from the thread pointer, where it is

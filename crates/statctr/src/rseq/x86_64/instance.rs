@@ -6,13 +6,13 @@ use super::{asm, pair};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// A lazy object's four items of one CPU or concurrency id, which critical sections write by one vector store.
+/// A lazy object's four items of one CPU or concurrency id, which rseq critical sections write by one vector store.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// Returns the instance's four words as atomics, for instances that critical sections do not write.
+    /// Returns the instance's four words as atomics, for instances that rseq critical sections do not write.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
@@ -23,7 +23,7 @@ impl Instance {
     }
 }
 
-/// Returns `true` if critical sections can update lazy objects with vector stores of `width` bytes.
+/// Returns `true` if rseq critical sections can update lazy objects with vector stores of `width` bytes.
 pub(crate) const fn can_join(width: usize) -> bool {
     width >= 32
 }
@@ -64,7 +64,7 @@ macro_rules! join_section {
     };
 }
 
-/// Combines one value with each item of a lazy object's instance in a critical section, by the operations in
+/// Combines one value with each item of a lazy object's instance in an rseq critical section, by the operations in
 /// `settings`. Returns `false` if nothing was stored. (`join` of the specification.)
 ///
 /// # Safety

@@ -41,7 +41,7 @@ macro_rules! stamped_section {
     };
 }
 
-/// Adds `value` to a counter in a critical section that first stamps the counter's cache line as written. Returns
+/// Adds `value` to a counter in an rseq critical section that first stamps the counter's cache line as written. Returns
 /// `false` if nothing was added. (`add_stamped` of the specification.)
 ///
 /// # Safety
@@ -66,8 +66,8 @@ pub(crate) unsafe fn add_stamped(base: *mut u8, table: *const u8, stamps: Stamps
     true
 }
 
-/// Adds `deltas` to the `N` items of an event in a critical section that first stamps their cache line as written.
-/// Returns `false` if nothing was added. (`commit_stamped` of the specification.)
+/// Adds `deltas` to the `N` items of an event in an rseq critical section that first stamps their cache line as
+/// written. Returns `false` if nothing was added. (`commit_stamped` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`commit`](super::commit), also for the words that `stamps` names.

@@ -67,7 +67,7 @@ pub(crate) fn prefer_node<R>(_node: NodeId, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Returns an error: a stub for systems other than Linux, which have no critical sections to end.
+/// Returns an error: a stub for systems other than Linux, which have no rseq critical sections to end.
 pub(crate) fn membarrier(_command: i32, _flags: u32, _cpu: usize) -> Result<(), i32> {
     Err(ENOSYS)
 }

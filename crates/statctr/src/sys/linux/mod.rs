@@ -13,8 +13,8 @@ pub(crate) use mempolicy::{prefer_for, prefer_node};
 pub(crate) use pages::{PROTECTS, discard, make_writable, page_size, populate, release, reserve};
 pub(crate) use uevents::{Wakeup, Watch};
 
-/// Makes the system call `membarrier`, which ends critical sections of this process's threads on a CPU or on all, by
-/// `command`; an error is the system's error number.
+/// Makes the system call `membarrier`, which ends rseq critical sections of this process's threads on a CPU or on all,
+/// by `command`; an error is the system's error number.
 pub(crate) fn membarrier(command: i32, flags: u32, cpu: usize) -> Result<(), i32> {
     // SAFETY: takes three numbers.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu as libc::c_int) };

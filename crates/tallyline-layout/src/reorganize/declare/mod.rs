@@ -35,7 +35,7 @@ pub struct VerificationSource {
 }
 
 impl VerificationSource {
-    /// Returns the text of the C source.
+    /// Returns the C source to be compiled.
     pub fn text(&self) -> &str {
         &self.text
     }
