@@ -219,7 +219,7 @@ pub unsafe extern "C" fn statctr_histogram_count_up_to(
     })
 }
 
-/// Stores up to `len` non-empty buckets of a histogram's snapshot, and returns their number:
+/// Stores up to `len` non-empty buckets of a histogram's snapshot, and returns the number of all non-empty ones:
 /// `statctr_histogram_buckets()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_buckets(

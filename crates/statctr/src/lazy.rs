@@ -42,19 +42,19 @@ mod sealed {
 /// [`PerConcurrencyId`].
 pub trait Scope: sealed::Scope + Send + Sync + 'static {}
 
-/// The scope of lazy objects with one instance for each CPU that writes. The four items of an update are applied by one
-/// commit.
+/// The scope of lazy objects with one instance (copy of the four items) for each CPU that writes. An update of all
+/// items is one commit (a single store).
 #[derive(Debug, Clone, Copy)]
 pub struct PerCpu;
 
-/// The scope of lazy objects with one instance for each NUMA node that writes: fewer to keep and read, but updates are
-/// atomic, item by item, as CPUs share an instance.
+/// The scope of lazy objects with one instance (copy of the four items) for each NUMA node that writes: fewer to keep
+/// and read, but updates are atomic, item by item, as CPUs share an instance.
 #[derive(Debug, Clone, Copy)]
 pub struct PerNode;
 
-/// The scope of lazy objects with one instance for each concurrency id that writes. The kernel gives running threads of
-/// a process small unique ids (`mm_cid`, Linux 6.3), so few threads on many CPUs need few instances. The four items of
-/// an update are applied by one commit.
+/// The scope of lazy objects with one instance (copy of the four items) for each concurrency id that writes. The kernel
+/// gives running threads of a process small unique ids (`mm_cid`, Linux 6.3), so few threads on many CPUs need few
+/// instances. An update of all items is one commit (a single store).
 #[derive(Debug, Clone, Copy)]
 pub struct PerConcurrencyId;
 

@@ -38,8 +38,8 @@ pub(crate) fn fold_runs<'a>(
     }
 }
 
-/// Sums the rows `rows` of a piece of counter memory over the CPUs and passes the sums to `sink(row, index of the first
-/// word in it, sums)`. A row is `chunks` cache lines; `front` lines precede the first.
+/// Sums the rows `rows` (groups of an array) of a piece of counter memory over the CPUs and passes the sums to
+/// `sink(row, index of the first word in it, sums)`. A row is `chunks` cache lines; `front` lines precede the first.
 pub(crate) fn fold_rows(
     lines: &Lines,
     front: usize,

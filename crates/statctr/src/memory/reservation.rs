@@ -268,8 +268,8 @@ impl Reservation {
         unsafe { self.mapping.start().cast().as_ref() }
     }
 
-    /// Returns the displacement of the only unit that readers have to read, if just one CPU ever counted; a shortcut
-    /// that spares them the mask and the view.
+    /// Returns the distance in bytes from home words to the only words that readers have to read, if just one CPU ever
+    /// counted; a shortcut that spares them the mask and the view of all CPUs. `None` otherwise.
     ///
     /// The shortcut ends, for good, before anything else may have to be read. So a reader that could know of other
     /// counts does not find it any more, and one that finds it before and after reading has missed nothing.

@@ -170,7 +170,8 @@ impl fmt::Display for FallbackReason {
 }
 
 /// Returns the reason why pools of this process count atomically ([`Mode::Striped`]); `None` if they count by rseq, as
-/// far as is known: on aarch64 the kernel is tested when the first pool is built.
+/// far as is known: on aarch64 it is tested when the first pool is built whether the kernel aborts rseq critical
+/// sections.
 #[must_use]
 pub fn fallback_reason() -> Option<FallbackReason> {
     match rseq::settle() {

@@ -39,7 +39,8 @@ pub fn aborts_left(point: usize) -> u64 {
     if (1..=POINTS).contains(&point) { INJECTIONS[2 * point + 1].load(Ordering::SeqCst) } else { 0 }
 }
 
-/// Removes all injected delays, aborts and failures.
+/// Removes all delays, aborts and failures that tests have injected into rseq critical sections and requests to the
+/// kernel.
 pub fn clear() {
     for word in INJECTIONS.iter().chain(&FAILURES) {
         word.store(0, Ordering::SeqCst);

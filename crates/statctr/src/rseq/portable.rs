@@ -14,7 +14,8 @@ pub(crate) fn glibc_registration() -> Option<(isize, u32)> {
     None
 }
 
-/// Returns no CPU number of a thread's rseq area: a stub for architectures without rseq critical sections.
+/// Returns −1, no CPU number, in place of the one in a thread's rseq area: a stub for architectures without rseq
+/// critical sections.
 pub(crate) fn area_cpu_id(_offset: isize) -> i32 {
     -1
 }

@@ -172,21 +172,21 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         found
     }
 
-    /// Returns the global offset of a DIE given by its unit and its offset in the unit.
+    /// Returns the global offset (across all unit sections) of a DIE given by its unit and its offset in the unit.
     pub(crate) fn place(&self, unit: usize, offset: UnitOffset<usize>) -> u64 {
         self.units.place(unit, offset).0 as u64
     }
 
-    /// Splits a DIE's global offset into the index of its compilation unit and its offset in the unit; `None` if no
-    /// unit contains it.
+    /// Splits a DIE's global offset (across all unit sections) into the index of its compilation unit and its offset in
+    /// the unit; `None` if no unit contains it.
     pub(crate) fn locate(&self, place: u64) -> Option<(usize, UnitOffset<usize>)> {
         let place = GlobalDieOffset(usize::try_from(place).ok()?);
         let unit = self.units.index_of(place)?;
         Some((unit, self.units.offset(unit, place)))
     }
 
-    /// Returns the global offset of the DIE that a reference attribute (such as `DW_AT_type`) of a DIE in this unit
-    /// points to.
+    /// Returns the global offset (across all unit sections) of the DIE that a reference attribute (such as
+    /// `DW_AT_type`) of a DIE in this unit points to.
     pub(crate) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<u64> {
         let place = self.units.target(unit, value)?;
         self.units.index_of(place).map(|_| place.0 as u64)
@@ -198,8 +198,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(UnitEntries { context, abbreviations: Arc::new(abbreviations) })
     }
 
-    /// Calls `each` with the global DIE offset and the location expression of each variable of a compilation unit that
-    /// has one. Returns the unit's language, a `DW_LANG` number; damage ends the walk early.
+    /// Calls `each` with the global DIE offset (across all unit sections) and the location expression of each variable
+    /// of a compilation unit that has one. Returns the unit's language, a `DW_LANG` number; damage ends the walk early.
     pub(crate) fn variables(
         &self,
         unit: usize,
@@ -309,7 +309,8 @@ impl UnitEntries {
     }
 }
 
-/// Reader that loads single types from DWARF, by their DIEs' global offsets, into one growing [`Types`].
+/// Reader that loads single types from DWARF, by their DIEs' global offsets (across all unit sections), into one
+/// growing [`Types`].
 ///
 /// A type is loaded with the types of its members; a type that is only pointed to gets its name alone until
 /// [`complete`](TypeReader::complete) loads the rest. Type ids stay valid.
@@ -320,8 +321,8 @@ pub struct TypeReader<'u, 'a> {
 }
 
 impl TypeReader<'_, '_> {
-    /// Loads the type whose DIE is at a global offset, unless it is loaded, and returns its id. A declaration is
-    /// resolved to its definition.
+    /// Loads the type whose DIE is at a global offset (across all unit sections), unless it is loaded, and returns its
+    /// id. A declaration is resolved to its definition.
     pub fn at(&mut self, place: u64) -> Result<TypeId> {
         let place = GlobalDieOffset(usize::try_from(place).unwrap_or(usize::MAX));
         let place = self.loader.definition(place)?;
@@ -339,7 +340,8 @@ impl TypeReader<'_, '_> {
         Ok(())
     }
 
-    /// Returns the global offset of the DIE that a type was loaded from; `None` if it came from none.
+    /// Returns the global offset (across all unit sections) of the DIE that a type was loaded from; `None` if it came
+    /// from none.
     pub fn place(&self, id: TypeId) -> Option<u64> {
         self.loader.place_of(id).map(|place| place.0 as u64)
     }

@@ -47,7 +47,7 @@ impl NearestNames {
         NearestNames { asked: String::from_utf8_lossy(own).into_owned(), near: BTreeSet::new() }
     }
 
-    /// Creates an empty collector for the same requested name, for another thread.
+    /// Creates an empty collector for the same requested name, to be merged into this one by [`append`](Self::append).
     pub(crate) fn fork(&self) -> NearestNames {
         NearestNames { asked: self.asked.clone(), near: BTreeSet::new() }
     }

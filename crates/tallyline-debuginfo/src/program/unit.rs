@@ -53,7 +53,7 @@ pub struct Global {
 }
 
 impl Global {
-    /// Creates an unsplit variable at a fixed location; `entry` is its DIE's global offset.
+    /// Creates an unsplit variable at a fixed location; `entry` is its DIE's global offset (across all unit sections).
     pub fn whole(at: Fixed, entry: u64) -> Global {
         Global { at, entry, offset: 0, size: None }
     }
@@ -126,7 +126,7 @@ impl<'u, 'a> Unit<'u, 'a> {
         self.entries.language()
     }
 
-    /// Returns the global offset of the DIE of one of the unit's functions.
+    /// Returns the global offset (across all unit sections) of the DIE of one of the unit's functions.
     pub fn place_of(&self, info: &DebugInfo<'u, 'a>, function: &Subprogram) -> u64 {
         info.place(self.index, function.offset)
     }
@@ -242,7 +242,7 @@ impl<'u, 'a> Unit<'u, 'a> {
     }
 
     /// Returns the variables at fixed locations of a compilation unit without opening it, and the unit's language (a
-    /// `DW_LANG` number); `None` if the unit has to be opened, as its addresses are indices into a table (DWARF 5).
+    /// `DW_LANG` number); `None` if the unit has to be opened, as its addresses are indices into `.debug_addr`.
     pub fn variables(info: &DebugInfo<'u, 'a>, index: usize, of: VariablesOf) -> Option<(Vec<Global>, u64)> {
         let encoding = info.unit(index).0.encoding();
         let mut found = Vec::new();
@@ -299,8 +299,9 @@ impl<'u, 'a> Unit<'u, 'a> {
         found
     }
 
-    /// Returns the records of this unit that contain a type (given by its DIE's global offset) as base class or member,
-    /// or as raw storage for it such as libstdc++'s `__aligned_membuf`, each with the type's offset in it.
+    /// Returns the records of this unit that contain a type (given by its DIE's global offset (across all unit
+    /// sections)) as base class or member, or as raw storage for it such as libstdc++'s `__aligned_membuf`, each with
+    /// the type's offset in it.
     pub fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[Enclosing] {
         let enclosing = self.enclosing.get_or_init(|| self.find_enclosing(info));
         enclosing.get(&part).map_or(&[], Vec::as_slice)
@@ -423,8 +424,8 @@ fn fixed(
     fixed.collect()
 }
 
-/// The run-time type descriptors of a Go program: pairs of a descriptor's address and the global offset of its type's
-/// DIE.
+/// The run-time type descriptors of a Go program: pairs of a descriptor's address and the global offset (across all
+/// unit sections) of its type's DIE.
 #[derive(Clone, Debug, Default)]
 pub struct GoTypes {
     /// Types that the program describes at addresses.

@@ -16,7 +16,8 @@ const ORIGINS_LIMIT: usize = 16;
 /// Template arguments: names and global offsets of the types that they stand for.
 type Templates = Rc<[(String, u64)]>;
 
-/// A cache of opened compilation units that also reads single DIEs by their global offsets: names, types, scopes.
+/// A cache of opened compilation units that also reads single DIEs by their global offsets (across all unit sections):
+/// names, types, scopes.
 pub struct UnitCache<'i, 'u, 'a> {
     /// The debug information.
     pub info: &'i DebugInfo<'u, 'a>,
@@ -64,25 +65,26 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         self.inherited(place, |entry, unit, _| info.target(unit, &entry.raw(name)?))
     }
 
-    /// Returns the global offset of the type's DIE of a variable, parameter or function (its result), given by its own;
-    /// `None` if it has none (`void`).
+    /// Returns the global offset (across all unit sections) of the type's DIE of a variable, parameter or function (its
+    /// result), given by its own; `None` if it has none (`void`).
     pub fn type_of(&mut self, place: u64) -> Option<u64> {
         self.target(place, constants::DW_AT_type)
     }
 
-    /// Returns the global offset of the element type's DIE of a Go map, channel or slice, given by its own; `None` for
-    /// other types.
+    /// Returns the global offset (across all unit sections) of the element type's DIE of a Go map, channel or slice,
+    /// given by its own; `None` for other types.
     pub fn go_element(&mut self, place: u64) -> Option<u64> {
         self.target(place, GO_ELEMENT)
     }
 
-    /// Returns `true` if the function whose DIE is at this global offset is declared `noreturn`.
+    /// Returns `true` if the function whose DIE is at this global offset (across all unit sections) is declared
+    /// `noreturn`.
     pub fn is_noreturn(&mut self, place: u64) -> bool {
         self.entry(place, |entry, _, _| entry.has(constants::DW_AT_noreturn)).unwrap_or(false)
     }
 
-    /// Returns the name of the function, variable or type whose DIE is at this global offset, taken from its abstract
-    /// origin or declaration if need be; `None` if it is anonymous.
+    /// Returns the name of the function, variable or type whose DIE is at this global offset (across all unit
+    /// sections), taken from its abstract origin or declaration if need be; `None` if it is anonymous.
     pub fn name(&mut self, place: u64) -> Option<String> {
         let info = self.info;
         self.inherited(place, |entry, unit, entries| {
@@ -113,7 +115,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
     }
 
     /// Follows `DW_AT_abstract_origin` and `DW_AT_specification` from a function's or variable's DIE to its first
-    /// declaration; returns that DIE's global offset.
+    /// declaration; returns that DIE's global offset (across all unit sections).
     pub fn declared(&mut self, mut place: u64) -> u64 {
         let info = self.info;
         for _ in 0..ORIGINS_LIMIT {
@@ -130,8 +132,8 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         place
     }
 
-    /// Returns the template type arguments of the type or function whose DIE is at this global offset: each parameter's
-    /// name and its type's DIE.
+    /// Returns the template type arguments of the type or function whose DIE is at this global offset (across all unit
+    /// sections): each parameter's name and its type's DIE.
     pub fn templates(&mut self, place: u64) -> Rc<[(String, u64)]> {
         if let Some(known) = self.templates.get(&place) {
             return known.clone();
@@ -162,8 +164,8 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         Some(found)
     }
 
-    /// Returns the namespaces and classes that the DIE at a global offset is declared in, joined by `::`; `None` at the
-    /// top level.
+    /// Returns the namespaces and classes that the DIE at a global offset (across all unit sections) is declared in,
+    /// joined by `::`; `None` at the top level.
     pub fn path(&mut self, place: u64) -> Option<Vec<u8>> {
         let (unit, offset) = self.info.locate(place)?;
         let unit = self.unit(unit)?;
@@ -171,8 +173,8 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         (!path.is_empty()).then(|| path.join(&b"::"[..]))
     }
 
-    /// Returns the global offset of the class or namespace DIE that directly encloses the DIE of a member function or
-    /// type; `None` at the top level.
+    /// Returns the global offset (across all unit sections) of the class or namespace DIE that directly encloses the
+    /// DIE of a member function or type; `None` at the top level.
     pub fn class_of(&mut self, place: u64) -> Option<u64> {
         let (unit, offset) = self.info.locate(place)?;
         let unit = self.unit(unit)?;
@@ -180,22 +182,22 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         Some(self.info.place(unit.index, class))
     }
 
-    /// Returns the records that contain a type (given by its DIE's global offset), each with the type's offset in it
-    /// and how it contains it.
+    /// Returns the records that contain a type (given by its DIE's global offset across all unit sections), each with
+    /// the type's offset in it and how it contains it.
     pub fn parts_of(&mut self, part: u64) -> Vec<Enclosing> {
         let Some((unit, _)) = self.info.locate(part) else { return Vec::new() };
         let info = self.info;
         self.unit(unit).map_or(Vec::new(), |unit| unit.enclosing(info, part).to_vec())
     }
 
-    /// Returns the records that contain a type (given by its DIE's global offset), as pairs of the record's DIE and the
-    /// type's offset in it.
+    /// Returns the records that contain a type (given by its DIE's global offset across all unit sections), as pairs
+    /// of the record's DIE and the type's offset in it.
     pub fn enclosing(&mut self, part: u64) -> Vec<(u64, u64)> {
         self.parts_of(part).into_iter().map(|outer| (outer.record, outer.at)).collect()
     }
 
-    /// Returns the global DIE offsets of the records that have this record at offset 0, as a derived class has its
-    /// first base.
+    /// Returns the global DIE offsets (across all unit sections) of the records that have this record at offset 0, as a
+    /// derived class has its first base.
     pub fn derived(&mut self, base: u64) -> Vec<u64> {
         let starts = |(outer, at): (u64, u64)| (at == 0).then_some(outer);
         self.enclosing(base).into_iter().filter_map(starts).collect()

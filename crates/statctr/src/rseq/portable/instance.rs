@@ -50,7 +50,8 @@ pub(crate) unsafe fn load(instance: NonNull<Instance>) -> Option<[u64; ITEMS]> {
     Some(std::array::from_fn(|index| words[index].load(Ordering::Relaxed)))
 }
 
-/// Returns no field of an rseq area: a stub for architectures without rseq critical sections.
+/// Returns 2³² − 1, no valid number, in place of a field of a thread's rseq area: a stub for architectures without rseq
+/// critical sections.
 ///
 /// # Safety
 /// None needed here.
