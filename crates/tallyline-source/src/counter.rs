@@ -5,7 +5,7 @@ use crate::change::{Edit, Refusal};
 use crate::declarator::skip_group;
 use crate::find::bytes;
 use crate::lexer::{Kind, Token, tokens};
-use crate::retype::is_null;
+use crate::retype::is_zero_literal;
 use std::ops::Range;
 
 /// Functions that add to a word; the result must not be used, which a function without one proves.
@@ -195,7 +195,7 @@ impl Uses<'_> {
     fn initial_value(&self, name: usize) -> Option<Vec<Edit>> {
         let value = name + 2;
         let ends = self.punct(value + 1, b',') || self.punct(value + 1, b'}');
-        let is_zero = self.punct(name + 1, b'=') && is_null(self.word(value)) && ends;
+        let is_zero = self.punct(name + 1, b'=') && is_zero_literal(self.word(value)) && ends;
         is_zero.then(|| {
             let range = self.start(value)?..self.end(value)?;
             Some(vec![Edit::new(range, "{ .stripes = { { .count = 0 } } }")])

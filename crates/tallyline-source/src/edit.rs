@@ -5,7 +5,7 @@ use crate::body::{Declaration, ElementKind, elements};
 use crate::change::{Change, Edit, Refusal};
 use crate::extent::{extents, head_end};
 use crate::find::{Found, find};
-use crate::items::{Insertion, Item, ItemKind, Part, items, join_conditionals, positions, shown};
+use crate::items::{Insertion, Item, ItemKind, Part, display_name, items, join_conditionals, positions};
 use crate::lexer::{Token, tokens};
 use crate::write::Writer;
 
@@ -53,7 +53,7 @@ fn edit_layout(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
     }
     if let Some(bytes) = change.align.filter(|_| change.language == Language::Rust) {
         return attribute(text, &tokens, &found, bytes)
-            .ok_or_else(|| Refusal::Inseparable(shown(&change.name)));
+            .ok_or_else(|| Refusal::Inseparable(display_name(&change.name)));
     }
     let all = join_conditionals(all, change)?;
     let (start, at_line_start) = head_end(&tokens, &found.body);
@@ -92,14 +92,14 @@ fn insertions(
         });
         let named = |span: &std::ops::Range<usize>| text.get(span.clone()) == Some(name);
         let mut candidates = declarators.flatten().filter(|one| one.name.as_ref().is_some_and(named));
-        let declarator = candidates.next().ok_or_else(|| Refusal::Macro(shown(name)))?;
+        let declarator = candidates.next().ok_or_else(|| Refusal::Macro(display_name(name)))?;
         // two of one name are in alternatives
         if candidates.next().is_some()
             || declarator.is_bits
             || name.is_empty()
             || change.language == Language::Rust
         {
-            return Err(Refusal::Inseparable(shown(name)));
+            return Err(Refusal::Inseparable(display_name(name)));
         }
         let at = match change.language {
             Language::Cpp => declarator.name.as_ref().map_or(declarator.span.end, |name| name.end),
@@ -186,7 +186,7 @@ fn parts(
                 let runs = runs(members, position, &change.pads);
                 if runs.len() > 1 {
                     let name = members.first().and_then(|at| change.members.get(*at));
-                    let name = name.map_or("a member".into(), |(name, _)| shown(name));
+                    let name = name.map_or("a member".into(), |(name, _)| display_name(name));
                     match declaration {
                         None => return Err(Refusal::Macro(name)),
                         Some(declaration) if !declaration.splittable => {

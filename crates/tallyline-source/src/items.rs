@@ -92,7 +92,7 @@ pub(crate) fn items(
         (at, at_line_start) = (extent.span.end, extent.ends_line);
     }
     if let Some((name, _)) = change.members.get(known) {
-        return Err(Refusal::Members(shown(name), "no more members".into()));
+        return Err(Refusal::Members(display_name(name), "no more members".into()));
     }
     let end = tokens.get(body.end).map_or(text.len(), |token| token.span.start);
     items.push(fixed(at..end, at_line_start, false));
@@ -152,10 +152,10 @@ fn member(
     let differing =
         expected.iter().map(|(name, _)| name.as_slice()).zip(&names).find(|(known, name)| known != *name);
     Err(match differing {
-        Some((known, name)) => Refusal::Members(shown(known), shown(name)),
+        Some((known, name)) => Refusal::Members(display_name(known), display_name(name)),
         None => Refusal::Members(
             "no more members".into(),
-            shown(names.get(expected.len()).copied().unwrap_or_default()),
+            display_name(names.get(expected.len()).copied().unwrap_or_default()),
         ),
     })
 }
@@ -170,7 +170,7 @@ fn lines(text: &[u8], span: &Range<usize>) -> std::ops::RangeInclusive<u32> {
 }
 
 /// Formats a member's name for messages; "an unnamed member" if it is empty.
-pub(crate) fn shown(name: &[u8]) -> String {
+pub(crate) fn display_name(name: &[u8]) -> String {
     if name.is_empty() { "an unnamed member".into() } else { String::from_utf8_lossy(name).into_owned() }
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn join_conditionals(items: Vec<Item>, change: &Change) -> Result<Vec
             let name = members
                 .first()
                 .and_then(|at| change.members.get(*at))
-                .map_or("a member".into(), |(name, _)| shown(name));
+                .map_or("a member".into(), |(name, _)| display_name(name));
             return Err(Refusal::Conditional(name));
         } else {
             joined.push(item.clone());

@@ -5,7 +5,7 @@ use crate::body::{Declaration, ElementKind, elements};
 use crate::change::{Change, Edit, Refusal};
 use crate::declarator::Declarator;
 use crate::find::{Found, bytes, find};
-use crate::items::shown;
+use crate::items::display_name;
 use crate::lexer::{Kind, Token, tokens};
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ pub(crate) fn retype(text: &[u8], change: &Change) -> Result<Vec<u8>, Refusal> {
         if found.others.iter().any(|other| !text.get(other.clone()).is_some_and(|name| names.contains(&name)))
         {
             let name = text.get(found.name).unwrap_or_default();
-            return Err(Refusal::Inseparable(shown(name)));
+            return Err(Refusal::Inseparable(display_name(name)));
         }
         let edit = Edit::new(found.ty, ty.as_bytes());
         if !edits.contains(&edit) {
@@ -75,12 +75,12 @@ fn plain(text: &[u8], tokens: &[Token], change: &Change, member: usize) -> Resul
         _ => None,
     });
     let mut fitting = declarations.filter(|(_, declaration)| declaration.declarators.iter().any(named));
-    let (element, declaration) = fitting.next().ok_or_else(|| Refusal::Macro(shown(name)))?;
+    let (element, declaration) = fitting.next().ok_or_else(|| Refusal::Macro(display_name(name)))?;
     // two of one name are in alternatives
     if fitting.next().is_some() || name.is_empty() {
-        return Err(Refusal::Conditional(shown(name)));
+        return Err(Refusal::Conditional(display_name(name)));
     }
-    let not_plain = || Refusal::NotPlain(shown(name));
+    let not_plain = || Refusal::NotPlain(display_name(name));
     match change.language {
         Language::Rust => of_field(text, tokens, &element.core, declaration).ok_or_else(not_plain),
         language => {
@@ -115,7 +115,7 @@ fn of_declaration(
     let is_zero = value.iter().all(|token| {
         matches!(token.kind, Kind::Punct(b'=' | b'{' | b'}' | b'(' | b')'))
             || matches!(bytes(text, token), b"ATOMIC_VAR_INIT")
-            || is_null(bytes(text, token))
+            || is_zero_literal(bytes(text, token))
     });
     let is_bare = own.span.start == name.start && !own.is_bits;
     if is_more || !is_bare || has_value && !(is_zero && language == Language::Cpp) {
@@ -163,7 +163,7 @@ pub fn is_laid_out_in_order(text: &[u8], change: &Change) -> Result<bool, Refusa
 }
 
 /// Returns `true` if a word of a source is the integer literal 0, with or without a type suffix.
-pub(crate) fn is_null(word: &[u8]) -> bool {
+pub(crate) fn is_zero_literal(word: &[u8]) -> bool {
     let digits = word.iter().rposition(|byte| !matches!(byte, b'u' | b'U' | b'l' | b'L'));
     digits == Some(0) && word.first() == Some(&b'0')
 }
