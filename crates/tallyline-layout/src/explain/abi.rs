@@ -3,7 +3,7 @@
 use tallyline_debuginfo::abi::{Rules, member_align, rules, type_align};
 use tallyline_debuginfo::model::{Member, MemberKind, Qualifier, RecordId, Type, TypeId, Types};
 
-use super::replay::{Alignments, Manner, Shape, Unexplained, replay};
+use super::replay::{Alignments, Packing, Shape, Unexplained, replay};
 use tallyline_debuginfo::abi::is_alignment;
 
 /// The nesting depth at which a struct counts as unexplained; real programs stay below thirty.
@@ -65,7 +65,7 @@ impl<'t> Abi<'t> {
     /// Counts the layouts that are unexplained, or explained only by attributes.
     fn open_questions(&self) -> usize {
         let is_open = |shape: &Shape| {
-            shape.unexplained.is_some() || shape.guessed || !matches!(shape.manner, Manner::Natural)
+            shape.unexplained.is_some() || shape.guessed || !matches!(shape.packing, Packing::Natural)
         };
         self.shapes.iter().flatten().filter(|shape| is_open(shape)).count()
     }
@@ -73,7 +73,8 @@ impl<'t> Abi<'t> {
     /// Returns the actual alignment of a record, as its layout shows it, and whether the record is packed.
     pub(crate) fn in_effect(&self, id: RecordId) -> InEffect {
         let shape = self.shape(id);
-        let packed = shape.unexplained.is_none() && matches!(shape.manner, Manner::Packed | Manner::Most(_));
+        let packed =
+            shape.unexplained.is_none() && matches!(shape.packing, Packing::Packed | Packing::Most(_));
         InEffect { align: shape.align.max(1), packed }
     }
 
@@ -114,7 +115,8 @@ impl<'t> Abi<'t> {
             let inner = loop {
                 let Some(member) = members.get(at) else { break None };
                 at += 1;
-                if let Some(inner) = self.held(member.ty).filter(|_| member.kind != MemberKind::Static)
+                if let Some(inner) =
+                    self.contained_record(member.ty).filter(|_| member.kind != MemberKind::Static)
                     && self.shapes[inner.index()].is_none()
                 {
                     break Some(inner);
@@ -137,7 +139,7 @@ impl<'t> Abi<'t> {
 
     /// Returns the record that a member of this type contains by value, directly or as an array's elements; `None` if
     /// it contains none.
-    pub(crate) fn held(&self, mut id: TypeId) -> Option<RecordId> {
+    pub(crate) fn contained_record(&self, mut id: TypeId) -> Option<RecordId> {
         for _ in 0..CHAIN_LIMIT {
             id = self.types.strip(id);
             match self.types.get(id) {
@@ -149,34 +151,34 @@ impl<'t> Abi<'t> {
         None
     }
 
-    /// Returns the first manner under which the rules give the layout that the file shows.
+    /// Returns the first packing under which the rules give the layout that the file shows.
     fn find_shape(&self, id: RecordId) -> Shape {
         let record = self.types.record(id);
         if record.declaration {
             return Shape { unexplained: Some(Unexplained::Unknown), ..Shape::default() };
         }
         let asked = if is_alignment(record.align) { record.align } else { 1 };
-        let mut manners = vec![
-            Manner::Natural,
-            Manner::Packed,
-            Manner::Most(2),
-            Manner::Most(4),
-            Manner::Most(8),
-            Manner::PackedMembers,
+        let mut packings = vec![
+            Packing::Natural,
+            Packing::Packed,
+            Packing::Most(2),
+            Packing::Most(4),
+            Packing::Most(8),
+            Packing::PackedMembers,
         ];
         if self.packed[id.index()] {
-            manners.insert(0, Manner::Packed);
+            packings.insert(0, Packing::Packed);
         }
         let mut first = None;
         for guess in [false, true] {
-            for manner in &manners {
-                match replay(self, id, *manner, guess) {
+            for packing in &packings {
+                match replay(self, id, *packing, guess) {
                     Ok(replay) => {
                         // Rust's and Zig's compilers note it, whoever asked for it
                         let noted = record.language.notes_alignment() && record.align != 0;
                         return Shape {
                             align: if noted { asked } else { replay.align },
-                            manner: *manner,
+                            packing: *packing,
                             guessed: replay.guessed,
                             unexplained: None,
                         };
@@ -199,14 +201,14 @@ impl<'t> Abi<'t> {
         for id in self.types.record_ids() {
             let (outer, shape) = (self.types.record(id), self.shape(id));
             // what a packed struct holds lies anywhere
-            if shape.unexplained.is_none() && matches!(shape.manner, Manner::Packed | Manner::Most(_)) {
+            if shape.unexplained.is_none() && matches!(shape.packing, Packing::Packed | Packing::Most(_)) {
                 continue;
             }
             for member in self.types.members(outer) {
                 if matches!(member.kind, MemberKind::Static | MemberKind::VirtualBase) {
                     continue;
                 }
-                let Some(inner) = self.held(member.ty) else { continue };
+                let Some(inner) = self.contained_record(member.ty) else { continue };
                 let record = self.types.record(inner);
                 let fits = |align: u64| {
                     if outer.is_union() { outer.size } else { member.offset }.is_multiple_of(align.max(1))
@@ -215,7 +217,7 @@ impl<'t> Abi<'t> {
                     && !self.packed[inner.index()]
                     && record.align <= 1
                     && !fits(self.align_of(member.ty))
-                    && replay(self, inner, Manner::Packed, false).is_ok()
+                    && replay(self, inner, Packing::Packed, false).is_ok()
                 {
                     self.packed[inner.index()] = true;
                     found = true;

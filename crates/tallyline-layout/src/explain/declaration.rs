@@ -4,7 +4,7 @@
 //! follow from the replayed layout, so that nothing is left to what a member happens to follow.
 
 use super::abi::Abi;
-use super::replay::{Manner, Placed, replay};
+use super::replay::{Packing, ReplayedMember, replay};
 use rustc_hash::FxHashMap;
 use tallyline_debuginfo::model::{Member, MemberKind, Origin, RecordId, Type, TypeId, Types};
 
@@ -104,26 +104,26 @@ fn declaration(abi: &Abi<'_>, id: RecordId) -> Option<Declaration> {
     if shape.unexplained.is_some() {
         return None;
     }
-    let replayed = replay(abi, id, shape.manner, shape.guessed).ok()?;
+    let replayed = replay(abi, id, shape.packing, shape.guessed).ok()?;
     let is_said = types.origin() == Origin::Dwarf && !record.language.notes_alignment();
     let mut own = Declaration {
-        packed: shape.manner == Manner::Packed,
-        limit: if let Manner::Most(most) = shape.manner { Some(most) } else { None },
+        packed: shape.packing == Packing::Packed,
+        limit: if let Packing::Most(most) = shape.packing { Some(most) } else { None },
         ..Declaration::default()
     };
     let mut largest = 1;
     for (index, (member, placed)) in types.members(record).iter().zip(&replayed.members).enumerate() {
         let mut one = MemberDeclaration::default();
         match placed {
-            Placed::Nowhere => {}
-            Placed::Bytes { align, .. } => {
+            ReplayedMember::Nowhere => {}
+            ReplayedMember::Bytes { align, .. } => {
                 largest = largest.max(*align);
                 if member.kind == MemberKind::Data {
-                    one = bytes(abi, member, *align, shape.manner, is_said);
+                    one = bytes(abi, member, *align, shape.packing, is_said);
                 }
             }
-            Placed::Bits { before, field } => {
-                one.packed = field.packed && shape.manner != Manner::Packed;
+            ReplayedMember::Bits { before, field } => {
+                one.packed = field.packed && shape.packing != Packing::Packed;
                 one.align = if field.asked > 1 { field.asked / 8 } else { 0 };
                 one.before = before.iter().map(|bits| bits.width).collect();
                 largest = largest.max(field.align / 8).max(field.asked / 8);
@@ -140,12 +140,12 @@ fn declaration(abi: &Abi<'_>, id: RecordId) -> Option<Declaration> {
 }
 
 /// Returns the attributes that give a member its alignment where its type alone has another.
-fn bytes(abi: &Abi<'_>, member: &Member, align: u64, manner: Manner, is_said: bool) -> MemberDeclaration {
+fn bytes(abi: &Abi<'_>, member: &Member, align: u64, packing: Packing, is_said: bool) -> MemberDeclaration {
     let natural = abi.align_of_member(member);
-    let given = match manner {
-        Manner::Natural | Manner::PackedMembers => natural,
-        Manner::Packed => 1,
-        Manner::Most(most) => natural.min(most),
+    let given = match packing {
+        Packing::Natural | Packing::PackedMembers => natural,
+        Packing::Packed => 1,
+        Packing::Most(most) => natural.min(most),
     };
     let asked = is_said && member.align == align && align > 1;
     MemberDeclaration {

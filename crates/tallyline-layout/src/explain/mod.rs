@@ -9,4 +9,4 @@ mod replay;
 pub(crate) use abi::{Abi, InEffect, explain};
 pub(crate) use bits::Bits;
 pub(crate) use declaration::{Declaration, Declarations};
-pub(crate) use replay::{Manner, Placed, Replay, Unexplained, replay};
+pub(crate) use replay::{Packing, Replay, ReplayedMember, Unexplained, replay};

@@ -2,7 +2,7 @@
 //!
 //! Neither format says everything that decides a layout: that a struct is packed is in neither, and
 //! BTF has no alignments. So a record counts as explained only when the rules, under one
-//! [`Manner`], put every member exactly where the file says that it is. Only what is explained is
+//! [`Packing`], put every member exactly where the file says that it is. Only what is explained is
 //! reorganised.
 
 use super::bits::Bits;
@@ -14,7 +14,7 @@ pub(crate) const SIZE_LIMIT: u64 = 1 << 40;
 
 /// The packing under which a record's layout is recomputed: none, `packed`, `#pragma pack(n)`, or packed members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum Packing {
     /// None that change where its members go.
     #[default]
     Natural,
@@ -48,7 +48,7 @@ pub(crate) struct Shape {
     /// Its alignment in bytes.
     pub(crate) align: u64,
     /// The attributes of its declaration.
-    pub(crate) manner: Manner,
+    pub(crate) packing: Packing,
     /// `true` if an alignment was guessed from a gap.
     pub(crate) guessed: bool,
     /// Why it cannot be explained, if it cannot.
@@ -57,13 +57,13 @@ pub(crate) struct Shape {
 
 impl Default for Shape {
     fn default() -> Shape {
-        Shape { align: 1, manner: Manner::Natural, guessed: false, unexplained: Some(Unexplained::Odd) }
+        Shape { align: 1, packing: Packing::Natural, guessed: false, unexplained: Some(Unexplained::Odd) }
     }
 }
 
 /// The kinds of members of a record in a recomputed layout: whole bytes, bitfield, or static.
 #[derive(Clone, Debug)]
-pub(crate) enum Placed {
+pub(crate) enum ReplayedMember {
     /// It takes no place: a static member.
     Nowhere,
     /// Whole bytes.
@@ -87,7 +87,7 @@ pub(crate) enum Placed {
 #[derive(Debug)]
 pub(crate) struct Replay {
     /// Each member of the record.
-    pub(crate) members: Vec<Placed>,
+    pub(crate) members: Vec<ReplayedMember>,
     /// The unnamed bits behind members that are bitfields, by the member's index.
     pub(crate) behind: Vec<(usize, Bits)>,
     /// Its alignment in bytes.
@@ -112,7 +112,7 @@ pub(crate) trait Alignments {
 pub(crate) fn replay(
     abi: &dyn Alignments,
     id: RecordId,
-    manner: Manner,
+    packing: Packing,
     guess: bool,
 ) -> Result<Replay, Unexplained> {
     let record = abi.types().record(id);
@@ -121,7 +121,7 @@ pub(crate) fn replay(
     }
     let members = abi.types().members(record);
     let mut walk =
-        Walk { abi, manner, guess, position: 0, align: 1, last_field: None, replay: empty(members) };
+        Walk { abi, packing, guess, position: 0, align: 1, last_field: None, replay: empty(members) };
     if record.is_union() {
         return walk.union(members, record.size, record.align);
     }
@@ -140,7 +140,7 @@ fn empty(members: &[Member]) -> Replay {
 
 struct Walk<'a> {
     abi: &'a dyn Alignments,
-    manner: Manner,
+    packing: Packing,
     guess: bool,
     // in bits: everything before is taken
     position: u64,
@@ -150,11 +150,16 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn step(&mut self, index: usize, member: &Member, next: Option<&Member>) -> Result<Placed, Unexplained> {
+    fn step(
+        &mut self,
+        index: usize,
+        member: &Member,
+        next: Option<&Member>,
+    ) -> Result<ReplayedMember, Unexplained> {
         match member.kind {
-            MemberKind::Static => return Ok(Placed::Nowhere),
+            MemberKind::Static => return Ok(ReplayedMember::Nowhere),
             MemberKind::VirtualBase => return Err(Unexplained::Odd),
-            MemberKind::Base if member.size == 0 => return Ok(Placed::Nowhere),
+            MemberKind::Base if member.size == 0 => return Ok(ReplayedMember::Nowhere),
             _ => {}
         }
         if member.offset > SIZE_LIMIT || member.bit_offset > SIZE_LIMIT * 8 {
@@ -166,7 +171,12 @@ impl Walk<'_> {
         }
     }
 
-    fn bytes(&mut self, index: usize, member: &Member, next: Option<&Member>) -> Result<Placed, Unexplained> {
+    fn bytes(
+        &mut self,
+        index: usize,
+        member: &Member,
+        next: Option<&Member>,
+    ) -> Result<ReplayedMember, Unexplained> {
         let size = self.size_of(member, next)?;
         let at = member.offset;
         let filled = self.position.div_ceil(8);
@@ -176,7 +186,7 @@ impl Walk<'_> {
         }
         if filled.next_multiple_of(align) > at {
             // packed, all of it: 1 is the only alignment that `packed` gives
-            if self.manner != Manner::PackedMembers || filled != at {
+            if self.packing != Packing::PackedMembers || filled != at {
                 return Err(Unexplained::Misplaced(index));
             }
             align = 1;
@@ -184,7 +194,7 @@ impl Walk<'_> {
         self.align = self.align.max(align);
         self.position = (at + size) * 8;
         self.last_field = None;
-        Ok(Placed::Bytes { size, align })
+        Ok(ReplayedMember::Bytes { size, align })
     }
 
     /// Returns the alignment with which a member starts at `at`, or unnamed bits that lead there.
@@ -220,18 +230,18 @@ impl Walk<'_> {
         Err(Unexplained::Gap(index))
     }
 
-    fn field(&mut self, index: usize, member: &Member, width: u64) -> Result<Placed, Unexplained> {
+    fn field(&mut self, index: usize, member: &Member, width: u64) -> Result<ReplayedMember, Unexplained> {
         let unit = size_of(self.abi.types(), self.abi.types().strip(member.ty)).saturating_mul(8);
         if width == 0 || width > unit || unit > 128 {
             return Err(Unexplained::Odd);
         }
-        let packed = match self.manner {
-            Manner::Packed => true,
-            Manner::PackedMembers => member.bit_offset % 8 + width > unit,
-            Manner::Natural | Manner::Most(_) => false,
+        let packed = match self.packing {
+            Packing::Packed => true,
+            Packing::PackedMembers => member.bit_offset % 8 + width > unit,
+            Packing::Natural | Packing::Most(_) => false,
         };
         let mut align = self.abi.align_of(member.ty) * 8;
-        if let Manner::Most(most) = self.manner {
+        if let Packing::Most(most) = self.packing {
             align = align.min(most * 8);
         }
         let asked = match self.abi.types().origin() {
@@ -255,7 +265,7 @@ impl Walk<'_> {
         self.align = self.align.max(if packed { 1 } else { align / 8 }).max(asked / 8);
         self.position = at + width;
         self.last_field = Some((index, field));
-        Ok(Placed::Bits { before, field })
+        Ok(ReplayedMember::Bits { before, field })
     }
 
     /// Returns a union's members all start at its start.
@@ -276,7 +286,7 @@ impl Walk<'_> {
     /// Compares the size.
     fn finish(mut self, size: u64, asked: u64) -> Result<Replay, Unexplained> {
         let end = self.position.div_ceil(8);
-        let nothing = self.replay.members.iter().all(|placed| matches!(placed, Placed::Nowhere));
+        let nothing = self.replay.members.iter().all(|placed| matches!(placed, ReplayedMember::Nowhere));
         if asked != 0
             && (self.abi.types().origin() == Origin::Dwarf || end.next_multiple_of(self.align) != size)
         {
@@ -321,16 +331,16 @@ impl Walk<'_> {
         if size > SIZE_LIMIT { Err(Unexplained::Odd) } else { Ok(size) }
     }
 
-    /// Returns the alignment of a member under the manner. In DWARF the one of the member itself is final.
+    /// Returns the alignment of a member under the packing. In DWARF the one of the member itself is final.
     fn align_of(&self, member: &Member) -> Result<u64, Unexplained> {
         let natural = self.abi.align_of_member(member);
         if self.abi.types().origin() == Origin::Dwarf && member.align != 0 {
             return self.checked(member.align);
         }
-        Ok(match self.manner {
-            Manner::Natural | Manner::PackedMembers => natural,
-            Manner::Packed => 1,
-            Manner::Most(most) => natural.min(most),
+        Ok(match self.packing {
+            Packing::Natural | Packing::PackedMembers => natural,
+            Packing::Packed => 1,
+            Packing::Most(most) => natural.min(most),
         })
     }
 

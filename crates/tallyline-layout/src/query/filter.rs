@@ -66,7 +66,7 @@ impl Filter {
         }
         self.accepts_holes(types, id)
             && (!self.flexible || ends_flexibly(types, record))
-            && (!self.embedded_flexible || Flexible::new(types).is_held(types, id))
+            && (!self.embedded_flexible || Flexible::new(types).contains_flexible(types, id))
     }
 
     fn asks_for_holes(&self) -> bool {

@@ -27,7 +27,7 @@ impl Flexible {
 
     /// Returns `true` if a struct contains, at any depth, a member that is a struct that ends with a flexible array
     /// member.
-    pub(crate) fn is_held(&mut self, types: &Types, id: RecordId) -> bool {
+    pub(crate) fn contains_flexible(&mut self, types: &Types, id: RecordId) -> bool {
         self.search(types, id, 0)
     }
 

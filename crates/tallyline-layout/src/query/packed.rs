@@ -54,7 +54,7 @@ impl Packed {
     }
 
     /// Replaces the inferences by those copied from another [`Packed`] of the same types.
-    pub(crate) fn go_on_from(&mut self, decided: &Decided) {
+    pub(crate) fn copy_from(&mut self, decided: &Decided) {
         self.state.clone_from(&decided.0);
     }
 

@@ -2,7 +2,7 @@
 
 use super::{ReorganizeOptions, is_marker};
 use crate::explain::Bits;
-use crate::explain::{Placed, Replay};
+use crate::explain::{Replay, ReplayedMember};
 use crate::query::ends_flexibly;
 use tallyline_debuginfo::model::{Member, MemberKind, Types};
 
@@ -74,14 +74,14 @@ pub(super) fn items(
     for (index, placed) in replay.members.iter().enumerate() {
         let behind = || replay.behind.iter().filter(move |(at, _)| *at == index).map(|(_, bits)| *bits);
         match placed {
-            Placed::Nowhere => waiting += 1,
-            Placed::Bytes { size, align } => {
+            ReplayedMember::Nowhere => waiting += 1,
+            ReplayedMember::Bytes { size, align } => {
                 let body = Body::Bytes { size: size * 8, align: align * 8 };
                 let fence = stays(types, &members[index], *size, options);
                 items.push(Item { first: index - waiting, count: waiting + 1, body, fence });
                 waiting = 0;
             }
-            Placed::Bits { before, field } => {
+            ReplayedMember::Bits { before, field } => {
                 let bits = before.iter().copied().chain([*field]).chain(behind());
                 let fence = options.pinned(types.name(members[index].name)).unwrap_or(false);
                 match items.last_mut() {

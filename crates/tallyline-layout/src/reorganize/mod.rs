@@ -41,7 +41,7 @@ mod together;
 pub use proposal::{CompilableProposal, Extent, Move, Proposal, checkable, print};
 pub use together::CombinedProposal;
 
-use crate::explain::{Abi, Manner, Unexplained, replay};
+use crate::explain::{Abi, Packing, Unexplained, replay};
 use std::fmt;
 use tallyline_debuginfo::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
 
@@ -214,7 +214,7 @@ impl<'t> Reorganizer<'t> {
             return Reorganization::Refused(refusal);
         }
         let shape = self.abi.shape(id);
-        let Ok(replayed) = replay(&self.abi, id, shape.manner, shape.guessed) else {
+        let Ok(replayed) = replay(&self.abi, id, shape.packing, shape.guessed) else {
             return Reorganization::Refused(Refusal::Unexplained(None));
         };
         let members = types.members(record);
@@ -284,11 +284,11 @@ impl<'t> Reorganizer<'t> {
         if is_user_interface(file) {
             return Some(Refusal::UserInterface(String::from_utf8_lossy(file).into_owned()));
         }
-        if matches!(shape.manner, Manner::Packed | Manner::Most(_)) {
+        if matches!(shape.packing, Packing::Packed | Packing::Most(_)) {
             return Some(Refusal::Packed);
         }
         if shape.guessed && types.origin() == Origin::Dwarf {
-            let at = match replay(&self.abi, id, shape.manner, false) {
+            let at = match replay(&self.abi, id, shape.packing, false) {
                 Err(Unexplained::Gap(at)) => Some(name_of(at)),
                 _ => None,
             };

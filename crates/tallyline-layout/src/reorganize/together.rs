@@ -8,7 +8,7 @@
 
 use super::proposal::place;
 use super::{Proposal, Reorganization, Reorganizer, item, refuse_language, smallest};
-use crate::explain::{Placed, Replay, replay};
+use crate::explain::{Replay, ReplayedMember, replay};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Member, NameId, Record, RecordId, Type, TypeId, Types};
@@ -159,7 +159,7 @@ impl Applying<'_, '_> {
                     continue;
                 };
                 *next += 1;
-                if let Some(inner) = self.by.abi.held(member.ty)
+                if let Some(inner) = self.by.abi.contained_record(member.ty)
                     && !std::mem::replace(&mut seen[inner.index()], true)
                 {
                     stack.push((inner, 0));
@@ -173,7 +173,7 @@ impl Applying<'_, '_> {
         let types = self.by.types();
         let record = types.record(id);
         let holds = |member: &Member| {
-            let inner = self.by.abi.held(member.ty)?;
+            let inner = self.by.abi.contained_record(member.ty)?;
             self.all.layouts.contains_key(&inner).then_some(inner)
         };
         let changed = types.members(record).iter().any(|member| holds(member).is_some());
@@ -211,7 +211,7 @@ impl Applying<'_, '_> {
         let types = self.by.types();
         let proposal = self.fixed.get(&id).copied();
         let holds_changed = types.members(types.record(id)).iter().any(|member| {
-            self.by.abi.held(member.ty).is_some_and(|inner| self.all.layouts.contains_key(&inner))
+            self.by.abi.contained_record(member.ty).is_some_and(|inner| self.all.layouts.contains_key(&inner))
         });
         if proposal.is_none() && !holds_changed {
             return;
@@ -236,7 +236,7 @@ impl Applying<'_, '_> {
         if shape.unexplained.is_some() {
             return None;
         }
-        replay(&self.by.abi, id, shape.manner, shape.guessed).ok()
+        replay(&self.by.abi, id, shape.packing, shape.guessed).ok()
     }
 
     /// Lays a record out whose members shrank.
@@ -249,7 +249,7 @@ impl Applying<'_, '_> {
         }
         let mut replay = self.explained(id)?;
         for (member, placed) in members.iter_mut().zip(&mut replay.members) {
-            if let Placed::Bytes { size, .. } = placed {
+            if let ReplayedMember::Bytes { size, .. } = placed {
                 *size = self.shrunk(member.ty, *size)?;
                 member.size = member.size.min(*size);
             }
@@ -280,9 +280,9 @@ impl Applying<'_, '_> {
             return None;
         }
         let end = replay.members.iter().map(|placed| match placed {
-            Placed::Nowhere => 0,
-            Placed::Bytes { size, .. } => *size,
-            Placed::Bits { field, .. } => field.width.div_ceil(8),
+            ReplayedMember::Nowhere => 0,
+            ReplayedMember::Bytes { size, .. } => *size,
+            ReplayedMember::Bits { field, .. } => field.width.div_ceil(8),
         });
         let size = end.max().unwrap_or(0).next_multiple_of(replay.align);
         let order = (0..members.len()).collect();
@@ -291,7 +291,7 @@ impl Applying<'_, '_> {
 
     /// Returns the size of a member that took `size` bytes; `None` if its type does not say.
     fn shrunk(&self, ty: TypeId, size: u64) -> Option<u64> {
-        let Some(inner) = self.by.abi.held(ty) else { return Some(size) };
+        let Some(inner) = self.by.abi.contained_record(ty) else { return Some(size) };
         let Some(new) = self.all.size(inner) else { return Some(size) };
         let old = self.by.types().record(inner).size;
         // an array of them, or a flexible one

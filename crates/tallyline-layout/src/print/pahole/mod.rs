@@ -108,7 +108,7 @@ impl<'t> Printer<'t> {
     /// Sets the printer's decisions about packed structs to those at a position in the printing order, as if all types
     /// before it had been printed.
     pub fn start_from(&mut self, start: &Start) {
-        self.packed.go_on_from(start.decided());
+        self.packed.copy_from(start.decided());
     }
 
     /// Returns the text printed since the last [`clear`](Printer::clear).

@@ -310,7 +310,7 @@ impl Printer<'_> {
         let inner = Inner {
             summary,
             ends_flexibly: ends_flexibly(self.types, record),
-            holds_flexible: self.flexible.is_held(self.types, id),
+            holds_flexible: self.flexible.contains_flexible(self.types, id),
         };
         if inner.is_plain() {
             return false;

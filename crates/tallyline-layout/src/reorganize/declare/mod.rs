@@ -16,7 +16,7 @@ mod spell;
 
 use super::together::Layout;
 use super::{CombinedProposal, Proposal, Reorganizer};
-use crate::explain::{Manner, Placed, replay};
+use crate::explain::{Packing, ReplayedMember, replay};
 use rustc_hash::FxHashMap;
 use spell::Speller;
 use std::fmt::Write;
@@ -263,7 +263,7 @@ impl<'r, 't> Writer<'r, 't> {
         let own;
         let replayed = match self.together.and_then(|together| together.layout(id)) {
             Some(layout) => &layout.replay,
-            None => match replay(abi, id, shape.manner, shape.guessed) {
+            None => match replay(abi, id, shape.packing, shape.guessed) {
                 Ok(replayed) => {
                     own = replayed;
                     &own
@@ -273,7 +273,7 @@ impl<'r, 't> Writer<'r, 't> {
         };
         let keyword = if record.is_union() { "union" } else { "struct" };
         let mut text = String::new();
-        if let Manner::Most(most) = shape.manner {
+        if let Packing::Most(most) = shape.packing {
             let _ = writeln!(text, "#pragma pack(push, {most})");
         }
         let _ = writeln!(text, "{keyword} {name} {{");
@@ -282,19 +282,19 @@ impl<'r, 't> Writer<'r, 't> {
             let member = &types.members(record)[*index];
             let mut speller = Speller { writer: self, uses: &mut *uses, depth: 0 };
             match &replayed.members[*index] {
-                Placed::Nowhere => {}
-                Placed::Bytes { size, align } => {
+                ReplayedMember::Nowhere => {}
+                ReplayedMember::Bytes { size, align } => {
                     largest = largest.max(*align);
-                    let line = speller.member(*index, member, *size, *align, shape.manner);
+                    let line = speller.member(*index, member, *size, *align, shape.packing);
                     let _ = writeln!(text, "  {line}");
                 }
-                Placed::Bits { before, field } => {
+                ReplayedMember::Bits { before, field } => {
                     let ty = speller.scalar(member.ty);
                     if let Some(bits) = before {
                         let _ = writeln!(text, "  {ty} :{};", bits.width);
                     }
                     let mut attributes = String::new();
-                    if field.packed && shape.manner != Manner::Packed {
+                    if field.packed && shape.packing != Packing::Packed {
                         attributes += " __attribute__((packed))";
                     }
                     if field.asked > 1 {
@@ -309,14 +309,14 @@ impl<'r, 't> Writer<'r, 't> {
             }
         }
         text.push('}');
-        if shape.manner == Manner::Packed {
+        if shape.packing == Packing::Packed {
             text += " __attribute__((packed))";
         }
         if replayed.align > largest {
             let _ = write!(text, " __attribute__((aligned({})))", replayed.align);
         }
         text += ";\n";
-        if let Manner::Most(_) = shape.manner {
+        if let Packing::Most(_) = shape.packing {
             text += "#pragma pack(pop)\n";
         }
         self.line(owner, &text);

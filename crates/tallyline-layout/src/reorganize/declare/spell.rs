@@ -1,7 +1,7 @@
 //! C spellings of the types of members.
 
 use super::{Owner, Shared, Writer, scalar};
-use crate::explain::Manner;
+use crate::explain::Packing;
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Member, Qualifier, Type, TypeId};
 
@@ -41,7 +41,7 @@ impl Speller<'_, '_, '_, '_> {
         member: &Member,
         size: u64,
         align: u64,
-        manner: Manner,
+        packing: Packing,
     ) -> String {
         let abi = &self.writer.reorganizer.abi;
         let natural = abi.align_of_member(member);
@@ -51,10 +51,10 @@ impl Speller<'_, '_, '_, '_> {
             Some(spelled) => (spelled, natural),
             None => (Spelled { front: "char".into(), behind: format!("[{size}]") }, 1),
         };
-        let given = match manner {
-            Manner::Natural | Manner::PackedMembers => own,
-            Manner::Packed => 1,
-            Manner::Most(most) => own.min(most),
+        let given = match packing {
+            Packing::Natural | Packing::PackedMembers => own,
+            Packing::Packed => 1,
+            Packing::Most(most) => own.min(most),
         };
         let attribute = match align.cmp(&given) {
             std::cmp::Ordering::Equal => String::new(),
