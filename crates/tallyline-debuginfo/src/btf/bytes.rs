@@ -40,7 +40,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Returns the number of bytes of the section that are still to be read.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.slice.len() - self.position
     }
 
@@ -60,7 +60,7 @@ impl<'a> Bytes<'a> {
 
     /// Advances the cursor by a number of bytes; an error if the section ends before.
     pub(crate) fn skip(&mut self, bytes: usize) -> Result<()> {
-        if bytes > self.left() {
+        if bytes > self.remaining() {
             return Err(self.error("the data ends within an entry"));
         }
         self.position += bytes;

@@ -103,7 +103,7 @@ impl<'a> Decoder<'a> {
 
     fn entries(&mut self, types: &mut Types) -> Result<()> {
         // a type takes 12 bytes at least, and most take 12 to 24
-        types.types.reserve(self.bytes.left() / 20);
+        types.types.reserve(self.bytes.remaining() / 20);
         while !self.bytes.is_empty() {
             let entry = self.entry()?;
             let ty = self.type_of(entry, types)?;

@@ -299,8 +299,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         found
     }
 
-    /// Returns the records of this unit that contain a type (given by its DIE's global offset (across all unit
-    /// sections)) as base class or member, or as raw storage for it such as libstdc++'s `__aligned_membuf`, each with
+    /// Returns the records of this unit that contain a type (given by its DIE's global offset across all unit
+    /// sections) as base class or member, or as raw storage for it such as libstdc++'s `__aligned_membuf`, each with
     /// the type's offset in it.
     pub fn enclosing(&self, info: &DebugInfo<'u, 'a>, part: u64) -> &[Enclosing] {
         let enclosing = self.enclosing.get_or_init(|| self.find_enclosing(info));
