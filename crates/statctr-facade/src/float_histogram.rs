@@ -10,9 +10,9 @@ const DEFAULT_ERROR: f64 = 0.01;
 
 /// A per-CPU histogram of non-negative floating-point values, such as latencies in seconds.
 ///
-/// A [`Histogram`] in units of a *resolution*: a value is rounded to a whole number of it, so a value and its
-/// part of the sum are at most half a resolution off, and quantiles are at most 1 % off besides. Values below
-/// 0 count as 0, those above 2⁶² resolutions as that; NaN is not counted.
+/// It is a [`Histogram`] of whole multiples of a *resolution*, to which values are rounded. So a value, and its part of
+/// the sum, is off by at most half a resolution, and a quantile by at most 1 % in addition. Negative values count as 0,
+/// values above 2⁶² resolutions as 2⁶² resolutions; NaN is not counted.
 ///
 /// ```
 /// use statctr_facade::FloatHistogram;
@@ -26,9 +26,9 @@ const DEFAULT_ERROR: f64 = 0.01;
 /// ```
 ///
 /// # Sums
-/// They are exact to the resolutions of the values up to 2⁶³ · 100 resolutions in all: kept modulo 2⁶⁴ of
-/// them, and known to 1 % from the buckets (with another error as much less). With a resolution of a nanosecond that is 29 000 years; for
-/// bytes a resolution of 1 is enough.
+/// The sum is exact (but for the rounding of each value) up to 2⁶³ · 100 resolutions: it is kept modulo 2⁶⁴
+/// resolutions, and the buckets tell it to 1 %, which gives the missing high bits (with a larger error the limit is as
+/// much smaller). With a resolution of a nanosecond that is 29 000 years.
 pub struct FloatHistogram {
     histogram: Histogram,
     /// Units in 1; a multiplication is cheaper than a division.

@@ -93,15 +93,15 @@ impl NativeSchema {
 /// ```
 ///
 /// # Error
-/// The number of values and their sum are those of the snapshot. Buckets of a histogram are linear within a
-/// power of two, those of this form are not, so few bounds are bounds of both. All values of a bucket that lies
-/// within a bucket of this form are counted there, exactly; that are those of one value each (below 2/error units),
-/// and most others. The values of one that a bound divides are counted on that side where its middle is: on the
-/// wrong side only those that are nearer to the bound than the histogram's relative error. That are at most
-/// [`uncertain`](Self::uncertain). Always on the same side, so no bucket's count ever goes down.
+/// The number of values and their sum are the snapshot's, exactly. The histogram's own buckets are linear within a
+/// power of two and native ones are not, so that few bounds coincide. Values of an own bucket that lies within a native
+/// one (most do, among them all that hold a single value, below 2/error units) are counted there, exactly. An own
+/// bucket that a native bound divides is counted as a whole on the side of its middle. Values on the wrong side are
+/// nearer to the bound than the histogram's relative error; there are at most [`uncertain`](Self::uncertain) of them.
+/// As the side never changes, no native bucket's count ever goes down.
 ///
-/// What a histogram counts as above its largest value is in the bucket of the next larger one. Values that are
-/// 0, in a [`FloatHistogramSnapshot`] those below half of its resolution, are in the zero bucket.
+/// Values that the histogram counts as above its largest value are put into the native bucket of the next larger value.
+/// Values of 0 (in a [`FloatHistogramSnapshot`], values below half of its resolution) are in the zero bucket.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NativeHistogram {
     schema: NativeSchema,

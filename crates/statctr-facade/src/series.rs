@@ -23,8 +23,8 @@ type Table<K, V> = Box<[Bucket<K, V>]>;
 /// An insert-only concurrent hash map whose look-ups take no lock and write no shared memory, for a metric's series by
 /// their labels.
 ///
-/// Meant for the series of a metric: few, made once, and looked up on each update. Keys are given as a hash
-/// and a comparison, so that a borrowed form finds an owned one.
+/// It is meant for the series of a metric: few, created once, and looked up by each update. A key is looked up by its
+/// hash and a comparison, so that borrowed data can find an owned key.
 ///
 /// ```
 /// use statctr_facade::SeriesMap;
@@ -84,8 +84,8 @@ impl<K, V> SeriesMap<K, V> {
     /// Returns the value whose key has this hash and satisfies `is`; if there is none, inserts the entry that `make`
     /// returns. `None` if the map is full.
     ///
-    /// Takes a lock where the key is not there. `make` runs under it, once for a key, and must not use
-    /// this map.
+    /// Takes a lock only if there is no such key. `make` runs under the lock, once for each key, and must not use this
+    /// map.
     #[inline]
     pub fn get_or_insert(
         &self,

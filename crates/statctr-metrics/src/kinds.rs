@@ -12,8 +12,8 @@ const STRIPES: usize = 16;
 
 /// A series (a metric with its labels), and sixteen handles to it that threads share out among them.
 ///
-/// The macros of `metrics` take a handle by value and drop it after each update, and each of both writes its
-/// reference count. So there are several, each on lines of its own, and threads use different ones.
+/// The macros of `metrics` clone a handle for each update and drop it afterwards, both of which write its reference
+/// count. So there are several handles on cache lines of their own, and threads use different ones.
 pub(crate) struct Series<T> {
     series: T,
     handles: [OnceLock<Arc<Handle<T>>>; STRIPES],

@@ -210,8 +210,6 @@ impl Recorder {
 
     /// Reads all series and formats them in Prometheus' text format (0.0.4). Characters that names must not have become
     /// `_`.
-    ///
-    /// Characters that its names may not have become `_`.
     #[must_use]
     pub fn render(&self) -> String {
         render::text(&self.snapshot())
@@ -220,8 +218,6 @@ impl Recorder {
     /// Reads all series and encodes them in Prometheus' protobuf format with native histograms
     /// ([`NativeHistogram`](crate::NativeHistogram)), and with classic buckets as well where bounds are set. Its
     /// content type is [`PROTOBUF`](Self::PROTOBUF); names are changed as in the text format.
-    ///
-    /// Its content type is [`PROTOBUF`](Self::PROTOBUF). Names are as in the text.
     ///
     /// ```
     /// let recorder = statctr_metrics::Recorder::new();

@@ -105,8 +105,8 @@ impl Cell<f64> for statctr::FloatGauge {
 
 /// An OpenTelemetry instrument that counts per CPU: a statistic (cell) for each attribute set.
 ///
-/// The API's handles point here, and the cell without attributes is a part of it, so that an update of that
-/// follows one pointer.
+/// OpenTelemetry's handles point to it. The cell of the empty attribute set is a part of it, so that its updates follow
+/// a single pointer.
 pub(crate) struct Instrument<C> {
     /// The cell without attributes, made by its first update.
     plain: OnceLock<C>,

@@ -55,8 +55,8 @@ pub fn observe_float_gauge(
 /// Exports each item of a [`Group`] as an observable counter of `meter` named `NAME.ITEM`, with the item's unit and
 /// help text and these attributes.
 ///
-/// A collection that asks for the items one after the other, as the SDK does, gets them from one read of the
-/// group. Where two readers collect at the same time the items may be of several.
+/// A collection that asks for the items one after the other, as the SDK does, gets all of them from one read of the
+/// group. If two readers collect at the same time, the items may come from different reads.
 pub fn observe_group(meter: &Meter, name: &str, attributes: &[KeyValue], group: &Arc<Group>) {
     let snapshot = Arc::new(Mutex::new(Snapshot {
         values: vec![0; group.schema().len()],

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A meter provider that wraps another one: its counters and up-down counters count per CPU and are exported through
 /// the wrapped provider, which also makes all other instruments.
 ///
-/// A counter appears with the other provider as an observable counter of the same name, unit and
-/// description. Counters of one name and one meter's scope are one counter, whatever the case of its letters.
-/// A counter for which the system has no memory is the other provider's.
+/// The wrapped provider sees a counter as an observable counter of the same name, unit and description. Counters of one
+/// name (in any case) and one meter's scope are one counter. If there is no memory for a counter, the wrapped provider
+/// creates it instead.
 #[derive(Debug)]
 pub struct MeterProvider<P> {
     inner: P,

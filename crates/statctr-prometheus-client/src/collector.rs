@@ -11,7 +11,7 @@ use std::fmt;
 /// A `prometheus-client` collector that exports all counters, arrays and groups of a [`statctr`] registry, and of the
 /// global registry also statics and their families.
 ///
-/// The items of a group are metrics of their own, `GROUP_ITEM`, and of one read.
+/// Each item of a group is a metric of its own, `GROUP_ITEM`; all items of a group come from one read.
 ///
 /// ```
 /// use prometheus_client::{encoding::text::encode, registry::Registry};

@@ -12,9 +12,9 @@ const OVERFLOW: [(&str, &str); 1] = [("overflow", "true")];
 
 /// Metrics of one name, one for each label set, created on first use. Clones share the metrics.
 ///
-/// Looked up without a lock and without a write to memory that other threads write. Metrics are only
-/// added, up to a [limit](Self::DEFAULT_LIMIT); what comes later counts on one further metric, with the label
-/// `overflow="true"`, so the sum over a family stays exact.
+/// A look-up takes no lock and writes no memory that other threads use. Metrics are never removed. Beyond a
+/// [limit](Self::DEFAULT_LIMIT), further label sets are counted by one overflow metric with the label
+/// `overflow="true"`, so that the sum over a family stays exact.
 pub struct Family<S, M>(Arc<Inner<S, M>>);
 
 struct Inner<S, M> {

@@ -170,9 +170,9 @@ impl EncodeMetric for FloatGauge {
 
 /// A per-CPU histogram of floating-point values that `prometheus-client` exports. Clones count in the same one.
 ///
-/// Counts in log-linear buckets ([`FloatHistogram`]), from which those of the bounds given are made: a value
-/// within 1 % of a bound may be counted on its other side. In the protobuf format of Prometheus it can also be
-/// native: with exponential buckets.
+/// Values are counted in fine log-linear buckets ([`FloatHistogram`]), from which the exported ones are computed: a
+/// value within 1 % of a bound may be counted on the bound's other side. In Prometheus' protobuf format it can also be
+/// exported as a native histogram, with exponential buckets.
 #[derive(Debug, Clone)]
 pub struct Histogram(Arc<Inner>);
 

@@ -210,8 +210,8 @@ impl fmt::Debug for Counter {
 
 /// A local sum of updates of a [`Counter`], which is added to the counter when the batch is dropped.
 ///
-/// No read includes collected updates before that. They are lost if a batch is leaked (`mem::forget`), or its
-/// thread ends without unwinding.
+/// Reads of the counter do not include updates in the batch before that. They are lost if a batch is leaked
+/// (`mem::forget`), or its thread ends without unwinding.
 ///
 /// ```
 /// use statctr::Counter;

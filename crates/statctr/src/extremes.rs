@@ -25,8 +25,7 @@ use std::fmt;
 /// ```
 ///
 /// # Without a value
-/// Where nothing was observed the value is [`IDENTITY`](Self::IDENTITY), 0, as if that had been: it changes no
-/// other value.
+/// If nothing was observed, reads return [`IDENTITY`](Self::IDENTITY), 0, as if 0 had been observed.
 ///
 /// # Taking and resetting
 /// An observation that runs at the same time as [`take`](Self::take) is in the value that is taken or in that of
@@ -57,7 +56,7 @@ pub struct Max(Maximum);
 /// ```
 ///
 /// # Without a value
-/// Where nothing was observed the value is [`IDENTITY`](Self::IDENTITY), 2⁶⁴ − 1.
+/// If nothing was observed, reads return [`IDENTITY`](Self::IDENTITY), 2⁶⁴ − 1.
 pub struct Min(Maximum);
 
 macro_rules! extreme {

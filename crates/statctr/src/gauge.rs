@@ -24,11 +24,11 @@ use std::fmt;
 /// # Ok::<(), statctr::Error>(())
 /// ```
 ///
-/// # Values for a moment below or above the true one
-/// A read is a sum over CPUs, one after the other. If a thread adds on a CPU that the reader has passed,
-/// and takes away on one that it has not, the reader sees the second without the first. So a gauge that
-/// never was below 0 may be read as such for a moment; [`read_clamped`](Self::read_clamped) takes that for
-/// 0. When writers have stopped, or were waited for, a read is exact.
+/// # Reads during updates
+/// A read sums the CPUs one after the other. If a thread adds on a CPU that the reader has already passed, and then
+/// subtracts on one that it has not, the reader sees only the subtraction. So a gauge that never was negative may be
+/// read as negative for a moment; [`read_clamped`](Self::read_clamped) returns 0 then. When writers have stopped, or
+/// were waited for, a read is exact.
 ///
 /// # Races with `set`
 /// An update that runs at the same time as [`set`](Self::set) is wholly before it, and gone, or wholly

@@ -387,7 +387,7 @@ impl GroupRef<'_> {
 
 /// Reads all items of several groups of one schema and stores their values in `values`, group by group.
 ///
-/// Groups that were made one after the other lie side by side and are folded as one piece.
+/// Groups that were created one after the other lie side by side and are read in one pass.
 ///
 /// # Errors
 /// [`Error::SchemaMismatch`] where not all are of the same schema, [`Error::BufferTooSmall`].

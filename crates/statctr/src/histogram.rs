@@ -153,7 +153,7 @@ impl Histogram {
 
     /// Reads all buckets, summed over the CPUs, into a snapshot. Takes microseconds and stops no writer.
     ///
-    /// Values that are counted meanwhile are in it or not, each with its part of the sum.
+    /// A value that is counted meanwhile is in it or not, always together with its part of the sum.
     #[must_use]
     pub fn snapshot(&self) -> HistogramSnapshot {
         let mut buckets = vec![Bucket::default(); self.scale.buckets()];
@@ -203,8 +203,8 @@ impl HistogramSnapshot {
     /// Returns the quantile `part` of the values (0.5: the median; clamped to 0 and 1), off by at most the histogram's
     /// relative error; `None` without values, and for NaN.
     ///
-    /// Exactly: the middle of the bucket of the value with the rank ⌈`part` · count⌉, at least 1. For
-    /// values above the largest one that is the largest one.
+    /// Precisely, it is the middle of the bucket that contains the value of rank ⌈`part` · count⌉ (at least 1), or the
+    /// histogram's largest value for values above it.
     #[must_use]
     pub fn quantile(&self, part: f64) -> Option<u64> {
         let count = self.count();

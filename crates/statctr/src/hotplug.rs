@@ -19,9 +19,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// A background thread that follows CPU hotplug for some pools: it drains CPUs that go offline, prepares memory for
 /// CPUs that come online, and returns free memory. It stops when this is dropped; a forked child has none.
 ///
-/// A thread of its own, which takes no signals, waits for the kernel's messages about CPUs
-/// (netlink) and looks at the list of online CPUs once a second, which is all there is in most
-/// containers.
+/// The thread, which takes no signals, waits for the kernel's messages about CPUs (netlink), and checks the list of
+/// online CPUs once a second, as most containers get no such messages.
 ///
 /// ```
 /// use statctr::{Placement, Pool};

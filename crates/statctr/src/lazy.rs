@@ -206,11 +206,10 @@ impl<S: Scope> LazyPool<S> {
 
     /// Maps memory ahead of need: enough for one more instance of each existing object of the pool.
     ///
-    /// Nobody has to call this. Creating objects does so, too, and an update that finds less than the
-    /// watermark ready maps some itself, which takes some microseconds now and then (once for 16 000
-    /// instances, later more) and a few system calls (`mmap`, `mprotect`, `madvise`, `prctl`, with
-    /// several nodes `mbind`). It is for programs whose updates must not make any: that give up the
-    /// right to these calls, or count in threads of real time.
+    /// Calling it is never necessary. Creating objects maps memory ahead, too, and an update that finds too little of
+    /// it maps some itself, which now and then (once in 16 000 instances or more) takes some microseconds and a few
+    /// system calls (`mmap`, `mprotect`, `madvise`, `prctl`, with several nodes `mbind`). It is for programs whose
+    /// updates must not make system calls: in real-time threads, or in sandboxes that forbid these calls.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for address space.

@@ -300,8 +300,8 @@ impl<const N: usize> StaticFamily<N> {
     /// Returns the counter for these values of the labels, in the order of the labels. Creates it if it does not exist,
     /// and puts it into the program's registry.
     ///
-    /// Counters that are there are found without a lock or an allocation, in signal handlers, too; to
-    /// make one allocates, so that is not for them.
+    /// Finding an existing counter takes no lock and does not allocate, so it is async-signal-safe; creating one
+    /// allocates.
     #[must_use]
     pub fn get(&'static self, values: [&str; N]) -> &'static StaticCounter {
         let table = self.table.get_or_make(|| Table::new(self.limit));

@@ -39,8 +39,7 @@ use std::fmt;
 /// so its cost does not depend on their number.
 ///
 /// # Ordering, threads, signals, forks
-/// Those of [`Counter`](crate::Counter); for values for a moment below or above the true one see
-/// [`Gauge`](crate::Gauge).
+/// Those of [`Counter`](crate::Counter); about reads during updates see [`Gauge`](crate::Gauge).
 pub struct FloatGauge(FloatSum);
 
 impl FloatGauge {

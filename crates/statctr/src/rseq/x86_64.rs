@@ -108,8 +108,8 @@ pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
 /// Loads a pointer that is null at first and stored once; the compiler may hoist the load out of loops, which may then
 /// see null for longer.
 ///
-/// The block loads, and claims to read no memory, as [`offset_of_table`] does, so a loop does it once. What
-/// comes out may be null where it is not any more, for as long as the loop runs.
+/// The asm block loads but is marked as reading no memory (`nomem`), as [`offset_of_table`]'s is, so that a loop does
+/// it once. Therefore the result may be null, although the pointer is stored by now, for as long as the loop runs.
 #[inline(always)]
 pub(crate) fn load_stored_once(place: &'static AtomicPtr<u8>) -> *const u8 {
     let address: usize;

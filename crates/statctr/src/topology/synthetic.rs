@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// A builder of the [`Topology`] of a made-up machine, for tests and measurements; see [`Topology::synthetic`].
 ///
-/// All possible CPUs are present and online unless said otherwise; without nodes no CPU has one.
+/// By default all possible CPUs are present and online, and no CPU belongs to a NUMA node.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct SyntheticTopology {

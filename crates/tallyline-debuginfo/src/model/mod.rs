@@ -202,8 +202,6 @@ impl Types {
 
     /// Returns the discriminant of a tagged union (a Rust enum), the member that says which variant is active; `None`
     /// if there is only one variant. It may overlap bytes of a variant's member (a niche).
-    ///
-    /// It may lie in the bytes of a variant's member: a niche.
     pub fn tag(&self, record: &Record) -> Option<&Member> {
         slice(&self.members, record.tag).first()
     }
