@@ -219,8 +219,8 @@ impl Entries {
 /// # Ok::<(), statctr::Error>(())
 /// ```
 ///
-/// The program's own registry ([`global`](Registry::global)) has all statics that were ever used or
-/// listed, too ([`StaticCounter`], [`StaticFamily`](crate::StaticFamily)).
+/// The program's own registry ([`global`](Registry::global)) also contains all statics that were ever used or listed
+/// ([`StaticCounter`], [`StaticFamily`](crate::StaticFamily)).
 pub struct Registry {
     entries: Lock<Entries>,
     with_statics: bool,

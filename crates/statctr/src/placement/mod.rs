@@ -316,8 +316,8 @@ impl PoolBuilder {
     /// Sets where the pool's counters have their per-CPU words; by default [`Placement::Fixed`]
     /// ([`Placement::Uniprocessor`] in a build with the feature `uniprocessor`).
     ///
-    /// A synthetic topology with one CPU is taken at its word: threads that count in a uniprocessor
-    /// pool must then be kept on one CPU by its author.
+    /// A synthetic topology with one CPU is believed: whoever builds a uniprocessor pool from one must keep the threads
+    /// that count in it on one CPU.
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = Some(placement);
         self
@@ -452,7 +452,7 @@ impl Pool {
     /// Prepares memory in a flexible pool for these CPUs, and a few others, so that their first updates need no system
     /// call. Initially the CPUs that are online when the pool is created are prepared for.
     ///
-    /// Where there is no memory, [`mode`](Self::mode) says so.
+    /// If there is no memory, [`mode`](Self::mode) becomes [`Mode::ShortOfMemory`].
     pub fn expect(&self, cpus: &CpuSet) {
         self.arena.expect(cpus);
     }
@@ -501,8 +501,8 @@ impl Pool {
     /// Prefaults these CPUs' words of all existing counters, on the CPUs' NUMA nodes, so that later updates there take
     /// no page fault.
     ///
-    /// CPUs that this pool has no unit for are passed over. Which node the pages come from is
-    /// asked of the kernel, and left to it where a sandbox forbids to ask.
+    /// CPUs without memory in this pool are skipped. The node is a request to the kernel, and omitted where a sandbox
+    /// forbids it.
     ///
     /// # Errors
     /// [`Error::System`] where there is no memory.

@@ -67,8 +67,8 @@ struct Value {
 /// # Ok::<(), statctr::Error>(())
 /// ```
 ///
-/// The change from one to another has the values of the later one: of what was registered in between all of
-/// the value, and of what is gone nothing.
+/// The difference of two readings contains the values of the later one: a counter registered in between contributes its
+/// whole value, one that is gone contributes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryValues(
     // by origin and index, in the order of the registry

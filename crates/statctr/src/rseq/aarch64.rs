@@ -269,7 +269,7 @@ macro_rules! define_add {
     ($(#[$doc:meta])* $name:ident, $in_area:ident, $sum:expr $(, $value:ident)?) => {
         $(#[$doc])*
         ///
-        /// `false`: nothing was added, take the slow path.
+        /// Returns `false` if nothing was added and the slow path has to be taken.
         ///
         /// # Safety
         /// `table` is the tagged address of a live table, and where its tag says "by rseq", for every
@@ -342,7 +342,7 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
 /// bytes apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
 /// specification).
 ///
-/// `false`: nothing was added, take the slow path.
+/// Returns `false` if nothing was added and the slow path has to be taken.
 ///
 /// # Safety
 /// The contract is that of [`add`], for both copies of the line and for its sequence number.

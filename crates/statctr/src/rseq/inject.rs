@@ -25,8 +25,7 @@ pub fn delay(point: usize, turns: u64) {
 
 /// Aborts rseq critical sections at their next `count` passages of injection point `point`, on any thread; for tests.
 ///
-/// The count is taken down without a lock prefix: with several threads more passages than that
-/// may abort.
+/// The count is decremented without a lock prefix, so that with several threads some more passages may be aborted.
 pub fn abort(point: usize, count: u64) {
     if (1..=POINTS).contains(&point) {
         INJECTIONS[2 * point + 1].store(count, Ordering::SeqCst);

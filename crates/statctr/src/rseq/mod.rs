@@ -313,7 +313,7 @@ pub(crate) struct Stamps {
 /// The number of times that the slow path of an update retries its rseq critical section before it uses the fallback
 /// cell.
 ///
-/// Preemption that often in a row within a few nanoseconds each means a debugger or an emulator.
+/// A section of a few nanoseconds that is preempted this often in a row runs under a debugger or an emulator.
 pub(crate) const TRIES: usize = 16;
 
 /// Returns the offset of threads' rseq areas from the thread pointer; `None` if rseq cannot be used: no registration,
@@ -353,8 +353,8 @@ pub(crate) const MM_CID: usize = 24;
 /// Returns `true` if this kernel maintains concurrency ids (`mm_cid`, Linux 6.3): numbers, unique among the running
 /// threads of a process, below the smaller of its threads and the CPUs that it may use.
 ///
-/// The kernel says so by the size of what it fills in, in the auxiliary vector; glibc's
-/// `__rseq_size` does not.
+/// The kernel shows it by the size of the area that it maintains, in the auxiliary vector; glibc's `__rseq_size` does
+/// not.
 pub(crate) fn has_mm_cid() -> bool {
     offset().is_some() && crate::sys::rseq_feature_size() >= MM_CID + 4
 }
@@ -368,9 +368,9 @@ pub(crate) fn current_cpu() -> Option<u32> {
 /// Clears the pointer to the last rseq critical section in the calling thread's rseq area. Necessary before the code of
 /// that section is unloaded.
 ///
-/// A thread's rseq area goes on naming the last section after it is over; the kernel follows that
-/// address at the next preemption. Before code with sections in it is unmapped (`dlclose` of a
-/// plug-in that counts), every thread that ran it must call this.
+/// A thread's rseq area still points to the last section after that has ended, and the kernel reads the address at the
+/// next preemption. Before code with sections is unmapped (`dlclose` of a plug-in that counts), every thread that ran
+/// it must call this.
 pub fn forget_section() {
     if let Some(offset) = offset() {
         clear_section(offset);

@@ -267,7 +267,7 @@ macro_rules! define_add {
     ($(#[$doc:meta])* $name:ident, $in_area:ident, $commit:expr $(, $value:ident)?) => {
         $(#[$doc])*
         ///
-        /// `false`: nothing was added, take the slow path.
+        /// Returns `false` if nothing was added and the slow path has to be taken.
         ///
         /// # Safety
         /// `table` is the tagged address of a live table, and where its tag says "by rseq", for every
@@ -333,8 +333,7 @@ define_add!(
 /// Adds `deltas` to the `N` items of an event (2 to 8) in an rseq critical section that ends with one vector store.
 /// Returns `false` if nothing was added. (`commit` of the specification.)
 ///
-/// `false`: nothing was added, or the machine has no store as wide as the event; take the slow
-/// path.
+/// That is also the case if the machine has no store as wide as the event. The slow path has to be taken then.
 ///
 /// # Safety
 /// The contract is that of [`add`], for the words at `base` that the event takes: N rounded up to 2,
@@ -509,7 +508,7 @@ unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
 /// bytes apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
 /// specification).
 ///
-/// `false`: nothing was added, take the slow path.
+/// Returns `false` if nothing was added and the slow path has to be taken.
 ///
 /// # Safety
 /// The contract is that of [`add`], for both copies of the line and for its sequence number.

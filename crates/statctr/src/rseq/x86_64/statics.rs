@@ -11,7 +11,7 @@ macro_rules! define_add_to_static {
     ($(#[$doc:meta])* $name:ident, $commit:expr $(, $value:ident)?) => {
         $(#[$doc])*
         ///
-        /// `false`: nothing was added, take the slow path.
+        /// Returns `false` if nothing was added and the slow path has to be taken.
         ///
         /// # Safety
         /// `table` is null or the tagged address of a live table whose displacements are negative. `home` is null or
