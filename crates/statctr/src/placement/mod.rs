@@ -452,7 +452,7 @@ impl Pool {
     /// Prepares memory in a flexible pool for these CPUs, and a few others, so that their first updates need no system
     /// call. Initially the CPUs that are online when the pool is created are prepared for.
     ///
-    /// If there is no memory, [`mode`](Self::mode) becomes [`Mode::ShortOfMemory`].
+    /// If there is none, updates use the shared fallback cell until there is, and [`mode`](Self::mode) says so.
     pub fn expect(&self, cpus: &CpuSet) {
         self.arena.expect(cpus);
     }
