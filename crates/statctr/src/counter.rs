@@ -102,7 +102,8 @@ impl Counter {
         self.0.arena().while_locked(|| self.0.handle().cpu_word_locked(cpu))
     }
 
-    /// Returns the handle with all that updates need; good for as long as the counter lives.
+    /// Returns the counter's handle together with the offset of threads' rseq areas, so that updates through it load
+    /// less; valid as long as the counter lives.
     pub(crate) fn resolved(&self) -> ResolvedHandle {
         ResolvedHandle::new(self.0.handle())
     }

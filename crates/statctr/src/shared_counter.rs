@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A [`Counter`] that several owners share: clones count on the same one, which lives as long as one of them.
+/// A [`Counter`] with several owners: clones count in the same counter, which is freed with the last of them.
 ///
 /// An `Arc<Counter>` whose updates do not follow the `Arc`: all that an update needs is in the object itself, 32
 /// bytes. For counters that are reached by a pointer with each update, as behind a trait object, where each load on
@@ -32,7 +32,7 @@ pub struct SharedCounter {
 }
 
 impl SharedCounter {
-    /// Creates a counter with the value `initial` in the global pool.
+    /// Creates a shared counter with the value `initial` in the global pool.
     ///
     /// # Errors
     /// Fails as [`Counter::new`] does.
@@ -40,31 +40,31 @@ impl SharedCounter {
         Counter::new(initial).map(SharedCounter::from)
     }
 
-    /// Adds 1. Cost as [`Counter::inc`]; async-signal-safe.
+    /// Adds 1 to the counter. Cost as [`Counter::inc`]; async-signal-safe.
     #[inline(always)]
     pub fn inc(&self) {
         self.word.inc();
     }
 
-    /// Subtracts 1. Cost as [`Counter::dec`]; async-signal-safe.
+    /// Subtracts 1 from the counter. Cost as [`Counter::dec`]; async-signal-safe.
     #[inline(always)]
     pub fn dec(&self) {
         self.word.dec();
     }
 
-    /// Adds `value`. Cost as [`Counter::add`]; async-signal-safe.
+    /// Adds `value` to the counter. Cost as [`Counter::add`]; async-signal-safe.
     #[inline(always)]
     pub fn add(&self, value: u64) {
         self.word.add(value);
     }
 
-    /// Subtracts `value`. Cost as [`Counter::sub`]; async-signal-safe.
+    /// Subtracts `value` from the counter. Cost as [`Counter::sub`]; async-signal-safe.
     #[inline(always)]
     pub fn sub(&self, value: u64) {
         self.word.add(value.wrapping_neg());
     }
 
-    /// Returns the counter, which a [`Registry`](crate::Registry) can list.
+    /// Returns the underlying counter, to be registered in a [`Registry`](crate::Registry) or read.
     #[must_use]
     pub fn counter(&self) -> &Arc<Counter> {
         &self.counter

@@ -87,8 +87,9 @@ impl Handle {
         self.add_elsewhere(u64::MAX);
     }
 
-    /// Returns the offset of the threads' rseq areas, with which [`add_in_area`](Self::add_in_area) and its kin need
-    /// not load the table's header; 0 for counters that are not updated by plain sections.
+    /// Returns the offset of threads' rseq areas from the thread pointer, for [`add_in_area`](Self::add_in_area) and
+    /// the like, which then need not load it from the table's header; 0 for counters that are not updated by plain rseq
+    /// critical sections.
     pub(crate) fn area(self) -> usize {
         // SAFETY: by the invariant the table lives.
         unsafe { rseq::offset_of_table(self.table.as_ptr()) }

@@ -29,7 +29,8 @@ pub(crate) unsafe fn has_area(_table: *const u8) -> bool {
     false
 }
 
-/// Returns 0, for no rseq area: a stub for architectures without rseq critical sections.
+/// Returns 0, the value for counters that are not updated by rseq: a stub for architectures without rseq critical
+/// sections.
 ///
 /// # Safety
 /// None needed here.
