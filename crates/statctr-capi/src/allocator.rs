@@ -38,8 +38,8 @@ fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
     Ok(place.get_or(pool))
 }
 
-/// Returns the pool behind `STATCTR_ALLOCATOR_FLEXIBLE`, in which only CPUs that count take memory; created on first
-/// use. An error is a positive `errno`.
+/// Returns the pool behind `STATCTR_ALLOCATOR_FLEXIBLE`, in which CPUs take memory for counters when they first count;
+/// created on first use. An error is a positive `errno`.
 pub(crate) fn flexible_pool() -> Result<&'static Pool, c_int> {
     pool_of(FLEXIBLE)
 }

@@ -13,15 +13,15 @@ pub struct Unit(Cow<'static, str>);
 impl Unit {
     /// No unit of measurement, for plain counts of events.
     pub const NONE: Unit = Unit(Cow::Borrowed(""));
-    /// The unit of measurement "bytes".
+    /// The unit "bytes", for items that count bytes.
     pub const BYTES: Unit = Unit(Cow::Borrowed("bytes"));
-    /// The unit of measurement "packets".
+    /// The unit "packets", for items that count packets.
     pub const PACKETS: Unit = Unit(Cow::Borrowed("packets"));
-    /// The unit of measurement "operations".
+    /// The unit "operations", for items that count operations.
     pub const OPERATIONS: Unit = Unit(Cow::Borrowed("operations"));
-    /// The unit of measurement "nanoseconds".
+    /// The unit "nanoseconds", for items that sum up durations.
     pub const NANOSECONDS: Unit = Unit(Cow::Borrowed("nanoseconds"));
-    /// The unit of measurement "seconds".
+    /// The unit "seconds", for items that sum up durations.
     pub const SECONDS: Unit = Unit(Cow::Borrowed("seconds"));
 
     /// Creates a unit of measurement from its plural name, such as `bytes`.

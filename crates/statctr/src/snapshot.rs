@@ -173,7 +173,7 @@ impl<V> Snapshot<V> {
         Snapshot { values, taken }
     }
 
-    /// Returns the values that were read.
+    /// Returns the values that the snapshot was taken of.
     #[must_use]
     pub fn values(&self) -> &V {
         &self.values

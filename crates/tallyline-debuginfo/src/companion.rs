@@ -54,8 +54,8 @@ impl Companions for NoCompanions {
     }
 }
 
-/// Formats the paths at which a companion file was searched for a message, as ` (looked for in a, b)`; empty if there
-/// are none.
+/// Formats, for an error message, the paths at which a companion file was searched: ` (looked for in a, b)`; empty if
+/// there are none.
 pub(crate) fn looked_in(places: &[PathBuf]) -> String {
     if places.is_empty() {
         return String::new();

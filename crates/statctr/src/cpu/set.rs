@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// A set of CPU numbers.
+/// A set of CPUs, given by the kernel's CPU numbers.
 ///
 /// ```
 /// use statctr::topology::{CpuId, CpuSet};

@@ -207,7 +207,7 @@ impl StampedLines {
         !self.is_read.swap(true, Ordering::Acquire)
     }
 
-    /// Gives the right to fold by stamps up.
+    /// Gives up the right to fold by stamps, so that another reader can claim it.
     pub(crate) fn end_reading(&self) {
         self.is_read.store(false, Ordering::Release);
     }

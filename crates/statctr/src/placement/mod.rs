@@ -217,7 +217,7 @@ impl VectorWidth {
         if cfg!(target_arch = "aarch64") { VectorWidth::Bytes8 } else { VectorWidth::Bytes16 }
     }
 
-    /// Returns the width in bytes.
+    /// Returns the width of the vector store in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub struct OnceBox<T>(AtomicPtr<T>, PhantomData<Box<T>>);
 
 impl<T: Send + Sync + 'static> OnceBox<T> {
-    /// Creates an empty cell.
+    /// Creates an empty cell, to be set once.
     #[must_use]
     #[allow(clippy::new_without_default)] // for statics
     pub const fn new() -> OnceBox<T> {

@@ -269,7 +269,8 @@ impl Types {
         [self.name(path), language.separator(), name].concat().into()
     }
 
-    /// Returns the type behind all typedefs, qualifiers and annotations; arrays and pointers are not entered.
+    /// Returns the type that remains without typedefs, qualifiers and annotations around it; array elements and pointer
+    /// targets are not looked at.
     pub fn strip(&self, mut id: TypeId) -> TypeId {
         for _ in 0..CHAIN_LIMIT {
             match self.get(id) {

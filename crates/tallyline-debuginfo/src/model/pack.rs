@@ -25,7 +25,7 @@ impl Packer {
         self.bytes.push(number as u8);
     }
 
-    /// Appends one byte.
+    /// Appends one byte to the buffer.
     pub fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
@@ -35,7 +35,7 @@ impl Packer {
         self.number(((number << 1) ^ (number >> 63)).cast_unsigned());
     }
 
-    /// Appends a `bool` as one byte.
+    /// Appends a `bool` to the buffer as one byte.
     pub fn flag(&mut self, flag: bool) {
         self.bytes.push(u8::from(flag));
     }

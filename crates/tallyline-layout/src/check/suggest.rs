@@ -15,8 +15,8 @@ use tallyline_debuginfo::model::Types;
 pub struct SuggestedNames(Vec<String>);
 
 impl SuggestedNames {
-    /// Collects the names of those types that have one of these names or match one of these patterns; if there are
-    /// none, of all types with cache-line groups.
+    /// Collects the names of the types that have one of the names `patterns` or match one of them as a pattern; if
+    /// `patterns` is empty, of all types with cache-line groups.
     pub fn new(types: &Types, patterns: &[String], cacheline: u64) -> SuggestedNames {
         let mut definitions = Definitions::new(types);
         let exact = patterns.iter().flat_map(|name| definitions.called(name.as_bytes())).collect::<Vec<_>>();

@@ -40,7 +40,7 @@ impl Coverage {
         Coverage { used, size }
     }
 
-    /// Returns the number of occupied bytes.
+    /// Returns the number of the record's bytes that members occupy.
     pub(crate) fn bytes(&self) -> u64 {
         self.used.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end - start))
     }

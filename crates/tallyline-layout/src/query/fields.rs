@@ -23,7 +23,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Returns the field's name.
+    /// Returns the id of the field's name.
     pub fn name(&self) -> NameId {
         self.name
     }
