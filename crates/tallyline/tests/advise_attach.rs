@@ -105,7 +105,7 @@ fn a_recording_tells_what_threads_share() {
     let program = program.to_str().expect("a plain path");
     for (kind, expected) in KINDS {
         // Samples show sharing where both threads run at a time, which other programs may keep them from.
-        let mut recordings = (0..4).map(|_| {
+        let mut recordings = (0..8).map(|_| {
             let record = ["record", "-q", "-F", "4000", "-o", "a.data", "--", program, kind, "3"];
             let output = run_in(&folder, &record);
             assert!(output.status.success(), "{}", stderr(&output));
@@ -113,7 +113,7 @@ fn a_recording_tells_what_threads_share() {
         });
         let is_found = |advice: &Value| expected.is_none() || advice["findings"] != Value::Array(Vec::new());
         let advice = recordings.find(is_found);
-        let advice = advice.unwrap_or_else(|| panic!("{kind}: nothing found in four recordings"));
+        let advice = advice.unwrap_or_else(|| panic!("{kind}: nothing found in eight recordings"));
         assert_eq!(advice["by"], "samples");
         check(kind, &advice, expected);
     }
@@ -133,7 +133,7 @@ fn breakpoints_prove_what_threads_of_a_running_process_share() {
     for (kind, expected) in KINDS {
         let running = Running::start(&program, &[kind, "60"]);
         // Hits show sharing where both threads run at a time, which other programs may keep them from.
-        let mut looks = (0..4).map(|_| json(&running.advice(&["--seconds", "4", "--json"])));
+        let mut looks = (0..8).map(|_| json(&running.advice(&["--seconds", "4", "--json"])));
         let is_told = |advice: &Value| {
             let is_found = advice["findings"] != Value::Array(Vec::new());
             expected.is_none() || is_found || advice["by"] == "samples"
