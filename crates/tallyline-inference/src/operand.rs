@@ -410,7 +410,7 @@ impl Analysis<'_, '_, '_, '_> {
         if let Some(global) = starting(at, &function.globals, &unit.globals) {
             return found(global);
         }
-        if self.image.is_of_linker(address) {
+        if self.image.is_linker_generated(address) {
             return UnitAnswer::NoVariable;
         }
         let symbol = match self.image.variable_at(address) {

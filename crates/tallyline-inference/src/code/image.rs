@@ -339,7 +339,7 @@ impl Image {
 
     /// Returns `true` if an address is in a section that the linker generates, such as the GOT, so that no variable
     /// of the source is there.
-    pub(crate) fn is_of_linker(&self, address: u64) -> bool {
+    pub(crate) fn is_linker_generated(&self, address: u64) -> bool {
         self.links.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
@@ -358,8 +358,8 @@ impl Image {
         in_memory(&self.symbols.sorted_symbols().data)
     }
 
-    /// Takes the symbols of variables from `file`, the separate debug file, as this program is stripped.
-    pub fn set_stripped(&mut self, file: &Image) {
+    /// Makes look-ups of variables use the symbols of `file`, the separate debug file of this stripped program.
+    pub fn set_debug_symbols(&mut self, file: &Image) {
         self.stripped = Some(file.symbols.clone());
     }
 

@@ -217,7 +217,7 @@ pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Progra
         match debug_file::find(path, &file, root) {
             Some(Ok((debug_path, debug))) => {
                 let symbols = Image::read(&debug).ok();
-                symbols.iter().for_each(|symbols| image.set_stripped(symbols));
+                symbols.iter().for_each(|symbols| image.set_debug_symbols(symbols));
                 let companions = Box::new(CompanionFinder::of_debug_file(&debug_path, path));
                 Some(Debug::new(debug, companions, symbols))
             }
