@@ -3,7 +3,7 @@
 use super::project::Project;
 use crate::advise::sample;
 use crate::profile::{self, InputArgs};
-use crate::record::no_output;
+use crate::record::open_dev_null;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_perf_data::sample::CpuMode;
@@ -81,7 +81,7 @@ fn record(project: &Project, packets: u64) -> Result<(u64, BTreeMap<String, Type
     let mut packets = packets;
     for _ in 0..4 {
         let command = [project.program().into_os_string(), "2".into(), packets.to_string().into()];
-        sample(&command, recording.clone(), &|| false, Some(&no_output()?)).context(NOT_SAMPLED)?;
+        sample(&command, recording.clone(), &|| false, Some(&open_dev_null()?)).context(NOT_SAMPLED)?;
         let mut input = InputArgs::of(&recording);
         input.no_cache = true;
         let found = by_type(&profile::load(&input, Needs::TYPES.and(Needs::SYMBOLS))?);

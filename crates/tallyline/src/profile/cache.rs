@@ -54,11 +54,11 @@ impl Cache {
 
     /// Returns the two cache files (type tables, decoded functions) of the program with a build-id; `None` without
     /// a build-id.
-    pub(crate) fn of_build(&self, build_id: Option<&[u8]>) -> Option<[Kept; 2]> {
+    pub(crate) fn of_build(&self, build_id: Option<&[u8]>) -> Option<[CacheFile; 2]> {
         let id = build_id.filter(|id| !id.is_empty())?;
         let name: String = hexadecimal(id);
         let stamp = [self.maker.as_bytes(), b" ", name.as_bytes()].concat();
-        Some(files_of_build(id).map(|file| Kept {
+        Some(files_of_build(id).map(|file| CacheFile {
             path: self.folder.join(file),
             folder: self.folder.clone(),
             stamp: stamp.clone(),
@@ -79,13 +79,13 @@ fn maker() -> Option<String> {
 
 /// One cache file of a program, identified by its build-id: its type tables, or its decoded functions.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CacheFile {
     folder: PathBuf,
     path: PathBuf,
     stamp: Vec<u8>,
 }
 
-impl Store for Kept {
+impl Store for CacheFile {
     fn open(&self) -> Option<File> {
         // a pipe of that name would never open
         if !fs::symlink_metadata(&self.path).is_ok_and(|metadata| metadata.is_file()) {
@@ -109,7 +109,7 @@ impl Store for Kept {
     }
 }
 
-impl Kept {
+impl CacheFile {
     /// Writes beside the file and moves that into its place: who reads sees one or the other.
     fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -179,7 +179,7 @@ mod tests {
     fn what_was_not_used_for_the_longest_time_goes_first() {
         let folder = folder("trim");
         let cache = Cache { folder: folder.clone(), maker: "test".into() };
-        let kept: Vec<Kept> = (0..4_u8)
+        let kept: Vec<CacheFile> = (0..4_u8)
             .map(|number| {
                 let [types, code] = cache.of_build(Some(&[number, 7])).expect("an id");
                 if number % 2 == 0 { types } else { code }

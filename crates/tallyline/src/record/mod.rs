@@ -5,7 +5,7 @@ mod trace;
 mod trace_args;
 
 pub(crate) use args::RecordArgs;
-pub(crate) use trace::{TracedCommand, no_output, trace_command};
+pub(crate) use trace::{TracedCommand, open_dev_null, trace_command};
 
 use crate::interrupt;
 use crate::profile::builds_folder;

@@ -71,7 +71,7 @@ impl<'c> TracedCommand<'c> {
 }
 
 /// Opens `/dev/null`, to discard a command's output.
-pub(crate) fn no_output() -> Result<File> {
+pub(crate) fn open_dev_null() -> Result<File> {
     File::options().write(true).open("/dev/null").context("cannot open /dev/null")
 }
 

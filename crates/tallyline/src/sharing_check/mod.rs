@@ -6,7 +6,7 @@ mod formats;
 pub(crate) use args::SharingCheckArgs;
 
 use crate::advise::{ModelledTrace, evidence_of};
-use crate::record::{TracedCommand, no_output, trace_command};
+use crate::record::{TracedCommand, open_dev_null, trace_command};
 use anyhow::{Context, Result, anyhow};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn shares(args: &SharingCheckArgs, build: &Path, name: &str) -> Result<BuildShar
     };
     let mut command = vec![program.into_os_string()];
     command.extend(args.words.iter().cloned());
-    let nowhere = no_output()?;
+    let nowhere = open_dev_null()?;
     let traced = TracedCommand {
         max_size: args.max_size,
         seconds: args.seconds,
