@@ -27,11 +27,11 @@ const LARGE_TYPE: &str = "task_struct";
 /// Command-line options of the benchmark `layout`: the debug files to read, and pahole.
 #[derive(Debug, Args)]
 pub(crate) struct LayoutOptions {
-    /// The pahole to compare with [default: what PAHOLE names, else the one on the PATH]
+    /// The pahole to compare with [default: $PAHOLE, else the one on the PATH]
     #[arg(long, value_name = "PROGRAM")]
     pahole: Option<PathBuf>,
 
-    /// A file with types, beside the running kernel's; may be repeated
+    /// A file with types, in addition to the running kernel's; may be repeated
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -39,19 +39,19 @@ pub(crate) struct LayoutOptions {
     #[arg(long, value_name = "N", value_parser = super::positive)]
     rounds: Option<usize>,
 
-    /// Only see that it works: one round
+    /// Only show that it works: one round
     #[arg(long)]
     pub(super) quick: bool,
 
-    /// Also with nothing in the page cache, as root: this slows everything else on the machine
+    /// Also measure with an empty page cache, as root; this slows down everything else on the machine
     #[arg(long)]
     cold: bool,
 
-    /// Write JSON, as described under `schema` 1, and no table
+    /// Write JSON (`schema` 1) instead of a table
     #[arg(long)]
     pub(super) json: bool,
 
-    /// Write to this file and not to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 }

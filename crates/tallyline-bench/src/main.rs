@@ -40,7 +40,7 @@ use tallyline_support::{Machine, Summary, machine, output};
 #[derive(Debug, Parser)]
 #[command(name = "tallyline-bench", version, propagate_version = true, arg_required_else_help = true)]
 struct Cli {
-    /// Use of colours
+    /// Use colours in the output
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     color: Color,
 
@@ -77,49 +77,49 @@ fn tool() -> Result<PathBuf> {
 /// The sub-commands of `tallyline-bench`, one for each benchmark.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
-    /// Cost of an update: one counter, or the four counters of a packet
+    /// Measure the cost of an update: of one counter, or of the four counters of a packet
     #[command(after_help = UPDATE_EXAMPLES)]
     Update(CounterOptions),
-    /// Cost of reading one counter, by the number of CPUs and of those that counted
+    /// Measure the cost of reading one counter, by the numbers of CPUs and of CPUs that counted
     #[command(after_help = READ_EXAMPLES)]
     Read(CounterOptions),
-    /// Cost of reading whole groups of counters of many CPUs
+    /// Measure the cost of reading whole groups of counters on many CPUs
     #[command(after_help = FOLD_EXAMPLES)]
     Fold(CounterOptions),
-    /// Cost of folds that read what was written since the last one
+    /// Measure reads of only those counters that changed since the last read
     #[command(after_help = INCREMENTAL_EXAMPLES)]
     Incremental(CounterOptions),
-    /// Memory of a million counters on a machine with 192 possible CPUs
+    /// Measure the memory of a million counters on a machine with 192 possible CPUs
     #[command(after_help = MEMORY_EXAMPLES)]
     Memory(CounterOptions),
-    /// All figures that the counters are to reach, as met or missed
+    /// Measure all targets of the counters, and show which are met
     #[command(after_help = TARGETS_EXAMPLES)]
     Targets(CounterOptions),
-    /// Time and memory for reading and showing types, against pahole
+    /// Measure the time and memory of reading and printing types, against pahole
     #[command(after_help = LAYOUT_EXAMPLES)]
     Layout(layout::LayoutOptions),
-    /// Cost of objects and CPUs that come and go: flows, instances, drains
+    /// Measure the cost of counters for short-lived objects, and of CPUs that come and go
     #[command(after_help = LIFECYCLE_EXAMPLES)]
     Lifecycle(CounterOptions),
-    /// Cost of machines with many possible CPUs, of which few write: reads and memory
+    /// Measure reads and memory on machines with many possible CPUs of which few write
     #[command(after_help = NODES_EXAMPLES)]
     Nodes(CounterOptions),
-    /// Slowdown of a program that tallyline record records
+    /// Measure the slowdown of a program by tallyline record
     #[command(after_help = RECORD_EXAMPLES)]
     Record(record::RecordBenchOptions),
-    /// Blame of reports, on functions of which it is known which access stalls
+    /// Test which access reports blame, on functions with a known stalling access
     #[command(after_help = attribution::EXAMPLES)]
     Attribution(attribution::AttributionOptions),
-    /// Time and memory of reports by type, against perf
+    /// Measure the time and memory of reports by type, against perf
     #[command(after_help = REPORT_EXAMPLES)]
     Report(profiles::ReportOptions),
-    /// Samples of whole programs by field, against a model's prediction from a trace of the same run
+    /// Compare samples of whole programs, by field, with a model's prediction from a trace
     #[command(after_help = PROGRAMS_EXAMPLES)]
     Programs(programs::ProgramsOptions),
-    /// Speed-up of small programs whose false sharing is fixed, against the model's prediction
+    /// Compare the speed-up by fixing false sharing in small programs with the model's prediction
     #[command(after_help = sharing::EXAMPLES)]
     Sharing(sharing::SharingOptions),
-    /// Counts on one CPU as standard input says, for `update`
+    /// Count on one CPU as standard input says, for `update`
     #[command(hide = true)]
     CountForUpdate {
         /// CPU to run on
@@ -206,7 +206,7 @@ Examples:
 /// Command-line options of all benchmarks of counters: CPUs, threads, rounds and output.
 #[derive(Debug, Args)]
 pub(crate) struct CounterOptions {
-    /// Number of threads at once, each on a CPU of its own [default: 1, 2, 4 … up to the CPUs]
+    /// Number of threads, each on its own CPU [default: 1, 2, 4 … up to the number of CPUs]
     #[arg(long, value_name = "N", value_parser = positive)]
     threads: Option<usize>,
 
@@ -214,19 +214,19 @@ pub(crate) struct CounterOptions {
     #[arg(long, value_name = "N", value_parser = positive)]
     rounds: Option<usize>,
 
-    /// Total time of the rounds of one number of threads, roughly; without calibration
+    /// Approximate total time of the rounds for each number of threads, without calibration
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<f64>,
 
-    /// Only see that it works: few and short rounds, small sizes; the figures mean little
+    /// Only show that it works: few and short rounds, small sizes; the figures mean little
     #[arg(long)]
     quick: bool,
 
-    /// Write JSON, as described under `schema` 1, and no table
+    /// Write JSON (`schema` 1) instead of a table
     #[arg(long)]
     json: bool,
 
-    /// Write to this file and not to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -25,32 +25,32 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Command-line options of the benchmark `record`: the recorder's options, and the rounds.
 #[derive(Debug, Args)]
 pub(crate) struct RecordBenchOptions {
-    /// Samples a second
+    /// Samples per second
     #[arg(short = 'F', long = "freq", value_name = "FREQ", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     frequency: u64,
 
-    /// The event to sample by [default: as tallyline record]
+    /// The event to sample [default: as for tallyline record]
     #[arg(short, long, value_name = "EVENT")]
     event: Option<String>,
 
-    /// With call chains
+    /// Record call chains
     #[arg(short = 'g')]
     call_chains: bool,
 
-    /// Number of pairs of phases, of a second each
+    /// Number of pairs of phases of one second each
     #[arg(long, value_name = "N", value_parser = super::positive)]
     rounds: Option<usize>,
 
-    /// Only see that it works: two short pairs
+    /// Only show that it works: two short pairs
     #[arg(long)]
     pub(super) quick: bool,
 
-    /// Write JSON, as described under `schema` 1, and no table
+    /// Write JSON (`schema` 1) instead of a table
     #[arg(long)]
     pub(super) json: bool,
 
-    /// Write to this file and not to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 }

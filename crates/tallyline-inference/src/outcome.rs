@@ -153,7 +153,7 @@ pub enum Pseudo {
 }
 
 impl Pseudo {
-    /// All kinds, in the order of the indices by which cached type tables refer to them.
+    /// All kinds of untyped memory access, in the order of the indices by which cached type tables refer to them.
     pub const ALL: [Pseudo; 6] = [
         Pseudo::StackOperation,
         Pseudo::StackCanary,

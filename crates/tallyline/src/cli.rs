@@ -40,15 +40,15 @@ use tallyline_support::output::{Color, Output, Presentation};
 #[command(name = "tallyline", version, after_help = EXAMPLES, propagate_version = true)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
-    /// Use of colours
+    /// Use colours in the output
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     color: Color,
 
-    /// Show long output on a terminal directly, without a pager
+    /// Do not show long output in a pager
     #[arg(long, global = true)]
     no_pager: bool,
 
-    /// Links from FILE:LINE to the file
+    /// Make FILE:LINE a link to the file
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, hide_possible_values = true)]
     #[arg(global = true)]
     hyperlinks: Color,
@@ -59,24 +59,24 @@ pub(crate) struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  tallyline demo                         from a slow program to a faster one, in half a minute
-  tallyline-bench update                 what an update costs here, against the other ways to count
+  tallyline demo                         find, fix and measure false sharing, in half a minute
+  tallyline-bench update                 the cost of counter updates, compared with other methods
   tallyline layout task_struct           a struct of the running kernel: offsets, holes, cache lines
   tallyline layout connection ./server   a struct of a program with debug information
-  tallyline reorganize --verify ./server what could be smaller, checked by compiling it
-  tallyline groups tcp_sock              cache line groups, and what else is on their lines
+  tallyline reorganize --verify ./server smaller structs, verified by compiling them
+  tallyline groups tcp_sock              cache line groups, and the lines they occupy
   tallyline check ./server --policy layout.toml
-  tallyline diff ./server.old ./server   what grew, shrank or moved to another line
-  tallyline doctor                       what works on this machine, and what to do for the rest
-  tallyline config                       the settings, and what each comes from
+  tallyline diff ./server.old ./server   types that grew, shrank, or have members on other lines
+  tallyline doctor                       what works on this machine, and what to do otherwise
+  tallyline config                       the settings, and where each comes from
   tallyline completions bash > ~/.local/share/bash-completion/completions/tallyline
   tallyline man layout                   the manual page of a sub-command
 
-Settings: ~/.config/tallyline/config.toml, below $XDG_CONFIG_HOME or named by $TALLYLINE_CONFIG (off for none), sets defaults of options; tallyline config --example prints one. Options beat variables (TALLYLINE_…), and these the file.
+Settings: ~/.config/tallyline/config.toml, below $XDG_CONFIG_HOME or named by $TALLYLINE_CONFIG (off for none), sets the defaults of options; tallyline config --example prints one. Options override variables (TALLYLINE_…), which override the file.
 
-Environment: TALLYLINE_DEBUG_FOLDER is where debug files of stripped programs are, if not in /usr/lib/debug. TALLYLINE_PAGER, the setting pager, or PAGER shows long output on a terminal. With DEBUGINFOD_URLS, debuginfod's client (debuginfod-find) is asked for what is nowhere else.
+Environment: TALLYLINE_DEBUG_FOLDER is the folder of debug files of stripped programs [default: /usr/lib/debug]. TALLYLINE_PAGER, the setting pager, or PAGER names the pager for long output on a terminal. With DEBUGINFOD_URLS, debuginfod-find fetches debug files that are not on this machine.
 
-Exit status: 0 for success, 1 for findings (check, diff), 2 for an error. A reader that closes the pipe is no error.";
+Exit status: 0 for success, 1 for findings (check, diff), 2 for an error. It is no error if the reader of a pipe closes it.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -88,52 +88,52 @@ enum Command {
         words: Vec<std::ffi::OsString>,
     },
 
-    /// Make a slow program faster: record, find, advise, apply, verify, measure; writes a page of each step
+    /// Make a slow program faster, step by step: record, find, advise, apply, verify, measure
     Demo(demo::DemoArgs),
 
     /// Show structs as the cache sees them: offsets, holes, padding, cache lines
     Layout(Box<layout::LayoutArgs>),
 
-    /// Show cache line groups: what lies in them, on which lines, and what else does
+    /// Show cache line groups: their members, and the lines they occupy
     Groups(groups::GroupsArgs),
 
-    /// Hold layouts against a policy: sizes, holes, groups, what shares a cache line
+    /// Check layouts against a policy: sizes, holes, groups, members that share a cache line
     Check(check::CheckArgs),
-    /// Propose smaller structs: members reordered by the ABI's rules, checked by compiling them
+    /// Propose smaller structs by reordering members, verified by compiling them
     Reorganize(reorganize::ReorganizeArgs),
 
-    /// Show what differs between the layouts of two files: types that grew, members on other lines
+    /// Compare the layouts of two files: types that grew, members on other lines
     Diff(diff::DiffArgs),
 
-    /// Record where a command, a process or the machine spends its time, and the registers there
+    /// Sample a command, a process or the whole machine into a perf.data file
     Record(Box<record::RecordArgs>),
 
-    /// Replay a trace on a model of coherent caches: who takes lines from whom, by type and field
+    /// Replay a trace on a model of coherent caches: misses by type and field, and their causes
     Replay(replay::ReplayArgs),
 
-    /// Advise on a program's data: contended counters, false sharing, layouts of hot paths
+    /// Find contended counters, false sharing and bad layouts in a program, and propose changes
     Advise(Box<advise::AdviseArgs>),
 
     /// List the events of a recording
     Evlist(evlist::EvlistArgs),
 
-    /// Show which data types, fields and cache lines the samples of a recording go to
+    /// Show the samples of a recording by data type, field and cache line
     Report(Box<report::ReportArgs>),
 
-    /// Show types field by field: which members the samples go to, and how they access them
+    /// Show types field by field, with the samples that access each member
     Annotate(Box<annotate::AnnotateArgs>),
 
-    /// Show memory accesses: where the data came from, and what it cost
+    /// Show memory accesses: where the data came from, and how long it took
     #[command(after_help = mem::EXAMPLES)]
     Mem(Box<mem::MemArgs>),
 
-    /// Show cache lines that CPUs pass between them, with the types and fields on them
+    /// Show the cache lines that CPUs contend for, with the types and fields on them
     Sharing(sharing::SharingArgs),
 
-    /// Serve layouts to an editor: hovers, inlay hints, reordering, findings of the policy
+    /// Run a language server that shows layouts: hovers, inlay hints, reordering, findings of the policy
     Lsp(lsp::LspArgs),
 
-    /// Compare two builds by the cache lines that their threads take from each other
+    /// Compare two builds by the cost of the cache lines that their threads share
     SharingCheck(Box<sharing_check::SharingCheckArgs>),
 
     /// Answer pahole's command line: its options, abbreviations and exit codes
@@ -147,7 +147,7 @@ enum Command {
     /// Show what works on this machine, what does not, and what to do
     Doctor(doctor::DoctorArgs),
 
-    /// Show the settings, their values, and what each comes from
+    /// Show all settings, their values, and where each comes from
     Config(config::ConfigArgs),
 
     /// Print a completion script for a shell

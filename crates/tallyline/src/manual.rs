@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 use tallyline_support::output::{Color, Output};
 
-/// Show a manual page, or write all of them into a folder
+/// Show a manual page, or write all manual pages into a folder
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {

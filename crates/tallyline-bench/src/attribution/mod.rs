@@ -98,7 +98,7 @@ pub(crate) struct AttributionOptions {
     #[arg(long)]
     json: bool,
 
-    /// Write to this file and not to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

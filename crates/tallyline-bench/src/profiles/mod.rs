@@ -34,27 +34,27 @@ const FASTER: f64 = 10.0;
 /// Command-line options of the benchmark `report`: the recordings to report on, and perf.
 #[derive(Debug, Args)]
 pub(crate) struct ReportOptions {
-    /// The perf to compare with; it has to know data types (6.8 or later) [default: what PERF names, else the one on the PATH]
+    /// The perf to compare with, 6.8 or later as it has to know data types [default: $PERF, else the one on the PATH]
     #[arg(long, value_name = "PROGRAM")]
     perf: Option<PathBuf>,
 
-    /// A recording, and not those that are made here; may be repeated
+    /// A recording to use instead of those made here; may be repeated
     #[arg(long = "data", value_name = "FILE")]
     recordings: Vec<PathBuf>,
 
-    /// A program with debug information: samples are made up, spread over its functions; may be repeated
+    /// A program with debug information, over whose functions synthetic samples are spread; may be repeated
     #[arg(long = "program", value_name = "FILE")]
     programs: Vec<PathBuf>,
 
-    /// A kernel with debug information: the same, and for recordings with samples of the kernel
+    /// A kernel with debug information, for synthetic samples and for kernel samples in recordings
     #[arg(short = 'k', long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
 
-    /// Number of samples of the recordings that are made here
+    /// Number of samples in the recordings made here
     #[arg(long, value_name = "N", default_value_t = SAMPLES, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     samples: u64,
 
-    /// In how many functions made-up samples are; a busy kernel has some thousands, for which perf takes hours
+    /// Number of functions with synthetic samples; a busy kernel has some thousands, for which perf takes hours
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = super::positive)]
     functions: usize,
 
@@ -62,21 +62,21 @@ pub(crate) struct ReportOptions {
     #[arg(long, value_name = "N", value_parser = super::positive)]
     rounds: Option<usize>,
 
-    /// Only write a recording with samples spread over this file
+    /// Only write a recording with synthetic samples spread over this file
     #[arg(long, value_name = "FILE", hide = true, requires = "into")]
     spread: Option<PathBuf>,
     #[arg(long, value_name = "FILE", hide = true)]
     into: Option<PathBuf>,
 
-    /// Only see that it works: one round, few samples
+    /// Only show that it works: one round, few samples
     #[arg(long)]
     pub(super) quick: bool,
 
-    /// Write JSON, as described under `schema` 1, and no table
+    /// Write JSON (`schema` 1) instead of a table
     #[arg(long)]
     pub(super) json: bool,
 
-    /// Write to this file and not to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 }

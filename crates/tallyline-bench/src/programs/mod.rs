@@ -37,7 +37,7 @@ const RUNS: u64 = 200;
 /// Command-line options of the benchmark `programs`: the programs to record, and the model's caches.
 #[derive(Debug, Args)]
 pub(crate) struct ProgramsOptions {
-    /// Only these programs: store, index, cache, lua, sqlite3, python; may be repeated
+    /// Run only these programs: store, index, cache, lua, sqlite3, python; may be repeated
     #[arg(long = "program", value_name = "NAME")]
     programs: Vec<String>,
 
@@ -49,7 +49,7 @@ pub(crate) struct ProgramsOptions {
     #[arg(long, value_name = "N", default_value_t = SAMPLES, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     samples: u64,
 
-    /// Levels of caches for the model: size, ways and cycles, as 48K:12:4,1M:16:14; else as measured here
+    /// Levels of caches for the model: size, ways and cycles, such as 48K:12:4,1M:16:14 [default: as measured here]
     #[arg(long, value_name = "SIZE:WAYS:CYCLES")]
     level: Option<String>,
 
@@ -73,7 +73,7 @@ pub(crate) struct ProgramsOptions {
     #[arg(long)]
     json: bool,
 
-    /// Write to this file and not to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -52,11 +52,11 @@ pub(crate) struct SharingOptions {
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = 10)]
     pairs: usize,
 
-    /// Only see that it works: two pairs of short runs; the figures mean little
+    /// Only show that it works: two pairs of short runs; the figures mean little
     #[arg(long)]
     quick: bool,
 
-    /// Only the cases whose names contain this
+    /// Run only the cases whose names contain this
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
 
@@ -69,7 +69,7 @@ pub(crate) struct SharingOptions {
     #[arg(long)]
     json: bool,
 
-    /// Write to this file and not to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -21,24 +21,25 @@ pub(crate) struct ModelArgs {
     #[arg(short, long, value_name = "BYTES", default_value_t = 64, value_parser = line_size)]
     pub(super) cacheline_size: u32,
 
-    /// Cycles that a line from another core takes: the least and the most
+    /// Cycles to transfer a line from another core: the least and the most
     #[arg(long, value_name = "LEAST,MOST", value_delimiter = ',', num_args = 1..=2)]
     #[arg(default_values_t = [super::model::LEAST_TRANSFER, super::model::MOST_TRANSFER])]
     pub(super) transfer: Vec<u32>,
 
-    /// Measure what a line takes between two CPUs here, in a fifth of a second, in place of --transfer
+    /// Measure the transfer of a line between two CPUs of this machine, in a fifth of a second, instead of
+    /// --transfer
     #[arg(long, conflicts_with = "transfer")]
     pub(super) calibrate: bool,
 
-    /// Number of schedules
+    /// Number of thread schedules
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(super) schedules: u64,
 
-    /// Replay at most so many accesses of each thread, the last ones
+    /// Replay at most this many accesses of each thread, the last ones
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub(super) accesses: u64,
 
-    /// The process to look at; without it the one with the most accesses
+    /// The process to analyse [default: the one with the most accesses]
     #[arg(long, value_name = "PID")]
     pub(super) process: Option<u32>,
 
@@ -47,55 +48,56 @@ pub(crate) struct ModelArgs {
     pub(super) symfs: Option<PathBuf>,
 }
 
-/// Advise on a program's data: contended counters, false sharing, layouts of hot paths
+/// Find contended counters, false sharing and bad layouts in a program, and propose changes
 ///
 /// The command is traced under QEMU, and the trace is replayed on a model of cores that take cache lines from each
-/// other. Each finding has its evidence, a proposal, the proposal's effect by the model on several schedules, and the
-/// check that holds it. Nothing to advise is the usual answer. A model, not a measurement: --apply edits the sources
-/// as proposed, once a compiler confirms the layouts, and --measure says what it brings. Without a model: -p looks at a
-/// process that runs, -i at a recording, and both say what that leaves open.
+/// other. Each finding has evidence, a proposal, the effect of the proposal by the model on several thread
+/// schedules, and a check that keeps it. For most programs there is nothing to advise. The effect is modelled, not
+/// measured: --apply edits the sources as proposed, once a compiler has confirmed the layouts, and --measure
+/// measures the speed-up. Without a model, -p observes a running process and -i analyses a recording; both say what
+/// they cannot know.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
-    /// Use a trace that tallyline record --trace made
+    /// Analyse an existing trace, recorded by tallyline record --trace
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(super) trace: Option<PathBuf>,
 
-    /// Look at a process that runs, as it runs: samples of the clock, then hardware breakpoints on its hot words that show
-    /// which threads read and write them; nothing is modelled
+    /// Observe a running process: clock samples, then hardware breakpoints on its hot words, which show the threads
+    /// that read and write them; nothing is modelled
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "trace"])]
     #[arg(value_parser = clap::value_parser!(i32).range(1..))]
     pub(super) pid: Option<i32>,
 
-    /// Use a recording that tallyline record or perf record made: samples alone, nothing is modelled
+    /// Analyse an existing recording, by tallyline record or perf record: samples only; nothing is modelled
     #[arg(short = 'i', long = "input", value_name = "RECORDING", conflicts_with_all = ["command", "trace", "pid"])]
     pub(super) recording: Option<PathBuf>,
 
-    /// Trace everything, and not only the functions that samples of the clock find hot
+    /// Trace the whole program, not only the functions that clock samples find hot
     #[arg(long, conflicts_with_all = ["pid", "recording"])]
     pub(super) whole: bool,
 
-    /// Run this beside the command, each time that it runs, and ask the command to end with it
+    /// Run this shell command as the load of a server, and ask the server to end when it has ended
     ///
-    /// What serves has nothing to do by itself. The load is a command line of the shell. It is started when the command,
-    /// or a process that it started, listens on a socket; at the latest after ten seconds. It runs twice: beside the
-    /// command as it is, and beside the command under QEMU, which is slower. A load with a fixed amount of work tells how
-    /// much slower.
+    /// For a command that has nothing to do without clients. The load is started when the command, or a process
+    /// that it started, listens on a socket, and after ten seconds at the latest. It runs twice: first with the
+    /// command as it is, then with the command under QEMU, which is slower. If the load does a fixed amount of
+    /// work, the slow-down is reported.
     #[arg(long, value_name = "COMMAND", requires = "command", conflicts_with_all = ["trace", "pid", "recording"])]
     pub(super) load: Option<String>,
 
-    /// Trace these functions of the program, instead of those that samples find hot
+    /// Trace these functions of the program instead of those that samples find hot
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "command")]
     #[arg(conflicts_with_all = ["whole", "trace", "pid", "recording"])]
     pub(super) functions: Vec<String>,
 
-    /// Ask the command to end after so many seconds of its load, or of its own, each time that it runs. With -p the time
-    /// to look at the process, 10 seconds if it is not given
+    /// Ask the command to end after this many seconds (of its load, if there is one) in each run. With -p, the time
+    /// to observe the process, 10 seconds by default
     #[arg(long, value_name = "N", conflicts_with_all = ["trace", "recording"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) seconds: Option<u64>,
 
-    /// Keep the trace in this file
+    /// Keep the trace, in this file
     #[arg(long, value_name = "FILE", requires = "command")]
     pub(super) keep_trace: Option<PathBuf>,
 
@@ -105,15 +107,15 @@ pub(crate) struct AdviseArgs {
     #[command(flatten)]
     pub(super) model: ModelArgs,
 
-    /// Stop tracing when the trace has this size: a number with K, M or G
+    /// Stop tracing when the trace reaches this size: a number with K, M or G
     #[arg(long, value_name = "SIZE", value_parser = tallyline_support::parse_size, default_value = "1G")]
     pub(super) max_size: u64,
 
-    /// Show at most so many findings
+    /// Show at most this many findings
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(super) limit: usize,
 
-    /// Write JSON: the document alone, and the command's own output to standard error unless -o names a file
+    /// Write JSON; the command's own output goes to standard error unless -o names a file
     #[arg(long)]
     pub(super) json: bool,
 
@@ -151,9 +153,9 @@ const EXAMPLES: &str = "\
 Examples:
   tallyline advise -- ./server --threads 4
   tallyline advise --load './bench --requests 20000' -- ./server --port 7000
-  tallyline advise -p $(pidof server) --seconds 5     a process that is running, and goes on
+  tallyline advise -p $(pidof server) --seconds 5     a running process, which goes on running
   tallyline advise -i perf.data                       samples of tallyline record or perf record
-  tallyline advise --trace perf.trace -n 16           on sixteen cores, if it has as many threads
+  tallyline advise --trace perf.trace -n 16           on sixteen cores, if the trace has as many threads
   tallyline advise --apply --build make --measure './server --bench' --keep-if 1.05 -- ./server
   tallyline advise --json -o advice.json -- ./server
 

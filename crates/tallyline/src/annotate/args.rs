@@ -5,51 +5,51 @@ use crate::profile::{InputArgs, Patterns};
 use clap::Args;
 use std::path::PathBuf;
 
-/// Show types field by field: which members the samples go to, and how they access them
+/// Show types field by field, with the samples that access each member
 ///
-/// For each member its share of the type's samples, loads and stores, cache lines, and where the
-/// recording has them latencies, data sources and CPUs. With --code functions instead, instruction
-/// by instruction with source lines and types.
+/// For each member: its share of the type's samples, loads and stores, cache lines and, if recorded, latencies,
+/// data sources and CPUs. With --code, shows functions instruction by instruction instead, with source lines and
+/// types.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AnnotateArgs {
     /// The types: a name with or without struct, scopes and template arguments, a glob ('tcp_*') or a regular
-    /// expression ('/^tcp_/'); without a name all that have samples
+    /// expression ('/^tcp_/') [default: all with samples]
     #[arg(value_name = "TYPE", value_parser = Patterns::parse)]
     pub(super) name: Option<Patterns>,
 
     #[command(flatten)]
     pub(super) input: InputArgs,
 
-    /// Print text, also on a terminal, where there is a browser otherwise (h for its keys)
+    /// Print text on a terminal, too, instead of starting the browser (press h there for its keys)
     #[arg(long)]
     pub(super) stdio: bool,
 
-    /// Only the columns that perf annotate --data-type has
+    /// Show only the columns of perf annotate --data-type
     #[arg(long)]
     pub(super) plain: bool,
 
-    /// Print names whole also where a line is longer than the terminal; files and pipes have them whole
+    /// Do not shorten names to fit lines into the terminal; in files and pipes they are never shortened
     #[arg(long)]
     pub(super) wide: bool,
 
-    /// Weigh by the weights of memory samples instead of by periods
+    /// Compute percentages from the weights of memory samples instead of periods
     #[arg(long)]
     pub(super) mem_mode: bool,
 
-    /// First say how many instructions have a type, and why the others have none
+    /// Begin with statistics: how many instructions have a type, and why the others have none
     #[arg(long)]
     pub(super) type_stat: bool,
 
-    /// Functions, instruction by instruction: those that have samples (see --symbol)
+    /// Show functions with samples instruction by instruction (see --symbol)
     #[arg(long, conflicts_with_all = ["name", "plain", "data_type_json", "read_json"])]
     pub(super) code: bool,
 
-    /// Write the types to this file, too, in the format that perf and pahole exchange
+    /// Also write the types to this file, in the format that perf and pahole exchange
     #[arg(long, value_name = "FILE")]
     pub(super) data_type_json: Option<PathBuf>,
 
-    /// Show the types of such a file instead of those of a recording
+    /// Show the types in such a file instead of those of a recording
     #[arg(long, value_name = "FILE")]
     pub(super) read_json: Option<PathBuf>,
 

@@ -9,7 +9,7 @@ use tallyline_source::Language;
 pub(crate) enum AssertionStyle {
     /// `_Static_assert`, `static_assert`, `const _: () = assert!(…)`, by the language
     Language,
-    /// The kernel's static_assert() without a text
+    /// The kernel's static_assert() without a message
     Kernel,
     /// No assertions
     None,

@@ -65,7 +65,7 @@ impl ReplacedMember {
         }
     }
 
-    /// Determines the text of the member's new type from that of its old type in the declaration.
+    /// Sets the source text of the member's new type, which follows from its old type in the declaration `text`.
     ///
     /// # Errors
     /// A sentence that says why no striped counter can replace the old type.

@@ -4,18 +4,18 @@ use crate::path_map::PrefixMap;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Hold layouts against a policy: sizes, holes, groups, what shares a cache line
+/// Check layouts against a policy: sizes, holes, groups, members that share a cache line
 ///
-/// A policy is a file in TOML. `tallyline check --suggest` writes one that holds now; its rules are
+/// A policy is a TOML file. `tallyline check --suggest` writes one that the program satisfies; its rules are
 /// `[[type]]`, `[[group]]`, `[[apart]]`, `[[together]]` and `[[allow]]`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
-    /// The file: without one the running kernel. With --suggest, types or patterns before it
+    /// The file [default: the running kernel]. With --suggest, types or patterns come before it
     #[arg(value_name = "FILE")]
     pub(super) operands: Vec<String>,
 
-    /// The policy; layout.toml if there is neither this nor a table
+    /// The policy [default: layout.toml, unless --net-cachelines is given]
     #[arg(short, long, value_name = "FILE")]
     pub(super) policy: Option<PathBuf>,
 
@@ -23,19 +23,19 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) net_cachelines: Vec<PathBuf>,
 
-    /// Write a policy that keeps the types as they are: those named, or those with groups
+    /// Write a policy that keeps types as they are: the named ones, or those with groups
     #[arg(long, visible_alias = "init", conflicts_with_all = ["policy", "net_cachelines", "format", "path_prefix_map"])]
     pub(super) suggest: bool,
 
-    /// Read this file, whatever the operands look like
+    /// Read this file, and take all other arguments as types
     #[arg(long, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
 
-    /// The BTF that the file's goes on from, for a kernel module
+    /// The base BTF that a kernel module's BTF extends
     #[arg(long, alias = "btf_base", value_name = "FILE")]
     pub(super) btf_base: Option<PathBuf>,
 
-    /// The size of a cache line in bytes; a policy says its own
+    /// The size of a cache line in bytes, unless the policy states it
     #[arg(short, long, alias = "cacheline_size", value_name = "BYTES", default_value_t = 64)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 16))]
     pub(super) cacheline_size: u64,
@@ -44,16 +44,16 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) format: Format,
 
-    /// Let findings stay that this file has, as --format json wrote them: only new and worse ones fail
+    /// Accept the findings in this file, which --format json wrote: only new and worse ones fail
     #[arg(long, value_name = "FILE", conflicts_with = "suggest")]
     pub(super) baseline: Option<PathBuf>,
 
-    /// Print the reference of all keys and rules of a policy, in Markdown
+    /// Print a reference of all policy keys and rules, in Markdown
     #[arg(long, conflicts_with_all = ["operands", "file", "policy", "net_cachelines", "suggest", "baseline", "format"])]
     pub(super) reference: bool,
 
-    /// Show source paths that begin with OLD as if they began with NEW, for programs built elsewhere;
-    /// as compilers' -ffile-prefix-map: may be given again, the last that fits wins
+    /// Replace the prefix OLD of source paths by NEW, for programs built elsewhere, as compilers' -ffile-prefix-map
+    /// does; may be repeated, the last match wins
     #[arg(long, value_name = "OLD=NEW")]
     pub(super) path_prefix_map: Vec<PrefixMap>,
 
@@ -69,7 +69,7 @@ Examples:
   tallyline check ./server --policy layout.toml --format github
   tallyline check ./server --policy layout.toml --format sarif -o layout.sarif
   tallyline check ./server --format gitlab -o gl-code-quality-report.json
-  tallyline check ./server --format json -o baseline.json    # no worse than today:
+  tallyline check ./server --format json -o baseline.json    # later, no worse than today:
   tallyline check ./server --baseline baseline.json
   tallyline check ./server --path-prefix-map /build/server=. --format github
   tallyline check ./vmlinux --net-cachelines Documentation/networking/net_cachelines/tcp_sock.rst
@@ -92,7 +92,7 @@ A policy:
   rule = \"max-holes\"
   reason = \"the protocol has it so\"
 
-Exit status: 0 if nothing is found (warnings and what is allowed do not count), 1 with findings, 2 for an error.";
+Exit status: 0 without findings (warnings and allowed ones do not count), 1 with findings, 2 for an error.";
 
 /// The output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

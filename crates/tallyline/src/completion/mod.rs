@@ -16,7 +16,7 @@ use line::CommandLine;
 use std::process::ExitCode;
 use tallyline_support::output::{Color, Output};
 
-/// Print the names that a word of a command line may go on to; for completion scripts
+/// Print the possible completions of a word, for completion scripts
 #[derive(Debug, Args)]
 pub(crate) struct CompleteArgs {
     /// Quote as this shell needs it; without it names are as they are, one a line

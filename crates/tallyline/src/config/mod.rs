@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use tallyline_support::output::{Color, Output, printable};
 
-/// Show the settings, their values, and what each comes from
+/// Show all settings, their values, and where each comes from
 ///
 /// Settings are the defaults of options, and of what has no option. They are in
 /// ~/.config/tallyline/config.toml, below $XDG_CONFIG_HOME if that is set, or in the file that
@@ -18,7 +18,7 @@ use tallyline_support::output::{Color, Output, printable};
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct ConfigArgs {
-    /// Print the value of this setting alone
+    /// Print only the value of this setting
     #[arg(value_name = "SETTING", conflicts_with_all = ["json", "example"])]
     name: Option<String>,
 
@@ -26,7 +26,7 @@ pub(crate) struct ConfigArgs {
     #[arg(long, conflicts_with = "example")]
     json: bool,
 
-    /// Print a configuration file with every setting as a comment
+    /// Print a configuration file with all settings commented out
     #[arg(long)]
     example: bool,
 }
@@ -38,7 +38,7 @@ Examples:
   mkdir -p ~/.config/tallyline && tallyline config --example > ~/.config/tallyline/config.toml
 ";
 
-const EXIT: &str = "Exit status: 0 for success, 2 for an error, as a mistake in the file.";
+const EXIT: &str = "Exit status: 0 for success, 2 for an error, such as a mistake in the file.";
 
 /// Returns the examples, the settings, and the exit status.
 fn after_help() -> String {

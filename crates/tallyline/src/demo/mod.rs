@@ -39,15 +39,15 @@ pub(crate) struct DemoArgs {
     #[command(subcommand)]
     part: Option<Part>,
 
-    /// Only see that it works, in a few seconds; the figures mean little
+    /// Only show that it works, in a few seconds; the figures mean little
     #[arg(long)]
     quick: bool,
 
-    /// Write the page with each step to this file [default: tallyline-demo.html]
+    /// Write an HTML page of all steps to this file [default: tallyline-demo.html]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write no page
+    /// Do not write an HTML page
     #[arg(long, conflicts_with = "output")]
     no_html: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) struct DemoArgs {
 /// Other demonstrations.
 #[derive(Debug, Subcommand)]
 enum Part {
-    /// Compare counters: shared atomics with ours, while threads count packets
+    /// Compare the cost of shared atomics and statctr counters
     Counters(counters::CountersArgs),
 }
 
@@ -64,7 +64,7 @@ Examples:
   tallyline demo              from a slow program to a faster one, and tallyline-demo.html
   tallyline demo counters     what counting costs here, in half a minute
 
-Needs rustc (or the compiler that RUSTC names). With QEMU's user emulation and a C compiler the speed-up is predicted, too.";
+Needs rustc (or the compiler named by RUSTC). With QEMU's user-mode emulation and a C compiler, the speed-up is predicted, too.";
 
 /// The default path of a page.
 const PAGE: &str = "tallyline-demo.html";

@@ -3,19 +3,19 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Show what differs between the layouts of two files: types that grew, members on other lines
+/// Compare the layouts of two files: types that grew, members on other lines
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DiffArgs {
-    /// The file as it was
+    /// The old file
     #[arg(value_name = "OLD")]
     pub(super) old: PathBuf,
 
-    /// The file as it is
+    /// The new file
     #[arg(value_name = "NEW")]
     pub(super) new: PathBuf,
 
-    /// Compare these types only: names with commas between, or patterns with * and ?
+    /// Compare only these types: comma-separated names, or patterns with * and ?
     #[arg(short = 'C', long = "class", value_name = "TYPE")]
     pub(super) classes: Vec<String>,
 
@@ -23,16 +23,16 @@ pub(crate) struct DiffArgs {
     #[arg(short = 'x', long, value_name = "TYPE")]
     pub(super) exclude: Vec<String>,
 
-    /// Also show members that changed their type, and not their place
+    /// Also show members that changed their type but not their offset
     #[arg(short, long)]
     pub(super) types: bool,
 
-    /// Show all types in the order of their declarations; without it and without -C or --verbose the root causes of
-    /// the differences come first, and types that only contain changed ones are folded
+    /// Show all types in the order of their declarations. By default, unless -C or --verbose is given, the root
+    /// causes of the differences come first, and types that merely contain changed ones are folded
     #[arg(long)]
     pub(super) all: bool,
 
-    /// Every member that moved; without it those that changed their line, and how many others
+    /// Show every member that moved, not only those that moved to another cache line
     #[arg(short, long)]
     pub(super) verbose: bool,
 
@@ -41,7 +41,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(super) cacheline_size: u64,
 
-    /// Rank types by what this recording has of their fields, and say so
+    /// Rank types by the samples of their fields in this recording
     #[arg(long, value_name = "FILE", help_heading = "Impact")]
     pub(super) profile: Option<PathBuf>,
 
@@ -49,7 +49,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "FILE", help_heading = "Impact")]
     pub(super) instances: Option<PathBuf>,
 
-    /// Put types first that break a rule of this policy now, and name the rules about each
+    /// Put types first that newly break a rule of this policy, and name each type's rules
     #[arg(short, long, value_name = "FILE", help_heading = "Impact")]
     pub(super) policy: Option<PathBuf>,
 
@@ -80,7 +80,7 @@ Exit status: 0 if nothing differs, 1 with differences, 2 for an error.";
 pub(super) enum Format {
     /// For people
     Text,
-    /// For programs, one type a line
+    /// For programs, one type per line
     Json,
     /// A table for a pull request
     Markdown,

@@ -11,11 +11,11 @@ use std::io::Write;
 use std::process::ExitCode;
 use tallyline_support::output::{Color, Output, printable};
 
-/// Show what works on this machine, what does not, and what to do: rseq, hardware events, permissions, debug files
+/// Check what works on this machine, and what to do otherwise: rseq, hardware events, permissions, debug files
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// Print a document for programs
+    /// Print a JSON document
     #[arg(long)]
     json: bool,
 

@@ -17,11 +17,11 @@ pub(crate) struct EvlistArgs {
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     input: PathBuf,
 
-    /// Show groups in braces
+    /// Show the events of a group in braces
     #[arg(short, long)]
     group: bool,
 
-    /// Show how often each was sampled
+    /// Show the sampling rate of each event
     #[arg(short = 'F', long, conflicts_with = "group")]
     freq: bool,
 }

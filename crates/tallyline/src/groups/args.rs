@@ -4,27 +4,27 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use tallyline_layout::groups::Dialect;
 
-/// Show cache line groups: what lies in them, on which lines, and what else does
+/// Show cache line groups: their members, and the lines they occupy
 ///
-/// A group is what lies between members named __cacheline_group_begin__G and
-/// __cacheline_group_end__G, as the kernel marks them, or what a policy lists for programs without
-/// markers. Lines are counted as if the struct started on one.
+/// A group consists of the members between the markers __cacheline_group_begin__G and __cacheline_group_end__G, as
+/// in the kernel, or of those that a policy lists, for programs without markers. Lines are counted as if the struct
+/// started on one.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GroupsArgs {
-    /// The types, then the file: without types all that have groups, without a file the running kernel
+    /// The types, then the file [default: all types with groups; the running kernel]
     #[arg(value_name = "TYPE… FILE")]
     pub(super) operands: Vec<String>,
 
-    /// Show these types: names with commas between, patterns with * and ?, or file://LIST
+    /// Show these types: comma-separated names, patterns with * and ?, or file://LIST
     #[arg(short = 'C', long = "class", value_name = "TYPE")]
     pub(super) classes: Vec<String>,
 
-    /// Read this file, whatever the operands look like
+    /// Read this file, and take all other arguments as types
     #[arg(long, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
 
-    /// The BTF that the file's goes on from, for a kernel module
+    /// The base BTF that a kernel module's BTF extends
     #[arg(long, alias = "btf_base", value_name = "FILE")]
     pub(super) btf_base: Option<PathBuf>,
 
@@ -33,15 +33,15 @@ pub(crate) struct GroupsArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(super) cacheline_size: u64,
 
-    /// Also show the groups that this policy lists members of, for structs without markers
+    /// Also show groups whose members this policy lists, for structs without markers
     #[arg(short, long, value_name = "FILE")]
     pub(super) policy: Option<PathBuf>,
 
-    /// One line for each group, without members
+    /// Show one line for each group, without members
     #[arg(short, long)]
     pub(super) brief: bool,
 
-    /// Write assertions that hold the groups as they are now, for a compiler to check
+    /// Write compile-time assertions that keep the groups as they are
     #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with_all = ["brief", "format"])]
     pub(super) asserts: Option<DialectArg>,
 
@@ -62,7 +62,7 @@ Examples:
   tallyline groups --asserts c11 connection ./server > groups_check.h
   tallyline groups --policy layout.toml --asserts rust ./server
 
-Exit status: 0 for success, 2 for an error. A rule that groups have to keep: tallyline check.";
+Exit status: 0 for success, 2 for an error. To hold groups to rules, use tallyline check.";
 
 /// The output format of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -13,19 +13,19 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LayoutArgs {
-    /// The types, then the file: without types all of them, without a file the running kernel
+    /// The types, then the file [default: all types; the running kernel]
     #[arg(value_name = "TYPE… FILE")]
     operands: Vec<String>,
 
-    /// Show these types: names with commas between, patterns with * and ?, or file://LIST
+    /// Show these types: comma-separated names, patterns with * and ?, or file://LIST
     #[arg(short = 'C', long = "class", alias = "class_name", value_name = "TYPE", value_delimiter = None)]
     classes: Vec<String>,
 
-    /// Read this file, whatever the operands look like
+    /// Read this file, and take all other arguments as types
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Read this format
+    /// Read types from this format
     #[arg(short = 'F', long, alias = "format_path", value_enum, value_name = "FORMAT")]
     format_path: Option<FormatArg>,
 
@@ -38,7 +38,7 @@ pub(crate) struct LayoutArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
-    /// The BTF that the file's goes on from, for a kernel module
+    /// The base BTF that a kernel module's BTF extends
     #[arg(long, alias = "btf_base", value_name = "FILE")]
     btf_base: Option<PathBuf>,
 
@@ -47,7 +47,7 @@ pub(crate) struct LayoutArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     cacheline_size: u64,
 
-    /// Before each type those that it needs, so that the output compiles
+    /// Print the types that each type needs before it, so that the output compiles
     #[arg(long, conflicts_with_all = ["contains", "find_pointers_to", "contains_enumerator"])]
     compile: bool,
 
@@ -63,11 +63,11 @@ pub(crate) struct LayoutArgs {
     #[arg(conflicts_with_all = ["find_pointers_to", "contains_enumerator"])]
     contains: Option<String>,
 
-    /// With --contains, also which members of those have one
+    /// With --contains, also list the types of members that contain it, indented
     #[arg(short = 'd', long, requires = "contains")]
     recursive: bool,
 
-    /// With --contains, also how many members
+    /// With --contains, also show the number of such members
     #[arg(long, requires = "contains")]
     counted: bool,
 
@@ -80,19 +80,19 @@ pub(crate) struct LayoutArgs {
     #[arg(long, alias = "contains_enumerator", value_name = "NAME")]
     contains_enumerator: Option<String>,
 
-    /// Before each type, the unit that it was found in, and where it is declared
+    /// Print each type's unit and the place of its declaration before it
     #[arg(short = 'I', long = "positions", alias = "show_decl_info")]
     positions: bool,
 
-    /// Also types without a name of which there is a typedef
+    /// Also show unnamed types that have a typedef
     #[arg(short = 'a', long, alias = "anon_include")]
     anonymous: bool,
 
-    /// With --anonymous, also those without a typedef
+    /// With --anonymous, also show those without a typedef
     #[arg(short = 'A', long, alias = "nested_anon_include")]
     nested_anonymous: bool,
 
-    /// Also types inside of functions, namespaces and other types
+    /// Also show types inside functions, namespaces and other types
     #[arg(long, alias = "show_private_classes")]
     private: bool,
 
@@ -100,7 +100,7 @@ pub(crate) struct LayoutArgs {
     #[arg(long)]
     sort: bool,
 
-    /// Leave out names that there is no type of
+    /// Ignore names of types that do not exist
     #[arg(long, alias = "skip_missing")]
     skip_missing: bool,
 
@@ -124,11 +124,11 @@ struct ColumnArgs {
     #[arg(short, long, alias = "nr_members", conflicts_with_all = RELATIONS)]
     nr_members: bool,
 
-    /// Show how long the name of each type is
+    /// Show the length of each type's name
     #[arg(short = 'N', long, alias = "class_name_len", conflicts_with_all = RELATIONS)]
     name_length: bool,
 
-    /// Show how many units define each type
+    /// Show the number of units that define each type
     #[arg(short = 'T', long, alias = "nr_definitions", conflicts_with_all = RELATIONS)]
     definitions: bool,
 
@@ -160,11 +160,11 @@ enum FormatArg {
 /// The output format of types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// As pahole does
+    /// As printed by pahole
     Text,
-    /// For programs, one type a line
+    /// For programs, one type per line
     Json,
-    /// A page with each type as a grid of cache lines
+    /// An HTML page with each type as a grid of cache lines
     Html,
 }
 

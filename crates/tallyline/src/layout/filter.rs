@@ -7,43 +7,43 @@ use tallyline_layout::query::Filter;
 
 #[derive(Debug, Args)]
 pub(super) struct FilterArgs {
-    /// Only types with so many holes or more
+    /// Only types with at least this many holes
     #[arg(short = 'H', long, value_name = "NUMBER", default_value_t = 0)]
     holes: u32,
 
-    /// Only types with so many holes of bits or more
+    /// Only types with at least this many bit holes
     #[arg(short = 'B', long, alias = "bit_holes", value_name = "NUMBER", default_value_t = 0)]
     bit_holes: u32,
 
-    /// Only types with a hole of so many bytes or more; prints their names
+    /// Only types with a hole of at least this many bytes; prints their names
     #[arg(short = 'z', long, alias = "hole_size_ge", value_name = "BYTES", default_value_t = 0)]
     pub(super) hole_size: u64,
 
-    /// Only types with so many bytes of padding at the end
+    /// Only types with exactly this many bytes of padding at the end
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     padding: u64,
 
-    /// Only types with so many bytes of padding at the end or more
+    /// Only types with at least this many bytes of padding at the end
     #[arg(long, alias = "padding_ge", value_name = "BYTES", default_value_t = 0)]
     padding_at_least: u64,
 
-    /// Only types whose names start so
+    /// Only types whose names start with this
     #[arg(short = 'y', long, alias = "prefix_filter", value_name = "PREFIX")]
     prefix: Option<String>,
 
-    /// No types whose names start so
+    /// No types whose names start with this
     #[arg(short = 'x', long, value_name = "PREFIX")]
     exclude: Option<String>,
 
-    /// No types that are declared in files whose paths start so
+    /// No types declared in files whose paths start with this
     #[arg(short = 'D', long, alias = "decl_exclude", value_name = "PREFIX")]
     declared_exclude: Option<String>,
 
-    /// No types of units whose names start so
+    /// No types of units whose names start with this
     #[arg(short = 'X', long, alias = "cu_exclude", value_name = "PREFIX")]
     unit_exclude: Option<String>,
 
-    /// Only types of units in these languages, with commas between: c11, c++14, rust, go, …
+    /// Only types of units in these languages, comma-separated: c11, c++14, rust, go, …
     #[arg(long, value_name = "LANGUAGES")]
     lang: Option<String>,
 
@@ -59,15 +59,15 @@ pub(super) struct FilterArgs {
     #[arg(long)]
     unions: bool,
 
-    /// Only what is packed
+    /// Only packed types
     #[arg(long)]
     packed: bool,
 
-    /// Only what ends with a flexible array
+    /// Only types that end with a flexible array
     #[arg(long, alias = "with_flexible_array")]
     with_flexible_array: bool,
 
-    /// Only what holds a struct that ends with a flexible array
+    /// Only types that contain a struct with a flexible array
     #[arg(long, alias = "with_embedded_flexible_array")]
     with_embedded_flexible_array: bool,
 }

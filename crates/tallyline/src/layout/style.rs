@@ -5,51 +5,51 @@ use tallyline_layout::print::pahole::Style;
 
 #[derive(Debug, Args)]
 pub(super) struct StyleArgs {
-    /// Unfold the types of members
+    /// Expand the types of members
     #[arg(short = 'E', long, alias = "expand_types")]
     expand_types: bool,
 
-    /// Unfold what members point to
+    /// Expand the types that members point to
     #[arg(short = 'p', long, alias = "expand_pointers")]
     expand_pointers: bool,
 
-    /// Numbers in hexadecimal
+    /// Print numbers in hexadecimal
     #[arg(long)]
     hex: bool,
 
-    /// Only the declarations: no offsets, notes and sums
+    /// Print only declarations, without offsets, comments and sums
     #[arg(short, long)]
     quiet: bool,
 
-    /// Several dimensions of an array as one
+    /// Print multi-dimensional arrays as one dimension
     #[arg(long, alias = "flat_arrays")]
     flat_arrays: bool,
 
-    /// Offsets relative to the struct that a member is declared in
+    /// Print offsets relative to the struct that declares the member
     #[arg(short, long, alias = "rel_offset")]
     relative_offsets: bool,
 
-    /// Only the members that take space
+    /// Print only members that occupy space
     #[arg(short = 'M', long, alias = "show_only_data_members")]
     only_data: bool,
 
-    /// At the end, the first of the largest members that a machine word can hold
+    /// At the end, print the first of the largest members that fit into a machine word
     #[arg(short = 'l', long, alias = "show_first_biggest_size_base_type_member")]
     first_biggest: bool,
 
-    /// `struct` also for classes
+    /// Print classes as `struct`
     #[arg(long, alias = "classes_as_structs")]
     classes_as_structs: bool,
 
-    /// Leave out alignments
+    /// Omit alignment attributes
     #[arg(long, alias = "suppress_aligned_attribute")]
     suppress_aligned: bool,
 
-    /// Leave out what is packed
+    /// Omit packed attributes
     #[arg(long, alias = "suppress_packed")]
     suppress_packed: bool,
 
-    /// Leave out the bitfields that stand for padding
+    /// Omit the bitfields that stand for padding
     #[arg(long, alias = "suppress_force_paddings")]
     suppress_force_padding: bool,
 }

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
-/// Serve layouts to an editor: hovers, inlay hints, reordering, findings of the policy
+/// Run a language server that shows layouts: hovers, inlay hints, reordering, findings of the policy
 ///
 /// Speaks the language server protocol on standard input and output, beside a server for the
 /// language. Types are read from the debug information of the last build: the files named here or
@@ -38,11 +38,11 @@ pub(crate) struct LspArgs {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Show the heat of fields by this recording; perf.data of the workspace if there is one
+    /// Show the share of samples at each field from this recording [default: perf.data of the workspace]
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
 
-    /// Report findings of this policy; layout.toml of the workspace if there is one
+    /// Report findings of this policy [default: layout.toml of the workspace]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
@@ -61,7 +61,7 @@ Examples:
   tallyline lsp                          started by an editor; docs/editor.md says how
   tallyline lsp --recording perf.data ./server
 
-Exit status: 0 if the editor ended it in order, 1 if not, 2 for an error.";
+Exit status: 0 after an orderly shutdown by the editor, 1 otherwise, 2 for an error.";
 
 /// Runs the sub-command `tallyline lsp`: a language server over standard input and output.
 pub(crate) fn run(args: &LspArgs, maps: Vec<PrefixMap>) -> Result<ExitCode> {

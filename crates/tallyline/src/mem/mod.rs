@@ -6,15 +6,15 @@ use clap::{Args, ValueEnum};
 use tallyline_report::filter::Operation;
 use tallyline_support::output::Color;
 
-/// Show memory accesses: where the data came from, and what it cost
+/// Show memory accesses: where the data came from, and how long it took
 ///
-/// Samples of memory events (mem-loads, mem-stores, IBS, SPE), weighed by their latencies.
+/// Reports samples of memory events (mem-loads, mem-stores, IBS, SPE), weighted by latency.
 #[derive(Debug, Args)]
 pub(crate) struct MemArgs {
     #[command(flatten)]
     report: ReportArgs,
 
-    /// Only loads, or only stores
+    /// Show only loads, or only stores
     #[arg(short = 't', long, value_enum, value_name = "WHICH")]
     op: Option<OperationArg>,
 }
@@ -27,7 +27,7 @@ Examples:
   tallyline mem -H -s type,mem -i mem.data          each type with where its data came from
   tallyline mem --json -s type,typeoff,mem
 
-Exit status: 0 for success, 2 for an error, also where the recording has no memory accesses.";
+Exit status: 0 for success, 2 for an error, also if the recording has no memory accesses.";
 
 /// The kind of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

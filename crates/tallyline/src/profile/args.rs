@@ -15,45 +15,45 @@ use tallyline_report::{Filter, Profile};
 /// Command-line options of the commands that read a recording: the file, programs, filters of samples.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// The recording, or the folder that perf record --threads writes; - for standard input
+    /// The recording: a file, a folder that perf record --threads wrote, or - for standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     pub(crate) input: PathBuf,
 
-    /// Look for programs and debug files under this folder: another root, or what perf archive packed
+    /// Look for programs and debug files under this folder: another root, or an unpacked perf archive
     #[arg(long, value_name = "FOLDER", help_heading = "Programs")]
     pub(crate) symfs: Option<PathBuf>,
 
-    /// The kernel's own file with its debug information, if it is not where distributions put it
+    /// The kernel file with debug information, if it is not where distributions put it
     #[arg(short = 'k', long, value_name = "FILE", help_heading = "Programs")]
     pub(crate) vmlinux: Option<PathBuf>,
 
-    /// The kernel's list of symbols, as it was on the machine recorded
+    /// A copy of /proc/kallsyms from the recorded machine
     #[arg(long, value_name = "FILE", help_heading = "Programs")]
     pub(crate) kallsyms: Option<PathBuf>,
 
-    /// Bypass the type cache, which keeps the types of programs with a build ID for the next report
-    /// in ~/.cache/tallyline, or where XDG_CACHE_HOME or TALLYLINE_CACHE say (TALLYLINE_CACHE=off: nowhere)
+    /// Bypass the cache of inferred types, which is in ~/.cache/tallyline or where XDG_CACHE_HOME or
+    /// TALLYLINE_CACHE say (TALLYLINE_CACHE=off turns it off)
     #[arg(long, help_heading = "Programs")]
     pub(crate) no_cache: bool,
 
-    /// Samples of imprecise events: charge them to the instruction that retired before, or not
+    /// Skid correction: charge samples of imprecise events to the instruction that caused them, or leave them
     #[arg(long, value_enum, value_name = "HOW", default_value_t = SkidArg::Auto, help_heading = "Programs")]
     skid: SkidArg,
 
-    /// Count the parts of containers' nodes, such as bases and elements, by their own types, as perf does,
-    /// not as those of one object
+    /// Count accesses to the parts of a container's node (bases, elements) under their own types, as perf does,
+    /// instead of under the node's type
     #[arg(long, help_heading = "Programs")]
     parts: bool,
 
-    /// Only threads of these names: with commas between; also globs ('io*') and regular expressions ('/^io[0-9]/')
+    /// Only threads with these names, comma-separated; also globs ('io*') and regular expressions ('/^io[0-9]/')
     #[arg(long, visible_alias = "comms", value_name = "NAME", value_parser = Patterns::parse, help_heading = "Filters")]
     comm: Vec<Patterns>,
 
-    /// Only code in these files: names as for --comm, with or without folders
+    /// Only code in these files; names as for --comm, with or without folders
     #[arg(long, visible_alias = "dsos", value_name = "FILE", value_parser = Patterns::parse, help_heading = "Filters")]
     dso: Vec<Patterns>,
 
-    /// Only these functions: names as for --comm; scopes and template arguments may be left out
+    /// Only these functions; names as for --comm, scopes and template arguments may be omitted
     #[arg(long, visible_alias = "symbols", value_name = "NAME", value_parser = Patterns::parse, help_heading = "Filters")]
     symbol: Vec<Patterns>,
 
@@ -65,11 +65,11 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "TID", value_delimiter = ',', help_heading = "Filters")]
     tid: Vec<i32>,
 
-    /// Only these CPUs: numbers and ranges, such as 0-3,8
+    /// Only these CPUs; numbers and ranges, such as 0-3,8
     #[arg(short = 'C', long, value_name = "LIST", help_heading = "Filters")]
     cpu: Option<String>,
 
-    /// Only these types: names as for --symbol; struct may be left out
+    /// Only accesses to these types; names as for --symbol, struct may be omitted
     #[arg(long = "type", value_name = "TYPE", value_parser = Patterns::parse, help_heading = "Filters")]
     types: Vec<Patterns>,
 }
@@ -77,9 +77,9 @@ pub(crate) struct InputArgs {
 /// The treatment of skid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SkidArg {
-    /// Correct it, but for precise events and emulated machines
+    /// Correct skid, except for precise events and emulated machines
     Auto,
-    /// Leave the addresses as they are, as perf does
+    /// Leave samples at their addresses, as perf does
     None,
 }
 

@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use tallyline_perf_data::recorder::CallChains;
 use tallyline_support::parse_size;
 
-/// Record where a command, a process or the machine spends its time, and the registers there
+/// Sample a command, a process or the whole machine into a perf.data file
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
-    /// Comma-separated processes to record with their children, until they or the command end, or Ctrl-C
+    /// Comma-separated processes to record with their children, until they or the command end, or until Ctrl-C
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["all_cpus", "tid"], value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(i32).range(1..))]
     pub(super) pid: Vec<i32>,
 
-    /// Comma-separated threads to record, without those that they make (but see --inherit)
+    /// Comma-separated threads to record, without threads that they create (but see --inherit)
     #[arg(short, long, value_name = "TID", conflicts_with = "all_cpus", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(i32).range(1..))]
     pub(super) tid: Vec<i32>,
 
-    /// All processes on all CPUs, until the command ends or Ctrl-C
+    /// Record all processes on all CPUs, until the command ends or Ctrl-C
     #[arg(short, long)]
     pub(super) all_cpus: bool,
 
@@ -29,77 +29,77 @@ pub(crate) struct RecordArgs {
     #[arg(short, long = "event", value_name = "EVENT")]
     pub(super) events: Vec<String>,
 
-    /// Programs only, where an event does not say it itself
+    /// Sample only user code, unless an event says otherwise
     #[arg(long, conflicts_with = "all_kernel")]
     pub(super) all_user: bool,
 
-    /// The kernel only, where an event does not say it itself
+    /// Sample only the kernel, unless an event says otherwise
     #[arg(long)]
     pub(super) all_kernel: bool,
 
-    /// Samples a second on each CPU
+    /// Samples per second on each CPU
     #[arg(short = 'F', long = "freq", value_name = "FREQ", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(super) frequency: u64,
 
-    /// Take one sample for so many events, instead of so many a second
+    /// Take one sample for every this many events, instead of a number per second
     #[arg(short, long, value_name = "EVENTS", conflicts_with = "frequency")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: Option<u64>,
 
-    /// Record who called, too, by frame pointers
+    /// Record call chains, by frame pointers
     #[arg(short = 'g')]
     pub(super) call_chains: bool,
 
-    /// Record who called: fp (frame pointers), dwarf or dwarf,BYTES (a copy of the stack), or lbr (the
-    /// CPU's last branch records)
+    /// Record call chains by fp (frame pointers), dwarf or dwarf,BYTES (a copy of the stack), or lbr (the CPU's
+    /// last branch records)
     #[arg(long, value_name = "MODE", value_parser = call_graph)]
     pub(super) call_graph: Option<CallChains>,
 
-    /// Leave out the word on top of the stack, by which a call's stall is charged to what the call read
+    /// Do not record the return address on top of the stack, by which a stalled call is found
     ///
-    /// Samples of the clock have it, on x86-64: 24 bytes each. Samples with call chains do not: perf would append
+    /// Clock samples on x86-64 have it, at 24 bytes each. Samples with call chains do not, as perf would append
     /// what it unwinds from that word to the chain.
     #[arg(long)]
     pub(super) no_return_address: bool,
 
-    /// Record mappings of data, which tell the objects that data addresses are in; memory events do that anyway
+    /// Record data mappings, too, so that data addresses can be resolved; memory events imply this
     #[arg(short, long)]
     pub(super) data: bool,
 
-    /// Leave out threads and processes that come later, and children of -p that run already
+    /// Do not record threads and processes created later, nor existing children of -p
     #[arg(short = 'i', long, overrides_with = "inherit")]
     pub(super) no_inherit: bool,
 
-    /// Record threads that those of -t make, too
+    /// Also record threads that those of -t create
     #[arg(long, requires = "tid")]
     pub(super) inherit: bool,
 
-    /// Take samples only so many milliseconds after the start
+    /// Start sampling this many milliseconds after the start
     #[arg(short = 'D', long, value_name = "MS", default_value_t = 0, hide_default_value = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(..=86_400_000))]
     pub(super) delay: u64,
 
-    /// The file to write, or - for standard output, as a stream [default: perf.data, of a whole trace perf.trace]
+    /// The file to write, or - for a stream on standard output [default: perf.data; perf.trace for a full trace]
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
-    /// Stop when the file has this size: a number with K, M or G
+    /// Stop when the file reaches this size: a number with K, M or G
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) max_size: Option<u64>,
 
-    /// Memory of each CPU's ring: a number with K, M or G, rounded up to a power of two; Arm's SPE has eight times as
-    /// much
+    /// Size of each CPU's ring buffer: a number with K, M or G, rounded up to a power of two; eight times as much
+    /// for Arm SPE
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "512K")]
     pub(super) ring_size: u64,
 
-    /// Do not keep copies of programs with samples that a report could not open later, as those of containers
+    /// Do not copy sampled programs that a later report could not open, such as those of containers
     ///
-    /// They go into perf's folder of builds, ~/.debug, by build-id: at most 1 GB of a recording.
+    /// Copies go into perf's build-id cache, ~/.debug: at most 1 GB per recording.
     #[arg(short = 'N', long)]
     pub(super) no_buildid_cache: bool,
 
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(short, long)]
     pub(super) quiet: bool,
 
@@ -127,7 +127,7 @@ impl RecordArgs {
 
 const EXAMPLES: &str = "\
 Events:
-  Without -e: the CPUs' cycles where the machine counts them, else the clock, which works everywhere
+  Without -e: CPU cycles if the machine can count them, else the clock, which works everywhere
   EVENT:u, EVENT:k        programs only, the kernel only
   EVENT:p to :ppp, :P     closer to the instruction, where the hardware can
   mem-loads, mem-stores   where data came from and how long it took, on Intel; on Arm by SPE
@@ -147,7 +147,7 @@ Examples:
   tallyline record --trace -- ./server         every access to memory, for tallyline replay
   tallyline record --trace --every 1000 -- qemu-system-x86_64 -kernel vmlinuz -append nokaslr …
 
-perf report, perf script and perf annotate read the file, too. A recording that is there is kept, with .old behind its name.";
+perf report, perf script and perf annotate can read the file, too. An existing recording is renamed, with .old appended to its name.";
 
 /// Parses the method of recording callers, with perf's syntax.
 fn call_graph(text: &str) -> Result<CallChains, String> {

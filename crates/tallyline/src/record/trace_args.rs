@@ -8,31 +8,31 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traces")]
 pub(crate) struct TraceArgs {
-    /// Record accesses to memory under QEMU's emulation, which needs no hardware counters
+    /// Record memory accesses under QEMU's emulation, which needs no hardware counters
     ///
-    /// The command is a program for x86-64 or aarch64 (Debian's package qemu-user), or an emulator of a
-    /// whole machine (qemu-system-…) with its options. Processes that it forks are traced; other programs that they
-    /// start run untraced, which is said with their names.
-    /// There is no rseq under emulation: programs that rely on it run their fallback.
+    /// The command is a program for x86-64 or aarch64 (needs Debian's package qemu-user), or an emulator of a whole
+    /// machine (qemu-system-…) with its options. Forked processes are traced; other programs that they execute are
+    /// not, and are named at the end. There is no rseq under emulation, so programs that rely on it run their
+    /// fallback.
     #[arg(long, requires = "command")]
     #[arg(conflicts_with_all = ["pid", "tid", "all_cpus", "events", "all_user", "all_kernel", "call_chains"])]
     #[arg(conflicts_with_all = ["count", "call_graph", "data", "no_inherit", "delay"])]
     pub(super) trace: bool,
 
-    /// Record one access of N, at distances between N/2 and 3N/2, as samples that perf reads
+    /// Record one of N accesses, at distances between N/2 and 3N/2, as samples that perf can read
     #[arg(long, value_name = "N", requires = "trace", default_value_t = 1, hide_default_value = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub(super) every: u64,
 
-    /// Write samples that perf reads also where every access is recorded
+    /// Write samples that perf can read even if every access is recorded
     #[arg(long, requires = "trace")]
     pub(super) samples: bool,
 
-    /// The emulator, instead of the one for the program's machine
+    /// The emulator to use instead of the one for the program's machine
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub(super) emulator: Option<PathBuf>,
 
-    /// Address of a whole machine's kernel symbol _text; without KASLR (nokaslr) it is where it was linked
+    /// Address of the kernel symbol _text in a whole machine; without KASLR (nokaslr) it is the linked one
     #[arg(long, value_name = "ADDRESS", requires = "trace", value_parser = address)]
     pub(super) kernel_text: Option<u64>,
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tallyline_debuginfo::Format;
 use tallyline_layout::reorganize::{EXACT_MEMBERS, ReorganizeOptions};
 
-/// Propose smaller structs: members reordered by the ABI's rules, checked by compiling them
+/// Propose smaller structs by reordering members, verified by compiling them
 ///
 /// Only the order of members changes, and only where the struct gets smaller, with as few moves as
 /// possible. Alignments are recomputed from the types; `aligned` and `packed` are honoured; runs of
@@ -17,23 +17,23 @@ use tallyline_layout::reorganize::{EXACT_MEMBERS, ReorganizeOptions};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReorganizeArgs {
-    /// The types, then the file: without types all of them, without a file the running kernel
+    /// The types, then the file [default: all types; the running kernel]
     #[arg(value_name = "TYPE… FILE")]
     pub(super) operands: Vec<String>,
 
-    /// Reorganize these types: names with commas between, patterns with * and ?, or file://LIST
+    /// Reorganize these types: comma-separated names, patterns with * and ?, or file://LIST
     #[arg(short = 'C', long = "class", value_name = "TYPE")]
     pub(super) classes: Vec<String>,
 
-    /// Read this file, whatever the operands look like
+    /// Read this file, and take all other arguments as types
     #[arg(long, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
 
-    /// Read this format
+    /// Read types from this format
     #[arg(short = 'F', long, alias = "format_path", value_enum, value_name = "FORMAT")]
     format_path: Option<FormatArg>,
 
-    /// The BTF that the file's goes on from, for a kernel module
+    /// The base BTF that a kernel module's BTF extends
     #[arg(long, alias = "btf_base", value_name = "FILE")]
     pub(super) btf_base: Option<PathBuf>,
 
@@ -42,7 +42,7 @@ pub(crate) struct ReorganizeArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(super) cacheline_size: u64,
 
-    /// Rank the types by the bytes that they save; so it is where no types are named
+    /// Rank the types by the bytes saved; the default if no types are named
     #[arg(long)]
     all: bool,
 
@@ -50,36 +50,37 @@ pub(crate) struct ReorganizeArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) instances: Option<PathBuf>,
 
-    /// Keep a member where it is, and let nothing move past it
+    /// Keep a member where it is, and move no other member past it
     #[arg(long, value_name = "MEMBER", value_delimiter = ',')]
     pin: Vec<String>,
 
-    /// Let a member move that would stay: `first`, `last`, `ends`, or its name
+    /// Allow a pinned member to move: `first`, `last`, `ends`, or its name
     #[arg(long, value_name = "MEMBER", value_delimiter = ',')]
     unpin: Vec<String>,
 
-    /// Also types that others rely on: packed, declared in uapi/, classes not of standard layout
+    /// Also reorganize types whose layout others may rely on: packed ones, those declared in uapi/, classes without
+    /// standard layout
     #[arg(long)]
     force: bool,
 
-    /// Show the moves one by one, with the layout after each
+    /// Show the moves step by step, with the layout after each
     #[arg(short = 'S', long, alias = "show_reorg_steps")]
     pub(super) steps: bool,
 
-    /// Compile both declarations, and of a type of C by name the text that is printed, and compare sizes,
-    /// alignments and the place of every member. Of C++ and Rust only the layout is verified, restated in
-    /// C: their text names types of the program, and Rust's is no Rust
+    /// Compile both declarations and compare sizes, alignments and the offset of every member; for a named C type,
+    /// the printed text itself is compiled. For C++ and Rust only the layout is verified, restated in C, as the
+    /// text refers to types of the program
     #[arg(long)]
     pub(super) verify: bool,
 
-    /// The C compiler to verify with; else $CC, or cc
+    /// The C compiler to verify with [default: $CC, or cc]
     #[arg(long, value_name = "COMMAND", requires = "verify")]
     pub(super) cc: Option<String>,
 
     #[command(flatten)]
     pub(super) apply: ApplyArgs,
 
-    /// For programs: one document of JSON
+    /// Print one JSON document
     #[arg(long)]
     pub(super) json: bool,
 
@@ -93,12 +94,12 @@ Examples:
   tallyline reorganize files_struct      a struct of the running kernel
   tallyline reorganize --verify connection ./server
   tallyline reorganize --steps --unpin first,private connection ./server
-  tallyline reorganize --verify ./vmlinux | head -20        where a kernel could save most
+  tallyline reorganize --verify ./vmlinux | head -20        where a kernel can save most
   tallyline reorganize --instances /proc/slabinfo --json -o savings.json
 
-A proposal says whether it is optimal or the best found: it is exact for up to 20 members between two that stay, and for more where they are of few sizes, as nearly all are. What BTF says nothing about, alignment, is as inferred.
+A proposal says if it is optimal or the best one found. It is optimal for up to 20 members between two pinned ones, and for more if they have few different sizes, as nearly all structs do. BTF does not record alignments, so these are inferred.
 
-Exit status: 0 for success, also where nothing can be smaller; 2 for an error, among them a type that is not for this and a proposal that a compiler lays out otherwise, which is withheld.";
+Exit status: 0 for success, also if nothing can be made smaller; 2 for an error, such as a type that cannot be reorganized, or a proposal that a compiler lays out differently (it is not shown then).";
 
 // the help says the number
 const _: () = assert!(EXACT_MEMBERS == 20);

@@ -3,19 +3,19 @@
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// Replay a trace on a model of coherent caches: who takes lines from whom, by type and field
+/// Replay a trace on a model of coherent caches: misses by type and field, and their causes
 ///
-/// A model, not a measurement: MESI, one level of cache for each core, no time. Threads run by turns of
-/// a fixed number of instructions; the recorded order holds only where one waited for others with the
-/// kernel's help (a thread's beginning, a futex, the end of a thread).
+/// This is a model, not a measurement: MESI, one level of cache for each core, no time. Threads take turns of a
+/// fixed number of instructions; the recorded order is kept only where a thread waited for others in the kernel
+/// (the start of a thread, a futex, the end of a thread).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReplayArgs {
-    /// The trace, as `tallyline record --trace` made it
+    /// The trace, recorded by `tallyline record --trace`
     #[arg(value_name = "TRACE", default_value = "perf.trace")]
     trace: PathBuf,
 
-    /// Trace file, by the other reports' name for the option
+    /// The trace, by the option's name in other commands
     #[arg(short, long, value_name = "TRACE", conflicts_with = "trace")]
     input: Option<PathBuf>,
 
@@ -40,15 +40,15 @@ pub(crate) struct ReplayArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) quantum: u64,
 
-    /// Replay once, without the comparison with turns a tenth as long and ten times as long
+    /// Replay once, without comparing turns a tenth and ten times as long
     #[arg(long)]
     pub(super) one_quantum: bool,
 
-    /// The order of atomic instructions: as the turns have it, or as it was recorded
+    /// The order of atomic instructions: by the threads' turns, or as recorded
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Free)]
     pub(super) atomics: Order,
 
-    /// The process to replay; without it the first
+    /// The process to replay [default: the first]
     #[arg(short, long, value_name = "PID")]
     pub(super) pid: Option<u32>,
 
@@ -67,11 +67,11 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(super) lines: usize,
 
-    /// Print names whole also where a line is longer than the terminal; files and pipes have them whole
+    /// Do not shorten names to fit lines into the terminal; in files and pipes they are never shortened
     #[arg(long)]
     pub(super) wide: bool,
 
-    /// Write JSON; its schema is in the documentation of the module `json`
+    /// Write JSON
     #[arg(long)]
     pub(super) json: bool,
 
@@ -94,13 +94,13 @@ Examples:
   tallyline replay --quantum 1000 --atomics recorded -i server.trace
   tallyline replay --cost server.trace           what accesses to each field cost, by a model
 
-The turns decide how often threads meet: figures are of the model with that --quantum, and are shown beside those with a tenth of it and ten times as much. What stays the same is who shares a line with whom.";
+The length of the turns decides how often threads collide. Figures are for the given --quantum, and are shown beside those for a tenth of it and ten times as much. Which threads share which lines does not depend on it.";
 
 /// The order of atomic instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Order {
-    /// As the turns have it
+    /// By the threads' turns
     Free,
-    /// As it was recorded
+    /// As recorded
     Recorded,
 }

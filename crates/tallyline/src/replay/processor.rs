@@ -9,16 +9,16 @@ use tallyline_timing::{Level, Processor};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model of costs")]
 pub(crate) struct ProcessorArgs {
-    /// Predict what accesses cost, by type and field, on a model of caches and out-of-order cores
+    /// Predict the cost of accesses, by type and field, on a model of caches and out-of-order cores
     ///
-    /// A model, not a measurement: levels of caches that replace the least recently used line, a TLB, a stride
-    /// prefetcher, branch prediction, a window of instructions that run when their operands are there. An access
-    /// costs the time for which nothing else retires: dependent misses their whole latency, independent ones within
-    /// the window together as much as one. Programs for x86-64.
+    /// This is a model, not a measurement: several levels of least-recently-used caches, a TLB, a stride
+    /// prefetcher, branch prediction, and a window of instructions that execute when their operands are available.
+    /// An access costs the time for which nothing retires: dependent misses cost their whole latency, independent
+    /// ones within the window together as much as one. For x86-64 programs only.
     #[arg(long, conflicts_with_all = ["cache", "ways", "lines"])]
     pub(super) cost: bool,
 
-    /// Levels of caches: size, ways and cycles of each, as 48K:12:4,1M:16:14; else this machine's sizes
+    /// Levels of caches: size, ways and cycles of each, such as 48K:12:4,1M:16:14 [default: this machine's sizes]
     #[arg(long, value_name = "SIZE:WAYS:CYCLES", requires = "cost", value_delimiter = ',', value_parser = level)]
     level: Vec<Level>,
 
@@ -30,7 +30,7 @@ pub(crate) struct ProcessorArgs {
     #[arg(long, value_name = "CORE", requires = "cost", value_enum, default_value_t = Core::Zen5)]
     core: Core,
 
-    /// Cycles of a walk of the page tables beside the reads of their last level
+    /// Cycles of a page-table walk, in addition to the reads of its last level
     #[arg(long, value_name = "CYCLES", requires = "cost", default_value_t = Processor::default().page_walk_latency)]
     page_walk: u32,
 
@@ -42,11 +42,11 @@ pub(crate) struct ProcessorArgs {
     #[arg(long, requires = "cost")]
     last_target: bool,
 
-    /// Instructions that the reorder buffer holds: misses farther apart do not overlap; else the core's
+    /// Instructions in the reorder buffer, beyond which misses do not overlap [default: the core's]
     #[arg(long, value_name = "N", requires = "cost")]
     window: Option<u32>,
 
-    /// Lines that a stride is prefetched ahead; 0 for no prefetcher
+    /// Lines that the prefetcher runs ahead of a stride; 0 for no prefetcher
     #[arg(long, value_name = "LINES", requires = "cost", default_value_t = Processor::default().prefetch_distance)]
     prefetch: u32,
 

@@ -6,11 +6,10 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use tallyline_report::keys::{ALL, Column, parse};
 
-/// Show which data types, fields and cache lines the samples of a recording go to
+/// Show the samples of a recording by data type, field and cache line
 ///
-/// Reads perf.data, made by tallyline record or by perf. Rows are samples with equal sort keys;
-/// the percentages weigh what the header says. Every sample is accounted for: it has a type, or a
-/// reason why not.
+/// Reads perf.data of tallyline record or perf record. A row stands for the samples with equal sort keys; the
+/// header says what the percentages are of. Every sample is accounted for: it has a type, or a reason why not.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct ReportArgs {
@@ -21,11 +20,11 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "KEY,…", value_parser = Columns::parse)]
     pub(super) sort: Option<Columns>,
 
-    /// A tree with a level for each key
+    /// Show a tree with a level for each key
     #[arg(short = 'H', long)]
     pub(super) hierarchy: bool,
 
-    /// Weigh by the weights of memory samples instead of by periods
+    /// Compute percentages from the weights of memory samples instead of periods
     #[arg(long)]
     pub(super) mem_mode: bool,
 
@@ -41,11 +40,11 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub(super) percent_limit: f64,
 
-    /// Base of percentages: all samples of the event, or those that the filters let through
+    /// The samples that percentages refer to
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Percentage::Absolute)]
     pub(super) percentage: Percentage,
 
-    /// Events side by side in one table, not one after the other
+    /// Show all events side by side in one table
     #[arg(long)]
     pub(super) group: bool,
 
@@ -53,24 +52,24 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "EVENT", value_parser = Patterns::parse)]
     pub(super) event: Vec<Patterns>,
 
-    /// Show what changed since this recording, by the same keys
+    /// Show the changes since this older recording, by the same keys
     #[arg(long, value_name = "OLD", conflicts_with_all = ["csv", "html", "hierarchy", "explain"])]
     pub(super) diff: Option<PathBuf>,
 
-    /// Say how a sample (#12), the first one at an address, or one of a function came to its type
+    /// Explain how the type of a sample (#12), of the first one at an address, or of one in a function was found
     #[arg(long, value_name = "ADDRESS|SAMPLE|FUNCTION", value_parser = super::explain::Subject::parse)]
     #[arg(conflicts_with_all = ["form", "hierarchy"])]
     pub(super) explain: Option<super::explain::Subject>,
 
-    /// Print text, also on a terminal, where there is a browser otherwise (h for its keys)
+    /// Print text on a terminal, too, instead of starting the browser (press h there for its keys)
     #[arg(long, group = "form", help_heading = "Output")]
     pub(super) stdio: bool,
 
-    /// Print names whole also where a line is longer than the terminal; files and pipes have them whole
+    /// Do not shorten names to fit lines into the terminal; in files and pipes they are never shortened
     #[arg(long, help_heading = "Output")]
     pub(super) wide: bool,
 
-    /// The width of each column, with commas between; 0 for as wide as its rows
+    /// The width of each column, comma-separated; 0 for the width of its contents
     #[arg(short = 'w', long, value_name = "WIDTH,…", value_delimiter = ',', help_heading = "Output")]
     pub(super) column_widths: Vec<usize>,
 
@@ -82,7 +81,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, group = "form", help_heading = "Output")]
     pub(super) csv: bool,
 
-    /// Print a page that needs no other file
+    /// Print a self-contained HTML page
     #[arg(long, group = "form", help_heading = "Output")]
     pub(super) html: bool,
 
@@ -158,6 +157,6 @@ impl Columns {
 pub(super) enum Percentage {
     /// All samples of the event
     Absolute,
-    /// Those that the filters let through
+    /// Those that pass the filters
     Relative,
 }

@@ -45,7 +45,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         common_variable: Some("NO_COLOR"),
         option: Some("color"),
         commands: &[],
-        about: "Use of colours: auto for a terminal, always, never",
+        about: "Colours in the output: auto (on a terminal), always, never",
         example: "\"auto\"",
     },
     Setting {
@@ -67,7 +67,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         common_variable: None,
         option: Some("hyperlinks"),
         commands: &[],
-        about: "Links from FILE:LINE to files: auto (terminals that know them), always, never",
+        about: "Links from FILE:LINE to files: auto (if the terminal supports them), always, never",
         example: "\"auto\"",
     },
     Setting {
@@ -89,7 +89,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         common_variable: None,
         option: Some("cacheline-size"),
         commands: &["layout", "groups", "check", "diff", "reorganize", "lsp"],
-        about: "The size of a cache line in bytes; policies and recordings say their own",
+        about: "The size of a cache line in bytes; policies and recordings override it",
         example: "128",
     },
     Setting {
@@ -100,7 +100,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         common_variable: None,
         option: Some("sort"),
         commands: &["report"],
-        about: "The sort keys of tallyline report, with commas between",
+        about: "The sort keys of tallyline report, comma-separated",
         example: "\"type,typeoff,sym\"",
     },
     Setting {
@@ -122,7 +122,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         common_variable: None,
         option: None,
         commands: &[],
-        about: "The folders with debug files of stripped programs, in the order of the search",
+        about: "The folders to search for debug files of stripped programs, in this order",
         example: "[\"/usr/lib/debug\", \"~/symbols\"]",
     },
     Setting {
@@ -133,7 +133,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         common_variable: None,
         option: Some("vmlinux"),
         commands: &["report", "annotate", "mem", "sharing", "replay"],
-        about: "The kernel's file with debug information; \"\" for distributions' places",
+        about: "The kernel file with debug information; \"\" for where distributions put it",
         example: "\"~/linux/vmlinux\"",
     },
     Setting {
@@ -144,7 +144,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         common_variable: None,
         option: Some("path-prefix-map"),
         commands: &["check"],
-        about: "OLD=NEW: source paths that begin with OLD are shown as if they began with NEW",
+        about: "OLD=NEW: replace the prefix OLD of source paths by NEW",
         example: "[\"/build/server=.\"]",
     },
     Setting {
@@ -155,7 +155,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         common_variable: None,
         option: Some("no-cache"),
         commands: &["report", "annotate", "mem", "sharing"],
-        about: "The folder of kept types; \"off\" for none, \"\" for ~/.cache/tallyline",
+        about: "The folder for cached types; \"off\" for none, \"\" for ~/.cache/tallyline",
         example: "\"off\"",
     },
 ];

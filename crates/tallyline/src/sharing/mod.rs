@@ -12,18 +12,18 @@ use tallyline_report::keys::Needs;
 use tallyline_report::sharing::sharing;
 use tallyline_support::output::{Color, Output};
 
-/// Show cache lines that CPUs pass between them, with the types and fields on them
+/// Show the cache lines that CPUs contend for, with the types and fields on them
 ///
-/// For each line: who reads and writes which bytes. True sharing: several access the same bytes.
-/// False sharing: different bytes of one line. Where the hardware says that a line was modified in
-/// another cache (HITM) lines are ranked by that, else by an estimate from the order of the samples.
+/// For each line: which CPUs read and write which bytes. True sharing: several access the same bytes. False
+/// sharing: they access different bytes of one line. Lines are ranked by loads that found them modified in another
+/// cache (HITM) if the hardware reports these, else by an estimate from the order of the samples.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SharingArgs {
     #[command(flatten)]
     input: InputArgs,
 
-    /// The size of a cache line in bytes, if not that of the machine recorded
+    /// The size of a cache line in bytes [default: the recorded machine's]
     #[arg(short, long, value_name = "BYTES", value_parser = line_size)]
     cacheline_size: Option<u32>,
 
@@ -31,7 +31,7 @@ pub(crate) struct SharingArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     limit: usize,
 
-    /// Print names whole also where a line is longer than the terminal; files and pipes have them whole
+    /// Do not shorten names to fit lines into the terminal; in files and pipes they are never shortened
     #[arg(long)]
     wide: bool,
 
@@ -50,7 +50,7 @@ Examples:
   tallyline sharing -i mem.data --limit 5
   tallyline sharing --cacheline-size 128 --json -o lines.json
 
-Exit status: 0 for success, 2 for an error, also where no sample has an address of data.";
+Exit status: 0 for success, 2 for an error, also if no sample has a data address.";
 
 fn line_size(text: &str) -> Result<u32, String> {
     let size: u32 = text.parse().map_err(|_| "not a number".to_owned())?;

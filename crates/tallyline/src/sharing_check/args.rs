@@ -5,14 +5,14 @@ use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Compare two builds by the cache lines that their threads take from each other
+/// Compare two builds by the cost of the cache lines that their threads share
 ///
-/// Both are traced under QEMU with the same arguments and replayed on the same modelled cores and schedules. A line is
-/// known by the fields on it, so that it is the same line wherever it lies. A model, not a measurement.
+/// Both are traced under QEMU with the same arguments and replayed on the same modelled cores and schedules. A line
+/// is identified by the fields on it, whatever its address. This is a model, not a measurement.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SharingCheckArgs {
-    /// The build to compare with: a program, or a trace that tallyline record --trace made
+    /// The build to compare with: a program, or a trace recorded by tallyline record --trace
     #[arg(long, value_name = "OLD")]
     pub(super) base: PathBuf,
 
@@ -20,7 +20,7 @@ pub(crate) struct SharingCheckArgs {
     #[arg(long, value_name = "NEW")]
     pub(super) head: PathBuf,
 
-    /// The growth of a line's cost that fails the check, in percent of the cores' time
+    /// The growth of a line's cost that fails the check, in percent of the cores' total time
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub(super) threshold: f64,
 
@@ -28,11 +28,11 @@ pub(crate) struct SharingCheckArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) format: Format,
 
-    /// Ask each build to end after so many seconds
+    /// Ask each build to end after this many seconds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) seconds: Option<u64>,
 
-    /// Stop tracing when a trace has this size: a number with K, M or G
+    /// Stop tracing when a trace reaches this size: a number with K, M or G
     #[arg(long, value_name = "SIZE", value_parser = tallyline_support::parse_size, default_value = "1G")]
     pub(super) max_size: u64,
 
@@ -43,7 +43,7 @@ pub(crate) struct SharingCheckArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
-    /// The builds' arguments
+    /// Arguments for both builds
     #[arg(value_name = "ARGUMENT", last = true)]
     pub(super) words: Vec<OsString>,
 }
@@ -66,4 +66,4 @@ Examples:
   tallyline sharing-check --base ./server.old --head ./server -- --selftest
   tallyline sharing-check --base main.trace --head ./server --format markdown -- --selftest
 
-Exit status: 0 if no line costs more than before by the threshold, 1 if one does, 2 for an error.";
+Exit status: 0 if no line's cost has grown by the threshold, 1 if one has, 2 for an error.";

@@ -34,27 +34,27 @@ use workload::{COUNTERS, INTERFACES, LABELS, ONE_COMMIT, Store};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CountersArgs {
-    /// The most threads at once, each on a CPU of its own [default: as many as there are CPUs]
+    /// Largest number of threads, each on its own CPU [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
 
-    /// For how long to run, about
+    /// Approximate run time in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
     seconds: f64,
 
-    /// Only see that it works, in two seconds; the figures mean little
+    /// Only show that it works, in two seconds; the figures mean little
     #[arg(long, conflicts_with = "seconds")]
     quick: bool,
 
-    /// Write the page with the plots to this file [default: tallyline-counters.html]
+    /// Write an HTML page with plots to this file [default: tallyline-counters.html]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write no page
+    /// Do not write an HTML page
     #[arg(long, conflicts_with = "output")]
     no_html: bool,
 
-    /// Print JSON, as described under `schema` 1, and no table; a page only where -o asks for it
+    /// Print JSON (`schema` 1) instead of a table; write a page only with -o
     #[arg(long)]
     json: bool,
 }
