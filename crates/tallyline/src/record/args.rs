@@ -42,7 +42,7 @@ pub(crate) struct RecordArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(super) frequency: u64,
 
-    /// Take one sample for every this many events, instead of a number per second
+    /// Take one sample per this many events, instead of at a frequency
     #[arg(short, long, value_name = "EVENTS", conflicts_with = "frequency")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: Option<u64>,
