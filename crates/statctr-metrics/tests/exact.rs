@@ -187,3 +187,49 @@ fn a_group_of_a_registry_is_of_one_read() {
         done.store(true, Ordering::Relaxed);
     });
 }
+
+#[test]
+fn a_histogram_in_a_snapshot_is_of_one_read() {
+    let recorder = Recorder::builder().buckets_of("size_bytes", &[10.0, 100.0]).build();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                with_local_recorder(&recorder, || {
+                    let sizes = histogram!("size_bytes");
+                    while !done.load(Ordering::Relaxed) {
+                        sizes.record(50.0);
+                    }
+                });
+            });
+        }
+        let mut last = 0;
+        for _ in 0..2000 {
+            let seen = recorder.snapshot();
+            let Some(sizes) = seen.histogram("size_bytes", &[]) else { continue };
+            assert_eq!(sizes.sum(), 50.0 * sizes.count() as f64);
+            assert_eq!((sizes.count_up_to(10.0), sizes.count_up_to(100.0)), (0, sizes.count()));
+            assert!(sizes.count() >= last, "{} after {last}", sizes.count());
+            last = sizes.count();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_handle_counts_after_its_recorder_is_gone() {
+    let recorder = Recorder::new();
+    let (counter, gauge, histogram) =
+        with_local_recorder(&recorder, || (counter!("requests"), gauge!("load"), histogram!("wait_seconds")));
+    drop(recorder);
+    // other counters may get the memory of those that are gone
+    let others = Recorder::new();
+    with_local_recorder(&others, || counter!("others").increment(1));
+    for _ in 0..UPDATES {
+        counter.increment(1);
+        gauge.increment(1.0);
+        histogram.record(1.0);
+    }
+    counter.absolute(2 * UPDATES);
+    assert_eq!(others.snapshot().counter("others", &[]), Some(1));
+}

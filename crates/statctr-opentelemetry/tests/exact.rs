@@ -269,3 +269,25 @@ fn a_group_in_a_collection_is_of_one_read() {
     assert!(value(&values, "tx.packets", &["device=eth0"]) >= Some(packets));
     assert_eq!(value(&values, "own", &[]), Some(counter.read() as f64));
 }
+
+#[test]
+fn a_bound_counter_counts_after_its_provider_is_gone() {
+    let kit = Kit::new();
+    let counter = kit.meter().u64_counter("requests").build();
+    let (plain, of_get) = (counter.bind(&[]), counter.bind(&[KeyValue::new("method", "GET")]));
+    plain.add(1);
+    of_get.add(2);
+    let values = kit.values();
+    assert_eq!(value(&values, "requests", &[]), Some(1.0));
+    assert_eq!(value(&values, "requests", &["method=GET"]), Some(2.0));
+    drop((counter, kit));
+    // other counters may get the memory of those that are gone
+    let others = Kit::new();
+    let other = others.meter().u64_counter("others").build();
+    other.add(1, &[]);
+    for _ in 0..UPDATES {
+        plain.add(1);
+        of_get.add(1);
+    }
+    assert_eq!(value(&others.values(), "others", &[]), Some(1.0));
+}

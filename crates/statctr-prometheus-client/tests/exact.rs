@@ -138,3 +138,28 @@ fn a_group_in_a_scrape_is_of_one_read() {
     assert_eq!(text.matches("# HELP rx_packets seen\n# TYPE rx_packets counter\n").count(), 1, "{text}");
     assert_eq!(text.matches("# UNIT rx_volume_bytes bytes\n").count(), 1, "{text}");
 }
+
+#[test]
+fn a_histogram_in_a_scrape_is_of_one_read() {
+    let mut registry = Registry::default();
+    let sizes = Histogram::native(1.0, [10.0, 100.0], NativeSchema::for_error(0.01)).expect("histogram");
+    registry.register("sizes", "help", sizes.clone());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    sizes.observe(50.0);
+                }
+            });
+        }
+        for _ in 0..1000 {
+            let text = text(&registry);
+            let count = value(&text, "sizes_count");
+            assert_eq!(value(&text, "sizes_sum"), 50.0 * count);
+            let bucket = |bound: &str| value(&text, &format!("sizes_bucket{{le=\"{bound}\"}}"));
+            assert_eq!((bucket("10.0"), bucket("100.0"), bucket("+Inf")), (0.0, count, count));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
