@@ -10,9 +10,17 @@ use std::sync::Arc;
 /// A [`Counter`] with several owners: clones count in the same counter, which is freed with the last of them.
 ///
 /// An `Arc<Counter>` whose updates do not follow the `Arc`: all that an update needs is in the object itself, 32
-/// bytes. For counters that are reached by a pointer with each update, as behind a trait object, where each load on
-/// the way to the counter's word counts; in a loop that keeps a [`Counter`]'s address in registers there is no
-/// difference.
+/// bytes. For counters that are reached by a pointer with each update, as behind a trait object or in a struct of
+/// handles; in a loop that keeps a [`Counter`]'s address in registers there is no difference.
+///
+/// # Cost
+/// On x86-64 an update does not wait for the table that says where the words of its CPU are: it predicts that they are
+/// where they were with the thread's last update of a shared counter, and compares. In a loop of updates whose counters
+/// are loaded from memory each time that is 1.0 ns where a [`Counter`] takes 2.5 (virtual AMD EPYC, Zen 3); with work
+/// in between less is gained, as that hides the wait. The prediction holds for all counters of a pool in the fixed
+/// placement, and else for those that lie in one reservation (32 768 by default). A wrong one, after a migration or
+/// where counters of two pools take turns, makes it 5.7 ns. In a library that is loaded while the program runs
+/// (`dlopen`) it asks the loader for a thread-local with each update, some nanoseconds.
 ///
 /// ```
 /// use statctr::SharedCounter;

@@ -6,7 +6,7 @@ mod common;
 use common::kit::{Kit, Line};
 use common::{Deadline, Named, budget, os, pools, pools_by_width, scaled};
 use statctr::topology::{CpuId, Topology};
-use statctr::{Counter, CounterArray, Mode, Placement, Pool, VectorWidth};
+use statctr::{Counter, CounterArray, Mode, Placement, Pool, SharedCounter, VectorWidth};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -272,4 +272,47 @@ fn the_reported_mode_is_the_one_in_use() {
         assert_eq!(here, expected, "{name}: {}", pool.mode());
     }
     assert_eq!(VectorWidth::detect() > VectorWidth::Bytes8, !cfg!(target_arch = "aarch64"));
+}
+
+#[test]
+fn shared_counters_of_several_pools_in_turn_are_exact() {
+    // the words of a CPU are elsewhere in each, so that what the last update found is of no use for the next
+    let pools: Vec<Pool> = [(Placement::Fixed, 4096), (Placement::Fixed, 8192), (Placement::Flexible, 4096)]
+        .into_iter()
+        .map(|(placement, bytes)| {
+            Pool::builder().placement(placement).unit_bytes(bytes).build().expect("pool")
+        })
+        .collect();
+    let counters: Vec<SharedCounter> =
+        pools.iter().map(|pool| SharedCounter::from(Counter::new_in(pool, 0).expect("counter"))).collect();
+    let cpus = os::cpus();
+    let turns = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (counters, cpus, turns) = (counters.clone(), &cpus, &turns);
+            scope.spawn(move || {
+                let deadline = Deadline::after(budget());
+                let mut mine = 0;
+                while !deadline.is_over() {
+                    os::pin(os::thread_id(), &[cpus[(mine / 64 + thread) % cpus.len()]]);
+                    for _ in 0..64 {
+                        for counter in &counters {
+                            counter.inc();
+                            counter.add(7);
+                            counter.dec();
+                        }
+                        counters[mine % 3].sub(1);
+                        counters[mine % 3].inc();
+                        mine += 1;
+                    }
+                }
+                turns.fetch_add(mine as u64, Ordering::Relaxed);
+            });
+        }
+    });
+    for counter in &counters {
+        assert_eq!(counter.read(), 7 * turns.load(Ordering::Relaxed));
+        // with CPUs that may count, nothing but what was aborted again and again is in the fallback cell
+        assert!(counter.fallback_part() <= counter.read() / 100, "{}", counter.fallback_part());
+    }
 }

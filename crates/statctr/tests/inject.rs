@@ -15,7 +15,7 @@ use common::{Deadline, Named, budget, os, pools_by_width};
 use statctr::topology::{CpuId, Topology};
 use statctr::{
     Combine, Counter, CounterArray, FloatGauge, Group, Item, LazyPool, Max, Mode, PerCpu, Pool,
-    TrackedGroupArray, inject, thread_mode,
+    SharedCounter, TrackedGroupArray, inject, thread_mode,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -74,6 +74,7 @@ impl Update<'_> {
 /// Targets of a pool's updates.
 struct Targets {
     counter: Counter,
+    shared: SharedCounter,
     array: CounterArray,
     tracked: TrackedGroupArray,
     lines: Vec<Line>,
@@ -84,6 +85,7 @@ impl Targets {
     fn new(pool: &Pool) -> Targets {
         Targets {
             counter: Counter::new_in(pool, 17).expect("counter"),
+            shared: Counter::new_in(pool, 18).expect("counter").into(),
             array: CounterArray::new_in(pool, 3, 0).expect("array"),
             tracked: TrackedGroupArray::new_in(pool, 2, &schema_with_event::<2>(1).0).expect("tracked array"),
             lines: [2, 3, 4, 5, 8].map(|width| Line::new(pool, width)).into(),
@@ -101,7 +103,19 @@ impl Targets {
             step: vec![step],
             tries: 17,
         };
+        // the words of its CPU are predicted: a try more, and then as any counter
+        let shared = |name: &str, step: u64, run: fn(&SharedCounter)| Update {
+            name: format!("{name} of a shared counter"),
+            run: Box::new(move || run(&self.shared)),
+            values: Box::new(|| vec![self.shared.read()]),
+            on_cpus: Box::new(|| vec![by_cpus(|cpu| self.shared.read_cpu(cpu))]),
+            step: vec![step],
+            tries: 18,
+        };
         let mut updates = vec![
+            shared("inc", 1, SharedCounter::inc),
+            shared("dec", u64::MAX, SharedCounter::dec),
+            shared("add", 1 << 33, |counter| counter.add(1 << 33)),
             counter("inc", 1, Counter::inc),
             counter("dec", u64::MAX, Counter::dec),
             counter("add", 1 << 33, |counter| counter.add(1 << 33)),

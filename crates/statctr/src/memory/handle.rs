@@ -87,62 +87,6 @@ impl Handle {
         self.add_elsewhere(u64::MAX);
     }
 
-    /// Returns the offset of threads' rseq areas from the thread pointer, for [`add_in_area`](Self::add_in_area) and
-    /// the like, which then need not load it from the table's header; 0 for counters that are not updated by plain rseq
-    /// critical sections.
-    pub(crate) fn area(self) -> usize {
-        // SAFETY: by the invariant the table lives.
-        unsafe { rseq::offset_of_table(self.table.as_ptr()) }
-    }
-
-    /// Adds `value`, as [`add`](Self::add) does, with the handle's own [`area`](Self::area).
-    ///
-    /// # Safety
-    /// `area` is what [`area`](Self::area) returned for this handle.
-    #[inline(always)]
-    pub(super) unsafe fn add_in_area(self, area: usize, value: u64) {
-        if cfg!(feature = "uniprocessor") {
-            return self.add(value);
-        }
-        // SAFETY: the invariant, and the caller's promise, are the contract of the section.
-        if area != 0 && unsafe { rseq::add_in_area(area, self.base.as_ptr(), self.table.as_ptr(), value) } {
-            return;
-        }
-        self.add_elsewhere(value);
-    }
-
-    /// Adds 1, as [`add_in_area`](Self::add_in_area).
-    ///
-    /// # Safety
-    /// The contract is that of [`add_in_area`](Self::add_in_area).
-    #[inline(always)]
-    pub(super) unsafe fn inc_in_area(self, area: usize) {
-        if cfg!(feature = "uniprocessor") {
-            return self.inc();
-        }
-        // SAFETY: as in `add_in_area`.
-        if area != 0 && unsafe { rseq::inc_in_area(area, self.base.as_ptr(), self.table.as_ptr()) } {
-            return;
-        }
-        self.add_elsewhere(1);
-    }
-
-    /// Subtracts 1, as [`add_in_area`](Self::add_in_area).
-    ///
-    /// # Safety
-    /// The contract is that of [`add_in_area`](Self::add_in_area).
-    #[inline(always)]
-    pub(super) unsafe fn dec_in_area(self, area: usize) {
-        if cfg!(feature = "uniprocessor") {
-            return self.dec();
-        }
-        // SAFETY: as in `add_in_area`.
-        if area != 0 && unsafe { rseq::dec_in_area(area, self.base.as_ptr(), self.table.as_ptr()) } {
-            return;
-        }
-        self.add_elsewhere(u64::MAX);
-    }
-
     #[inline(always)]
     pub(super) fn add_elsewhere(self, value: u64) {
         if self.is(HandleTag::Uniprocessor) {

@@ -29,6 +29,13 @@
 //!       if that did not carry leave for the slow path: one of the two was 0
 //!   [3] *t := *t + v          (commit)
 //!
+//! add_predicted(base, T, p, v):           p where the CPU's words were last time, and not 0
+//!   arm
+//!   [1] c := cpu_id
+//!   [2] t := T[c]
+//!       if t ≠ p leave for add
+//!   [3] *(base + p) := *(base + p) + v      (commit)
+//!
 //! latch_commit(base, T, d[0..8]):          two copies of a line and a sequence number, where
 //!   arm                                     one store cannot hold the event
 //!   [1] c := cpu_id
@@ -227,6 +234,10 @@ mod one_cpu;
 mod unstamped;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
 pub(crate) use unstamped::*;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
+mod unpredicted;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
+pub(crate) use unpredicted::*;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
 mod any_static;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]

@@ -258,6 +258,8 @@ mod instance;
 pub(crate) use instance::*;
 mod maximum;
 pub(crate) use maximum::*;
+mod predicted;
+pub(crate) use predicted::*;
 mod stamped;
 pub(crate) use stamped::*;
 mod statics;

@@ -1,0 +1,52 @@
+//! `add_predicted` of the specification where it is `add`: the displacement is the table's entry.
+
+use super::{add_in_area, dec_in_area, inc_in_area};
+
+/// The target's critical sections load the table's entry, and compare no predicted one.
+pub(crate) const CAN_PREDICT: bool = false;
+
+/// Adds `value` to the counter in a critical section. Returns `false` if nothing was added.
+///
+/// # Safety
+/// The contract is that of [`add_in_area`].
+#[inline(always)]
+pub(crate) unsafe fn add_predicted(
+    area: usize,
+    base: *mut u8,
+    table: *const u8,
+    _displacement: usize,
+    value: u64,
+) -> bool {
+    // SAFETY: passed on.
+    unsafe { add_in_area(area, base, table, value) }
+}
+
+/// Adds 1 to the counter in a critical section. Returns `false` if nothing was added.
+///
+/// # Safety
+/// The contract is that of [`add_in_area`].
+#[inline(always)]
+pub(crate) unsafe fn inc_predicted(
+    area: usize,
+    base: *mut u8,
+    table: *const u8,
+    _displacement: usize,
+) -> bool {
+    // SAFETY: passed on.
+    unsafe { inc_in_area(area, base, table) }
+}
+
+/// Subtracts 1 from the counter in a critical section. Returns `false` if nothing was subtracted.
+///
+/// # Safety
+/// The contract is that of [`add_in_area`].
+#[inline(always)]
+pub(crate) unsafe fn dec_predicted(
+    area: usize,
+    base: *mut u8,
+    table: *const u8,
+    _displacement: usize,
+) -> bool {
+    // SAFETY: passed on.
+    unsafe { dec_in_area(area, base, table) }
+}
