@@ -51,7 +51,7 @@ pub(super) struct Fields {
     /// The bytes before the name, which is an offset of a string in `.debug_str`.
     pub(super) name: Option<u32>,
     /// The numbers of [`PLACES`].
-    pub(super) numbers: [Field; 4],
+    pub(super) numbers: [Field; PLACES.len()],
 }
 
 /// A number of an entry.
@@ -245,7 +245,7 @@ impl Abbreviations {
 
 /// Returns the offsets of the attributes that tell members apart; none if they have to be read.
 fn fields(attributes: &[Attribute], encoding: Encoding) -> Option<Fields> {
-    let mut fields = Fields { name: None, numbers: [Field::Absent; 4] };
+    let mut fields = Fields { name: None, numbers: [Field::Absent; PLACES.len()] };
     let mut before = 0;
     for Attribute { name, form, constant } in attributes {
         let size = size_of(*form, encoding)?;

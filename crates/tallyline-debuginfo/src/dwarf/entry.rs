@@ -35,7 +35,7 @@ pub(super) struct Traits<'a> {
     /// Its name, as it is stored.
     pub(super) name: Option<AttributeValue<Slice<'a>>>,
     /// The numbers of the attributes of [`PLACES`].
-    pub(super) numbers: [Trait; 4],
+    pub(super) numbers: [Trait; PLACES.len()],
 }
 
 /// A number that a member may have.

@@ -97,7 +97,7 @@ impl Needs {
 /// All sort keys of `tallyline report -s`, in the order of the help.
 pub const ALL: &[&Key] = &[
     &task::PID,
-    &task::TID,
+    &task::TGID,
     &task::COMM,
     &task::CPU,
     &task::SOCKET,

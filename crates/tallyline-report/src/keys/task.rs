@@ -16,8 +16,8 @@ pub(super) const PID: Key = Key {
     },
 };
 
-/// The process.
-pub(super) const TID: Key = Key {
+/// The process: its thread group's number.
+pub(super) const TGID: Key = Key {
     name: "tgid",
     aliases: &[],
     title: "Tgid",

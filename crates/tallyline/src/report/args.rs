@@ -90,17 +90,36 @@ pub(crate) struct ReportArgs {
     pub(super) output: Option<PathBuf>,
 }
 
+/// The writer of a report's tables: the document that an option asks for, or text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Exporter {
+    Text,
+    Json,
+    Csv,
+    Html,
+}
+
 impl ReportArgs {
+    /// Returns the writer that the options choose; text without one of them.
+    pub(super) fn exporter(&self) -> Exporter {
+        match () {
+            () if self.json => Exporter::Json,
+            () if self.csv => Exporter::Csv,
+            () if self.html => Exporter::Html,
+            () => Exporter::Text,
+        }
+    }
+
     /// Returns the limits on the width of lines and of text columns.
     pub(super) fn fit(&self) -> Fit {
         let is_wide = self.wide || !self.column_widths.is_empty();
         Fit { columns: self.column_widths.clone(), ..Fit::of_terminal(is_wide, self.output.is_some()) }
     }
 
-    /// Returns whether only text is requested, so that it may be browsed.
-    pub(super) fn is_text(&self) -> bool {
-        let is_form = self.stdio || self.json || self.csv || self.html;
-        !is_form && self.output.is_none() && self.diff.is_none() && self.explain.is_none()
+    /// Returns `true` if no option asks for a document, a file or plain text, so that a terminal may show the browser.
+    pub(super) fn may_be_browsed(&self) -> bool {
+        let is_text = self.exporter() == Exporter::Text && !self.stdio;
+        is_text && self.output.is_none() && self.diff.is_none() && self.explain.is_none()
     }
 }
 

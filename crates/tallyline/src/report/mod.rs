@@ -17,7 +17,7 @@ pub(crate) use view::{View, Views};
 use crate::browser;
 use crate::profile;
 use anyhow::{Result, bail};
-use args::Percentage;
+use args::{Exporter, Percentage};
 use tallyline_report::filter::Operation;
 use tallyline_report::keys::{Column, Needs};
 use tallyline_report::pattern::NameKind;
@@ -67,7 +67,7 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         columns.0.iter().filter_map(|column| column.key()).fold(Needs::NONE, |all, key| all.and(key.needs));
     let needs =
         if args.explain.is_some() { Needs::TYPES.and(Needs::SYMBOLS).and(Needs::SAMPLES) } else { needs };
-    let is_browsed = args.is_text() && browser::is_wanted();
+    let is_browsed = args.may_be_browsed() && browser::is_wanted();
     let needs = if is_browsed { needs.and(BROWSED) } else { needs };
     let profile = profile::load(&args.input, needs)?;
     if profile.info().not_unwound > 0 {
@@ -99,13 +99,14 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         return browser::run(&pages, output.has_colors());
     }
     let views = all(args, &columns.0, &filter, &profile, &groups);
-    let is_text = !(args.json || args.csv || args.html) && views.has_types();
-    let hints = if is_text { profile::debug_information(&profile, &filter) } else { Vec::new() };
-    let written = output.write(|out| match () {
-        () if args.json => json::write(&views, out),
-        () if args.csv => csv::write(&views, out),
-        () if args.html => html::write(&views, &args.input.input, out),
-        () => stdio::write(&views, &hints, args.hierarchy, &args.fit(), out),
+    let exporter = args.exporter();
+    let has_hints = exporter == Exporter::Text && views.has_types();
+    let hints = if has_hints { profile::debug_information(&profile, &filter) } else { Vec::new() };
+    let written = output.write(|out| match exporter {
+        Exporter::Json => json::write(&views, out),
+        Exporter::Csv => csv::write(&views, out),
+        Exporter::Html => html::write(&views, &args.input.input, out),
+        Exporter::Text => stdio::write(&views, &hints, args.hierarchy, &args.fit(), out),
     });
     std::mem::forget(views);
     profile::keep_to_the_end(profile);
