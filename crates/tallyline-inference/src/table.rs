@@ -237,7 +237,7 @@ impl TypeTable {
         self.functions.get(*function as usize)
     }
 
-    /// Returns the type model that the [`TypeId`](tallyline_debuginfo::model::TypeId)s of the operands refer to.
+    /// Returns the type model that the [`TypeId`]s of the operands refer to.
     pub fn types(&self) -> &Types {
         &self.types
     }

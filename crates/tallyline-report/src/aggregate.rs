@@ -39,7 +39,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the values of the row's sort keys, in the order of the report's sort key columns; [`Key::text`]
+    /// Returns the values of the row's sort keys, in the order of the report's sort key columns. The keys' `text`
     /// formats them.
     pub fn values(&self) -> &[u64] {
         &self.values
