@@ -103,7 +103,8 @@ pub extern "C" fn pcpu_ctr_alloc_abi(flag: c_int, abi: c_uint) -> *mut StatctrPc
     }
 }
 
-/// Frees a C counter that `pcpu_ctr_alloc()` returned: `pcpu_ctr_free()` of `statctr/allocator.h`.
+/// Frees a C counter that `pcpu_ctr_alloc()` returned; does nothing for NULL, and always returns NULL:
+/// `pcpu_ctr_free()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcpu_ctr_free(counter: *mut StatctrPcpuCtr) -> *mut StatctrPcpuCtr {
     guard_value(std::ptr::null_mut(), || {
@@ -116,7 +117,8 @@ pub unsafe extern "C" fn pcpu_ctr_free(counter: *mut StatctrPcpuCtr) -> *mut Sta
     })
 }
 
-/// Returns a pointer to one CPU's word of a C counter: `statctr_pcpu_word()` of `statctr/allocator.h`.
+/// Returns a pointer to one CPU's word of a C counter; NULL if the CPU cannot have one: `statctr_pcpu_word()` of
+/// `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_pcpu_word(counter: *mut StatctrPcpuCtr, cpu: c_int) -> *mut c_ulong {
     guard_value(std::ptr::null_mut(), || {

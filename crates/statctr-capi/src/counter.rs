@@ -86,14 +86,15 @@ unsafe fn clean_all(counters: &mut [StatctrHandle]) -> Result<(), c_int> {
     result
 }
 
-/// Initialises a C counter with a value: `statctr_init()` of `statctr.h`.
+/// Initialises a C counter with a value; returns 0 or `-errno`: `statctr_init()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_init(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_ninit(counter, 1, value) }
 }
 
-/// Initialises an array of C counters with one value, all or none: `statctr_ninit()` of `statctr.h`.
+/// Initialises an array of C counters with one value, all or none; returns 0 or `-errno`: `statctr_ninit()` of
+/// `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_ninit(counters: *mut StatctrHandle, count: c_int, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
@@ -127,14 +128,16 @@ pub unsafe extern "C" fn statctr_ninit_abi(
     })
 }
 
-/// Frees the memory of a C counter and zeroes its handle: `statctr_cleanup()` of `statctr.h`.
+/// Frees the memory of a C counter and zeroes its handle; returns 0, or `-EINVAL` for NULL or a handle not in use (also
+/// in a second cleanup): `statctr_cleanup()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_cleanup(counter: *mut StatctrHandle) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_ncleanup(counter, 1) }
 }
 
-/// Frees the memory of an array of C counters: `statctr_ncleanup()` of `statctr.h`.
+/// Frees the memory of an array of C counters; returns 0, or `-EINVAL` if one was not in use: `statctr_ncleanup()` of
+/// `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_ncleanup(counters: *mut StatctrHandle, count: c_int) -> c_int {
     // SAFETY: the module's contract.
@@ -153,28 +156,32 @@ unsafe fn add(counter: *const StatctrHandle, value: u64) -> c_int {
     }
 }
 
-/// Adds a value to a C counter on the calling thread's CPU: `statctr_add()` of `statctr.h`.
+/// Adds a value to a C counter on the calling thread's CPU; returns 0, or `-EINVAL` for NULL or an uninitialised
+/// handle: `statctr_add()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_add(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, u64::from(value)) }
 }
 
-/// Subtracts a value from a C counter on the calling thread's CPU: `statctr_sub()` of `statctr.h`.
+/// Subtracts a value from a C counter on the calling thread's CPU; returns 0, or `-EINVAL` for NULL or an uninitialised
+/// handle: `statctr_sub()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_sub(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, u64::from(value).wrapping_neg()) }
 }
 
-/// Adds 1 to a C counter on the calling thread's CPU: `statctr_inc()` of `statctr.h`.
+/// Adds 1 to a C counter on the calling thread's CPU; returns 0, or `-EINVAL` for NULL or an uninitialised handle:
+/// `statctr_inc()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_inc(counter: *mut StatctrHandle) -> c_int {
     // SAFETY: the module's contract.
     unsafe { add(counter, 1) }
 }
 
-/// Subtracts 1 from a C counter on the calling thread's CPU: `statctr_dec()` of `statctr.h`.
+/// Subtracts 1 from a C counter on the calling thread's CPU; returns 0, or `-EINVAL` for NULL or an uninitialised
+/// handle: `statctr_dec()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_dec(counter: *mut StatctrHandle) -> c_int {
     // SAFETY: the module's contract.
@@ -222,7 +229,8 @@ pub unsafe extern "C" fn statctr_read_checked(counter: *const StatctrHandle, val
     guard(|| unsafe { read_into(counter, value, Counter::read) })
 }
 
-/// Stores in `*value` what one CPU added to a C counter: `statctr_read_cpu()` of `statctr.h`.
+/// Stores in `*value` what one CPU added to a C counter; returns 0, or `-EINVAL` for NULL or an uninitialised handle:
+/// `statctr_read_cpu()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_read_cpu(
     counter: *const StatctrHandle,
@@ -233,8 +241,8 @@ pub unsafe extern "C" fn statctr_read_cpu(
     guard(|| unsafe { read_into(counter, value, |counter| counter.read_cpu(CpuId::new(cpu))) })
 }
 
-/// Sets a C counter's value by its baseline, a number that reads add; no CPU's word is written: `statctr_set()` of
-/// `statctr.h`.
+/// Sets a C counter's value by its baseline, a number that reads add; no CPU's word is written; returns 0, or `-EINVAL`
+/// for NULL or an uninitialised handle: `statctr_set()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_set(counter: *mut StatctrHandle, value: c_ulong) -> c_int {
     // SAFETY: the module's contract.

@@ -44,7 +44,8 @@ unsafe fn maximum_of<'a>(handle: *const StatctrMax) -> Result<&'a Max, c_int> {
     unsafe { handle.as_ref().and_then(|handle| handle.maximum.as_ref()) }.ok_or(libc::EINVAL)
 }
 
-/// Initialises a C maximum without observed values, which reads as 0: `statctr_max_init()` of `statctr/extremes.h`.
+/// Initialises a C maximum without observed values, which reads as 0; returns 0 or `-errno`: `statctr_max_init()` of
+/// `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_max_init(maximum: *mut StatctrMax) -> c_int {
     guard(|| {
@@ -61,7 +62,8 @@ pub unsafe extern "C" fn statctr_max_init(maximum: *mut StatctrMax) -> c_int {
     })
 }
 
-/// Frees the memory of a C maximum: `statctr_max_cleanup()` of `statctr/extremes.h`.
+/// Frees the memory of a C maximum; returns 0, or `-EINVAL` for NULL or a handle not in use (also in a second cleanup):
+/// `statctr_max_cleanup()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_max_cleanup(maximum: *mut StatctrMax) -> c_int {
     guard(|| {
@@ -75,8 +77,9 @@ pub unsafe extern "C" fn statctr_max_cleanup(maximum: *mut StatctrMax) -> c_int 
     })
 }
 
-/// Raises a C maximum to `value` if it is smaller: `statctr_max_observe()` of `statctr/extremes.h`. Without a guard: an
-/// update does not panic, and if it did, `extern "C"` would end the process.
+/// Raises a C maximum to `value` if it is smaller; returns 0, or `-EINVAL` for NULL or an uninitialised handle:
+/// `statctr_max_observe()` of `statctr/extremes.h`. Without a guard: an update does not panic, and if it did, `extern
+/// "C"` would end the process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_max_observe(maximum: *mut StatctrMax, value: u64) -> c_int {
     // SAFETY: the module's contract.
@@ -89,22 +92,24 @@ pub unsafe extern "C" fn statctr_max_observe(maximum: *mut StatctrMax, value: u6
     }
 }
 
-/// Stores the largest value that a C maximum observed in `*value`: `statctr_max_read()` of `statctr/extremes.h`.
+/// Stores the largest value that a C maximum observed in `*value`; returns 0, or `-EINVAL` for NULL or an uninitialised
+/// handle: `statctr_max_read()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_max_read(maximum: *const StatctrMax, value: *mut u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { store(value, || Ok(maximum_of(maximum)?.read())) }
 }
 
-/// Stores the largest value observed since the last take in `*value`, and resets the C maximum: `statctr_max_take()` of
-/// `statctr/extremes.h`.
+/// Stores the largest value observed since the last take in `*value`, and resets the C maximum; returns 0, or `-EINVAL`
+/// for NULL or an uninitialised handle: `statctr_max_take()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_max_take(maximum: *mut StatctrMax, value: *mut u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { store(value, || Ok(maximum_of(maximum)?.take())) }
 }
 
-/// Resets a C maximum, so that values observed so far are forgotten: `statctr_max_reset()` of `statctr/extremes.h`.
+/// Resets a C maximum, so that values observed so far are forgotten; returns 0, or `-EINVAL` for NULL or an
+/// uninitialised handle: `statctr_max_reset()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_max_reset(maximum: *mut StatctrMax) -> c_int {
     // SAFETY: the module's contract.
@@ -117,8 +122,8 @@ unsafe fn minimum_of<'a>(handle: *const StatctrMin) -> Result<&'a Min, c_int> {
     unsafe { handle.as_ref().and_then(|handle| handle.minimum.as_ref()) }.ok_or(libc::EINVAL)
 }
 
-/// Initialises a C minimum without observed values, which reads as 2⁶⁴ − 1: `statctr_min_init()` of
-/// `statctr/extremes.h`.
+/// Initialises a C minimum without observed values, which reads as 2⁶⁴ − 1; returns 0 or `-errno`: `statctr_min_init()`
+/// of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_min_init(minimum: *mut StatctrMin) -> c_int {
     guard(|| {
@@ -135,7 +140,8 @@ pub unsafe extern "C" fn statctr_min_init(minimum: *mut StatctrMin) -> c_int {
     })
 }
 
-/// Frees the memory of a C minimum: `statctr_min_cleanup()` of `statctr/extremes.h`.
+/// Frees the memory of a C minimum; returns 0, or `-EINVAL` for NULL or a handle not in use (also in a second cleanup):
+/// `statctr_min_cleanup()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_min_cleanup(minimum: *mut StatctrMin) -> c_int {
     guard(|| {
@@ -149,8 +155,9 @@ pub unsafe extern "C" fn statctr_min_cleanup(minimum: *mut StatctrMin) -> c_int 
     })
 }
 
-/// Lowers a C minimum to `value` if it is larger: `statctr_min_observe()` of `statctr/extremes.h`. Without a guard: an
-/// update does not panic, and if it did, `extern "C"` would end the process.
+/// Lowers a C minimum to `value` if it is larger; returns 0, or `-EINVAL` for NULL or an uninitialised handle:
+/// `statctr_min_observe()` of `statctr/extremes.h`. Without a guard: an update does not panic, and if it did, `extern
+/// "C"` would end the process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_min_observe(minimum: *mut StatctrMin, value: u64) -> c_int {
     // SAFETY: the module's contract.
@@ -163,22 +170,24 @@ pub unsafe extern "C" fn statctr_min_observe(minimum: *mut StatctrMin, value: u6
     }
 }
 
-/// Stores the smallest value that a C minimum observed in `*value`: `statctr_min_read()` of `statctr/extremes.h`.
+/// Stores the smallest value that a C minimum observed in `*value`; returns 0, or `-EINVAL` for NULL or an
+/// uninitialised handle: `statctr_min_read()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_min_read(minimum: *const StatctrMin, value: *mut u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { store(value, || Ok(minimum_of(minimum)?.read())) }
 }
 
-/// Stores the smallest value observed since the last take in `*value`, and resets the C minimum: `statctr_min_take()`
-/// of `statctr/extremes.h`.
+/// Stores the smallest value observed since the last take in `*value`, and resets the C minimum; returns 0, or
+/// `-EINVAL` for NULL or an uninitialised handle: `statctr_min_take()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_min_take(minimum: *mut StatctrMin, value: *mut u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { store(value, || Ok(minimum_of(minimum)?.take())) }
 }
 
-/// Resets a C minimum, so that values observed so far are forgotten: `statctr_min_reset()` of `statctr/extremes.h`.
+/// Resets a C minimum, so that values observed so far are forgotten; returns 0, or `-EINVAL` for NULL or an
+/// uninitialised handle: `statctr_min_reset()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_min_reset(minimum: *mut StatctrMin) -> c_int {
     // SAFETY: the module's contract.

@@ -16,7 +16,8 @@ use statctr::{Group, Item};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::ManuallyDrop;
 
-/// A C group of counters that are updated together: handle, length and schema: `statctr_group_t`.
+/// A C group of counters that are updated together: handle, length, and schema (its items and events):
+/// `statctr_group_t`.
 pub type StatctrGroup = RawGroup;
 
 const _: () = assert!(size_of::<StatctrGroup>() == 3 * size_of::<usize>() + 8);
@@ -56,7 +57,8 @@ fn item_of(group: &Group, slot: c_uint) -> Result<Item, c_int> {
     group.schema().item(slot as usize).ok_or(libc::ERANGE)
 }
 
-/// Initialises a C group with the items and events in `desc`, all zero: `statctr_group_init()` of `statctr/group.h`.
+/// Initialises a C group with the items (64-bit statistics) and events (items updated together) in `desc`, all zero;
+/// returns 0 or `-errno`: `statctr_group_init()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_init(
     group: *mut StatctrGroup,
@@ -99,7 +101,8 @@ pub unsafe extern "C" fn statctr_group_init_abi(
     }
 }
 
-/// Frees the memory of a C group of counters: `statctr_group_cleanup()` of `statctr/group.h`.
+/// Frees the memory of a C group of counters; returns 0, or `-EINVAL` for NULL or a handle not in use (also in a second
+/// cleanup): `statctr_group_cleanup()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_cleanup(group: *mut StatctrGroup) -> c_int {
     guard(|| {
@@ -127,16 +130,16 @@ unsafe fn update(group: *const StatctrGroup, work: impl FnOnce(StatctrGroup) -> 
     }
 }
 
-/// Adds a value to one item of a C group: the slow path of the header's inline rseq critical section, taken if that did
-/// not commit.
+/// Adds a value to one item (64-bit statistic) of a C group: the slow path of the header's inline rseq critical
+/// section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_add(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { update(group, |group| group.add(item as usize, value)) }
 }
 
-/// Adds two values to the items of an event of a C group by one commit: the slow path of the header's inline rseq
-/// critical section, taken if that did not commit.
+/// Adds two values to the items of an event (statistics updated together) of a C group by one store: the slow path of
+/// the header's inline rseq critical section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event2(
     group: *mut StatctrGroup,
@@ -148,8 +151,8 @@ pub unsafe extern "C" fn statctr_group_slow_event2(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1])) }
 }
 
-/// Adds four values to the items of an event of a C group by one commit: the slow path of the header's inline rseq
-/// critical section, taken if that did not commit.
+/// Adds four values to the items of an event (statistics updated together) of a C group by one store: the slow path of
+/// the header's inline rseq critical section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event4(
     group: *mut StatctrGroup,
@@ -163,8 +166,8 @@ pub unsafe extern "C" fn statctr_group_slow_event4(
     unsafe { update(group, |group| group.commit(event as usize, &[v0, v1, v2, v3])) }
 }
 
-/// Adds eight values to the items of an event of a C group by one commit: the slow path of the header's inline rseq
-/// critical section, taken if that did not commit.
+/// Adds eight values to the items of an event (statistics updated together) of a C group by one store: the slow path of
+/// the header's inline rseq critical section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event8(
     group: *mut StatctrGroup,
@@ -179,29 +182,32 @@ pub unsafe extern "C" fn statctr_group_slow_event8(
     }
 }
 
-/// Adds a value to one item of a C group: `statctr_group_add()` of `statctr/group.h`.
+/// Adds a value to one item (64-bit statistic) of a C group; returns 0, `-EINVAL` for an uninitialised group, `-ERANGE`
+/// for an item that it does not have: `statctr_group_add()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_add(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_group_slow_add(group, item, value) }
 }
 
-/// Adds 1 to one item of a C group: `statctr_group_inc()` of `statctr/group.h`.
+/// Adds 1 to one item (64-bit statistic) of a C group; returns 0, `-EINVAL` for an uninitialised group, `-ERANGE` for
+/// an item that it does not have: `statctr_group_inc()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_inc(group: *mut StatctrGroup, item: c_uint) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_group_slow_add(group, item, 1) }
 }
 
-/// Subtracts 1 from one item of a C group: `statctr_group_dec()` of `statctr/group.h`.
+/// Subtracts 1 from one item (64-bit statistic) of a C group; returns 0, `-EINVAL` for an uninitialised group,
+/// `-ERANGE` for an item that it does not have: `statctr_group_dec()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_dec(group: *mut StatctrGroup, item: c_uint) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_group_slow_add(group, item, u64::MAX) }
 }
 
-/// Adds two values to the two items of an event of a C group by one commit (a single store): `statctr_group_event2()`
-/// of `statctr/group.h`.
+/// Adds two values to the two items of an event (statistics updated together) of a C group by one commit (a single
+/// store); returns 0, or `-errno` if nothing was added: `statctr_group_event2()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event2(
     group: *mut StatctrGroup,
@@ -213,8 +219,8 @@ pub unsafe extern "C" fn statctr_group_event2(
     unsafe { statctr_group_slow_event2(group, event, v0, v1) }
 }
 
-/// Adds four values to the four items of an event of a C group by one commit (a single store): `statctr_group_event4()`
-/// of `statctr/group.h`.
+/// Adds four values to the four items of an event (statistics updated together) of a C group by one commit (a single
+/// store); returns 0, or `-errno` if nothing was added: `statctr_group_event4()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event4(
     group: *mut StatctrGroup,
@@ -228,8 +234,8 @@ pub unsafe extern "C" fn statctr_group_event4(
     unsafe { statctr_group_slow_event4(group, event, v0, v1, v2, v3) }
 }
 
-/// Adds eight values to the eight items of an event of a C group by one commit (a single store):
-/// `statctr_group_event8()` of `statctr/group.h`.
+/// Adds eight values to the eight items of an event (statistics updated together) of a C group by one commit (a single
+/// store); returns 0, or `-errno` if nothing was added: `statctr_group_event8()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_event8(
     group: *mut StatctrGroup,
@@ -258,7 +264,8 @@ unsafe fn read_into(
     })
 }
 
-/// Stores the value of one item of a C group, summed over the CPUs, in `*value`: `statctr_group_read_item()` of
+/// Stores the value of one item (64-bit statistic) of a C group, summed over the CPUs, in `*value`; returns 0,
+/// `-EINVAL` for an uninitialised group, `-ERANGE` for an item that it does not have: `statctr_group_read_item()` of
 /// `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_read_item(
@@ -270,7 +277,8 @@ pub unsafe extern "C" fn statctr_group_read_item(
     unsafe { read_into(group, value, |group| Ok(group.read_item(item_of(group, item)?))) }
 }
 
-/// Stores in `*value` what one CPU added to an item of a C group: `statctr_group_read_cpu()` of `statctr/group.h`.
+/// Stores in `*value` what one CPU added to an item of a C group; returns 0, `-EINVAL` for an uninitialised group,
+/// `-ERANGE` for an item that it does not have: `statctr_group_read_cpu()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_read_cpu(
     group: *const StatctrGroup,
@@ -291,8 +299,8 @@ unsafe fn values_of<'a>(values: *mut u64, len: usize) -> Result<&'a mut [u64], c
     Ok(unsafe { std::slice::from_raw_parts_mut(values, len) })
 }
 
-/// Stores the values of all items of a C group, each summed over the CPUs: `statctr_group_fold()` of
-/// `statctr/group.h`.
+/// Stores the values of all items of a C group, each summed over the CPUs; returns 0 or `-errno` (`-ENOSPC` for too
+/// short a target, which is left as it was): `statctr_group_fold()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fold(
     group: *const StatctrGroup,
@@ -331,7 +339,8 @@ impl Drop for Borrowed {
     }
 }
 
-/// Stores the values of all items of several C groups of one kind, in one pass over each CPU's memory:
+/// Stores the values of all items of several C groups of one kind (with the same items and events), in one pass over
+/// each CPU's memory; returns 0 or `-errno` (`-ENOSPC` for too short a target, which is left as it was):
 /// `statctr_group_fold_many()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fold_many(
@@ -359,8 +368,8 @@ pub unsafe extern "C" fn statctr_group_fold_many(
     })
 }
 
-/// Writes a C group's values in the format of the kernel's 64-bit MIB statistics:
-/// `statctr_group_fill_stats()` of `statctr/group.h`.
+/// Writes a C group's values in the format of the kernel's 64-bit MIB statistics; returns 0 or `-errno` (`-ENOSPC` for
+/// too short a target, which is left as it was): `statctr_group_fill_stats()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fill_stats(
     group: *const StatctrGroup,
@@ -378,7 +387,8 @@ pub unsafe extern "C" fn statctr_group_fill_stats(
     })
 }
 
-/// Sets the value of one item of a C group: `statctr_group_set()` of `statctr/group.h`.
+/// Sets the value of one item of a C group; returns 0, `-EINVAL` for an uninitialised group, `-ERANGE` for an item that
+/// it does not have: `statctr_group_set()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     guard(|| {
@@ -391,7 +401,7 @@ pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uin
     })
 }
 
-/// Stores pointers to the name, unit and help text of an item of a C group, which stay valid:
+/// Stores pointers to the name, unit and help text of an item of a C group, which stay valid; returns 0 or `-errno`:
 /// `statctr_group_describe()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_describe(

@@ -55,8 +55,8 @@ unsafe fn store(target: *mut u64, value: u64) {
     }
 }
 
-/// Initialises a C histogram for values up to `max`, whose quantiles have the relative error `error`:
-/// `statctr_histogram_init()` of `statctr/histogram.h`.
+/// Initialises a C histogram for values up to `max`, whose quantiles have the relative error `error`; returns 0 or
+/// `-errno`: `statctr_histogram_init()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_init(
     histogram: *mut StatctrHistogram,
@@ -91,7 +91,8 @@ pub unsafe extern "C" fn statctr_histogram_init_abi(
     })
 }
 
-/// Frees the memory of a C histogram: `statctr_histogram_cleanup()` of `statctr/histogram.h`.
+/// Frees the memory of a C histogram; returns 0, or `-EINVAL` for NULL or a handle not in use (also in a second
+/// cleanup): `statctr_histogram_cleanup()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_cleanup(histogram: *mut StatctrHistogram) -> c_int {
     guard(|| {
@@ -105,15 +106,17 @@ pub unsafe extern "C" fn statctr_histogram_cleanup(histogram: *mut StatctrHistog
     })
 }
 
-/// Counts a value in a C histogram: `statctr_histogram_observe()` of `statctr/histogram.h`.
+/// Counts a value in a C histogram; returns 0, or `-EINVAL` for NULL or an uninitialised handle:
+/// `statctr_histogram_observe()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_observe(histogram: *mut StatctrHistogram, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_histogram_observe_many(histogram, value, 1) }
 }
 
-/// Counts a value several times in a C histogram: `statctr_histogram_observe_many()` of `statctr/histogram.h`.
-/// Without a guard: an update does not panic, and if it did, `extern "C"` would end the process.
+/// Counts a value several times in a C histogram; returns 0, or `-EINVAL` for NULL or an uninitialised handle:
+/// `statctr_histogram_observe_many()` of `statctr/histogram.h`. Without a guard: an update does not panic, and if it
+/// did, `extern "C"` would end the process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_observe_many(
     histogram: *mut StatctrHistogram,
@@ -127,8 +130,8 @@ pub unsafe extern "C" fn statctr_histogram_observe_many(
     if done == Ok(true) { 0 } else { -libc::EINVAL }
 }
 
-/// Reads all buckets of a C histogram into a new snapshot, which the caller frees: `statctr_histogram_snapshot()` of
-/// `statctr/histogram.h`.
+/// Reads all buckets of a C histogram into a new snapshot, which the caller frees; returns 0, or `-EINVAL` for NULL or
+/// an uninitialised handle: `statctr_histogram_snapshot()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_snapshot(
     histogram: *const StatctrHistogram,
@@ -146,7 +149,8 @@ pub unsafe extern "C" fn statctr_histogram_snapshot(
     })
 }
 
-/// Frees a snapshot of a C histogram: `statctr_histogram_snapshot_free()` of `statctr/histogram.h`.
+/// Frees a snapshot of a C histogram; does nothing for NULL, and returns 0: `statctr_histogram_snapshot_free()` of
+/// `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_snapshot_free(snapshot: *mut StatctrHistogramSnapshot) -> c_int {
     guard(|| {
@@ -158,8 +162,8 @@ pub unsafe extern "C" fn statctr_histogram_snapshot_free(snapshot: *mut StatctrH
     })
 }
 
-/// Stores the number and the sum of all values in a histogram's snapshot: `statctr_histogram_totals()` of
-/// `statctr/histogram.h`.
+/// Stores the number and the sum of all values in a histogram's snapshot; returns 0, or `-EINVAL` without a snapshot:
+/// `statctr_histogram_totals()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_totals(
     snapshot: *const StatctrHistogramSnapshot,
@@ -178,8 +182,8 @@ pub unsafe extern "C" fn statctr_histogram_totals(
     })
 }
 
-/// Stores the quantile `part` (0.5: the median) of the values in a histogram's snapshot in `*value`:
-/// `statctr_histogram_quantile()` of `statctr/histogram.h`.
+/// Stores the quantile `part` (0.5: the median) of the values in a histogram's snapshot in `*value`; returns 0, or
+/// `-ENODATA` if it has no values: `statctr_histogram_quantile()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_quantile(
     snapshot: *const StatctrHistogramSnapshot,
@@ -199,8 +203,8 @@ pub unsafe extern "C" fn statctr_histogram_quantile(
     })
 }
 
-/// Stores the number of values up to `bound` in a histogram's snapshot in `*count`: `statctr_histogram_count_up_to()`
-/// of `statctr/histogram.h`.
+/// Stores the number of values up to `bound` in a histogram's snapshot in `*count`; returns 0, or `-EINVAL` for a NULL:
+/// `statctr_histogram_count_up_to()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_count_up_to(
     snapshot: *const StatctrHistogramSnapshot,
@@ -246,7 +250,8 @@ pub unsafe extern "C" fn statctr_histogram_buckets(
     if status == 0 { filled } else { status }
 }
 
-/// Adds the counts of another histogram's snapshot to this one: `statctr_histogram_merge()` of `statctr/histogram.h`.
+/// Adds the counts of another histogram's snapshot to this one; returns 0, or `-EINVAL` if their buckets differ:
+/// `statctr_histogram_merge()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_merge(
     snapshot: *mut StatctrHistogramSnapshot,
@@ -262,8 +267,8 @@ pub unsafe extern "C" fn statctr_histogram_merge(
     })
 }
 
-/// Subtracts the counts of an earlier snapshot of the same histogram, which leaves what was counted in between:
-/// `statctr_histogram_subtract()` of `statctr/histogram.h`.
+/// Subtracts the counts of an earlier snapshot of the same histogram, which leaves what was counted in between; returns
+/// 0, or `-EINVAL` if their buckets differ: `statctr_histogram_subtract()` of `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_subtract(
     snapshot: *mut StatctrHistogramSnapshot,

@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The watcher, where one is started. No lock: a fork could leave it held.
 static WATCHER: AtomicPtr<Watcher> = AtomicPtr::new(null_mut());
 
-/// Starts a background thread that drains CPUs when they go offline: `statctr_watch_cpus()` of `statctr/allocator.h`.
+/// Starts a background thread that drains CPUs when they go offline; returns 0, or `-EBUSY` if it already runs:
+/// `statctr_watch_cpus()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_watch_cpus() -> c_int {
     guard(|| {
@@ -35,8 +36,8 @@ pub extern "C" fn statctr_watch_cpus() -> c_int {
     })
 }
 
-/// Stops the background thread that drains CPUs when they go offline: `statctr_unwatch_cpus()` of
-/// `statctr/allocator.h`.
+/// Stops the background thread that drains CPUs when they go offline; returns 0, or `-ESRCH` if it does not run:
+/// `statctr_unwatch_cpus()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_unwatch_cpus() -> c_int {
     guard(|| {
@@ -60,8 +61,8 @@ pub struct StatctrMoved {
     _callback: DrainCallbackGuard,
 }
 
-/// Registers a C callback that is called whenever a CPU was drained; stores the registration in `*target`:
-/// `statctr_on_moved()` of `statctr/allocator.h`.
+/// Registers a C callback that is called whenever a CPU was drained; stores the registration in `*target`; returns 0 or
+/// `-errno`: `statctr_on_moved()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_on_moved(
     target: *mut *mut StatctrMoved,
@@ -82,7 +83,8 @@ pub unsafe extern "C" fn statctr_on_moved(
     })
 }
 
-/// Unregisters a C callback for drains: `statctr_moved_free()` of `statctr/allocator.h`.
+/// Unregisters a C callback for drains; returns 0, or `-EINVAL` for NULL: `statctr_moved_free()` of
+/// `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_moved_free(moved: *mut StatctrMoved) -> c_int {
     guard(|| {

@@ -18,7 +18,8 @@ pub type StatctrLazy = RawLazy;
 
 const _: () = assert!(size_of::<StatctrLazy>() == 2 * size_of::<usize>());
 
-/// A pool from which C's lazy objects are allocated: `statctr_lazy_pool_t`, opaque in C.
+/// A pool from which C's lazy objects (four statistics whose per-CPU copies are allocated when a CPU first writes) are
+/// allocated: `statctr_lazy_pool_t`, opaque in C.
 #[derive(Debug)]
 pub enum StatctrLazyPool {
     /// An instance per CPU.
@@ -50,8 +51,9 @@ fn pool(scope: c_int, items: [c_int; 4]) -> Result<StatctrLazyPool, c_int> {
     pool.map_err(|error| errno(&error))
 }
 
-/// Creates a pool of lazy objects with one copy per CPU, node or concurrency id (`scope`) and an operation (add, or,
-/// maximum …) for each of the four items: `statctr_lazy_pool_new()` of `statctr/lazy.h`.
+/// Creates a pool of lazy objects (four statistics each), which have one copy per CPU, node or concurrency id (`scope`)
+/// and an operation (sum, maximum, or) for each of the four items; returns 0 or `-errno`: `statctr_lazy_pool_new()` of
+/// `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_pool_new(
     target: *mut *mut StatctrLazyPool,
@@ -71,8 +73,9 @@ pub unsafe extern "C" fn statctr_lazy_pool_new(
     })
 }
 
-/// Frees a pool of lazy objects, whose memory stays until its last object is gone: `statctr_lazy_pool_free()`
-/// of `statctr/lazy.h`.
+/// Frees the C handle of a pool of lazy objects (four statistics whose per-CPU copies are allocated when a CPU first
+/// writes); the pool's memory stays until its last object is gone; returns 0, or `-EINVAL` for NULL:
+/// `statctr_lazy_pool_free()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_pool_free(pool: *mut StatctrLazyPool) -> c_int {
     guard(|| {
@@ -86,8 +89,8 @@ pub unsafe extern "C" fn statctr_lazy_pool_free(pool: *mut StatctrLazyPool) -> c
     })
 }
 
-/// Returns how objects of a pool of lazy objects are updated (by rseq or atomically), a `statctr_mode_value`:
-/// `statctr_lazy_mode()` of `statctr/lazy.h`.
+/// Returns how objects of a pool of lazy objects (four statistics whose per-CPU copies are allocated when a CPU first
+/// writes) are updated, by rseq or atomically, a `statctr_mode_value`: `statctr_lazy_mode()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_mode(pool: *mut StatctrLazyPool) -> c_int {
     mode_of(|| {
@@ -100,7 +103,8 @@ pub unsafe extern "C" fn statctr_lazy_mode(pool: *mut StatctrLazyPool) -> c_int 
     })
 }
 
-/// Initialises a C lazy object, all zero: `statctr_lazy_init()` of `statctr/lazy.h`.
+/// Initialises a C lazy object (four statistics whose per-CPU copies are allocated when a CPU first writes), all zero;
+/// returns 0 or `-errno`: `statctr_lazy_init()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_init(object: *mut StatctrLazy, pool: *mut StatctrLazyPool) -> c_int {
     guard(|| {
@@ -121,8 +125,8 @@ pub unsafe extern "C" fn statctr_lazy_init(object: *mut StatctrLazy, pool: *mut 
     })
 }
 
-/// Initialises a C lazy object, as `statctr_lazy_init()`, after a check of the ABI number that its caller was
-/// compiled with.
+/// Initialises a C lazy object (four statistics whose per-CPU copies are allocated when a CPU first writes) as
+/// `statctr_lazy_init()` does, after a check of the ABI number that its caller was compiled with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_init_abi(
     object: *mut StatctrLazy,
@@ -142,7 +146,9 @@ pub unsafe extern "C" fn statctr_lazy_init_abi(
     }
 }
 
-/// Frees the memory of a C lazy object: `statctr_lazy_cleanup()` of `statctr/lazy.h`.
+/// Frees the memory of a C lazy object (four statistics whose per-CPU copies are allocated when a CPU first writes);
+/// returns 0, or `-EINVAL` for NULL or a handle not in use (also in a second cleanup): `statctr_lazy_cleanup()` of
+/// `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_cleanup(object: *mut StatctrLazy) -> c_int {
     guard(|| {
@@ -154,8 +160,9 @@ pub unsafe extern "C" fn statctr_lazy_cleanup(object: *mut StatctrLazy) -> c_int
     })
 }
 
-/// Combines one value with each of the four items of a C lazy object, by the operations of its pool:
-/// `statctr_lazy_update()` of `statctr/lazy.h`.
+/// Combines one value with each of the four items (64-bit statistics) of a C lazy object, by the operations (sum,
+/// maximum, or) of its pool; returns 0, or `-EINVAL` for NULL or an uninitialised handle: `statctr_lazy_update()` of
+/// `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_update(
     object: *const StatctrLazy,
@@ -171,8 +178,8 @@ pub unsafe extern "C" fn statctr_lazy_update(
     if unsafe { object.update([first, second, third, fourth]) } { 0 } else { -libc::EINVAL }
 }
 
-/// Combines one value with each item of a C lazy object: the slow path of the header's inline rseq critical section,
-/// taken if that did not commit.
+/// Combines one value with each of the four statistics of a C lazy object, by the operations of its pool: the slow path
+/// of the header's inline rseq critical section, taken if that did not commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_slow_update(
     object: *const StatctrLazy,
@@ -185,8 +192,8 @@ pub unsafe extern "C" fn statctr_lazy_slow_update(
     unsafe { statctr_lazy_update(object, first, second, third, fourth) }
 }
 
-/// Stores the four values of a C lazy object, combined over its per-CPU copies, in `values`: `statctr_lazy_read()` of
-/// `statctr/lazy.h`.
+/// Stores the four values of a C lazy object, combined over its per-CPU copies, in `values`; returns 0, or `-EINVAL`
+/// for NULL or an uninitialised handle: `statctr_lazy_read()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *mut u64) -> c_int {
     guard(|| {

@@ -136,7 +136,7 @@ unsafe fn cpus(list: *const c_char) -> Result<CpuSet, c_int> {
 }
 
 /// Prefaults the counter memory of some CPUs, given as a list such as `0-3,8`, so that later updates there take no page
-/// fault: `statctr_prefault()` of `statctr.h`.
+/// fault; returns 0 or `-errno`: `statctr_prefault()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_prefault(cpus_to_touch: *const c_char) -> c_int {
     guard(|| {
@@ -179,8 +179,8 @@ pub struct StatctrMemory {
 
 const _: () = assert!(size_of::<StatctrCost>() == 40 && size_of::<StatctrMemory>() == 32);
 
-/// Stores the memory costs of a C counter (bytes for each CPU, sizes of units) in `*target`: `statctr_get_cost()` of
-/// `statctr.h`.
+/// Stores the memory costs of a C counter (bytes for each CPU, sizes of units) in `*target`; returns 0 or `-errno`:
+/// `statctr_get_cost()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     guard(|| {
@@ -201,8 +201,8 @@ pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     })
 }
 
-/// Stores the bytes of address space and resident memory that all C counters occupy in `*target`:
-/// `statctr_get_memory()` of `statctr.h`.
+/// Stores the bytes of address space and resident memory that all C counters occupy in `*target`; returns 0 or
+/// `-errno`: `statctr_get_memory()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int {
     guard(|| {
@@ -222,8 +222,8 @@ pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int
     })
 }
 
-/// Clears the calling thread's pointer to its last rseq critical section, whose code `dlclose()` is about to unmap:
-/// `statctr_prepare_unload()` of `statctr.h`.
+/// Clears the calling thread's pointer to its last rseq critical section, whose code `dlclose()` is about to unmap;
+/// returns 0: `statctr_prepare_unload()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_prepare_unload() -> c_int {
     guard(|| {

@@ -57,7 +57,8 @@ pub(crate) struct ItemTexts {
     pub(crate) help: CString,
 }
 
-/// A group schema made from a C description and kept for the life of the process; equal descriptions share one.
+/// The items and events of a kind of group (its schema), made from a C description and kept for the life of the
+/// process; equal descriptions share one.
 pub(crate) struct InternedSchema {
     pub(crate) schema: Schema,
     pub(crate) texts: Vec<ItemTexts>,
@@ -74,14 +75,14 @@ fn known(newest: *const InternedSchema) -> impl Iterator<Item = &'static Interne
     std::iter::successors(follow(newest), move |kind| follow(kind.next))
 }
 
-/// Returns the interned schema that a group's `Schema` belongs to, with its texts as C strings; `None` if the group was
-/// not made from C.
+/// Returns the interned schema (items and events) that a group's `Schema` belongs to, with its texts as C strings;
+/// `None` if the group was not made from C.
 pub(crate) fn interned_schema_of(schema: &Schema) -> Option<&'static InternedSchema> {
     known(KINDS.load(Ordering::Acquire)).find(|kind| kind.schema.is_same(schema))
 }
 
-/// Returns the interned schema for a C description of a group, which is created unless an equal one exists. An error is
-/// a positive `errno`.
+/// Returns the interned schema (items and events) for a C description of a group, which is created unless an equal one
+/// exists. An error is a positive `errno`.
 ///
 /// # Safety
 /// `desc` is NULL or leads to a description whose pointers lead to what their types say.

@@ -56,28 +56,29 @@ unsafe fn there(counter: *const StatctrStatic) -> Result<&'static StatctrStatic,
     unsafe { counter.as_ref() }.ok_or(libc::EINVAL)
 }
 
-/// Adds a value to a static C counter: `statctr_static_add()` of `statctr/static.h`.
+/// Adds a value to a static C counter; returns 0, or `-EINVAL` for NULL: `statctr_static_add()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_add(counter: *mut StatctrStatic, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_static_slow_add(counter, value, crate::ABI) }
 }
 
-/// Subtracts a value from a static C counter: `statctr_static_sub()` of `statctr/static.h`.
+/// Subtracts a value from a static C counter; returns 0, or `-EINVAL` for NULL: `statctr_static_sub()` of
+/// `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_sub(counter: *mut StatctrStatic, value: u64) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_static_add(counter, value.wrapping_neg()) }
 }
 
-/// Adds 1 to a static C counter: `statctr_static_inc()` of `statctr/static.h`.
+/// Adds 1 to a static C counter; returns 0, or `-EINVAL` for NULL: `statctr_static_inc()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_inc(counter: *mut StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_static_add(counter, 1) }
 }
 
-/// Subtracts 1 from a static C counter: `statctr_static_dec()` of `statctr/static.h`.
+/// Subtracts 1 from a static C counter; returns 0, or `-EINVAL` for NULL: `statctr_static_dec()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_dec(counter: *mut StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
@@ -122,15 +123,16 @@ pub unsafe extern "C" fn statctr_static_read(counter: *const StatctrStatic) -> u
     guard_value(0, || unsafe { there(counter) }.ok().map(StatctrStatic::read))
 }
 
-/// Puts a static C counter into the program's registry: `statctr_static_list()` of `statctr/static.h`.
+/// Puts a static C counter into the program's registry; returns 0, or `-EINVAL` for NULL: `statctr_static_list()` of
+/// `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_list(counter: *mut StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unsafe { there(counter) }.map(StatctrStatic::list))
 }
 
-/// Takes a static C counter out of the program's registry, before `dlclose()` unmaps it: `statctr_static_forget()` of
-/// `statctr/static.h`.
+/// Takes a static C counter out of the program's registry, before `dlclose()` unmaps it; returns 0, or `-EINVAL` for
+/// NULL: `statctr_static_forget()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_forget(counter: *mut StatctrStatic) -> c_int {
     guard(|| {
@@ -151,7 +153,7 @@ pub unsafe extern "C" fn statctr_static_mode(counter: *const StatctrStatic) -> c
 }
 
 /// Registers threads for rseq, and tests whether the kernel aborts rseq critical sections, where that is necessary and
-/// cannot be left to a static counter's first update: `statctr_prepare()` of `statctr/static.h`.
+/// cannot be left to a static counter's first update; returns 0: `statctr_prepare()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_prepare() -> c_int {
     guard(|| {
@@ -195,8 +197,8 @@ unsafe fn description(desc: *const StatctrDesc) -> Result<Description, c_int> {
     }
 }
 
-/// Registers a C counter in the program's registry under a description, which is copied: `statctr_register()` of
-/// `statctr/static.h`.
+/// Registers a C counter in the program's registry under a description, which is copied; returns 0 or `-errno`:
+/// `statctr_register()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_register(counter: *const StatctrHandle, desc: *const StatctrDesc) -> c_int {
     guard(|| {
@@ -208,8 +210,8 @@ pub unsafe extern "C" fn statctr_register(counter: *const StatctrHandle, desc: *
     })
 }
 
-/// Takes a C counter out of the program's registry; no visit reads it afterwards: `statctr_unregister()` of
-/// `statctr/static.h`.
+/// Takes a C counter out of the program's registry; no visit reads it afterwards; returns 0, or `-ENOENT` if it is not
+/// registered: `statctr_unregister()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister(counter: *const StatctrHandle) -> c_int {
     guard(|| {
@@ -219,7 +221,8 @@ pub unsafe extern "C" fn statctr_unregister(counter: *const StatctrHandle) -> c_
     })
 }
 
-/// Calls a C function with each value in the program's registry: `statctr_visit()` of `statctr/static.h`.
+/// Calls a C function with each value in the program's registry; returns 0, or the first nonzero result of that
+/// function, which ends the visit: `statctr_visit()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_visit(visit: StatctrVisitFn, context: *mut c_void) -> c_int {
     let mut stopped = 0;

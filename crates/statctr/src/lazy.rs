@@ -38,8 +38,8 @@ mod sealed {
     }
 }
 
-/// The granularity at which a lazy object keeps separate copies of its counters: [`PerCpu`], [`PerNode`] or
-/// [`PerConcurrencyId`].
+/// The granularity at which a lazy object (four counters that get their copies when they are first written) keeps
+/// separate copies: [`PerCpu`], [`PerNode`] or [`PerConcurrencyId`].
 pub trait Scope: sealed::Scope + Send + Sync + 'static {}
 
 /// The scope of lazy objects with one instance (copy of the four items) for each CPU that writes. An update of all
@@ -98,7 +98,7 @@ impl<S: Scope> fmt::Debug for LazyPool<S> {
     }
 }
 
-/// Builder of a [`LazyPool`] with other settings than the defaults.
+/// Builder of a [`LazyPool`], from which groups of four counters are allocated, with other settings than the defaults.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct LazyPoolBuilder<S: Scope> {
@@ -121,7 +121,7 @@ impl<S: Scope> LazyPoolBuilder<S> {
         self
     }
 
-    /// Creates the pool of lazy objects.
+    /// Creates the pool of lazy objects (four statistics whose per-CPU copies are created when a CPU first writes).
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -160,8 +160,8 @@ impl<S: Scope> LazyPoolBuilder<S> {
 }
 
 impl<S: Scope> LazyPool<S> {
-    /// Creates a pool of lazy objects for this machine; `items` are the operations (sum, maximum, or) of the four
-    /// items.
+    /// Creates a pool of lazy objects (four statistics whose per-CPU copies are created when a CPU first writes) for
+    /// this machine; `items` are the operations (sum, maximum, or) of the four items.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for concurrency ids where the kernel has none.
@@ -169,12 +169,14 @@ impl<S: Scope> LazyPool<S> {
         Self::builder(items).build()
     }
 
-    /// Returns a builder of a pool of lazy objects; `items` are the operations (sum, maximum, or) of the four items.
+    /// Returns a builder of a pool of lazy objects (four statistics whose per-CPU copies are created when a CPU first
+    /// writes); `items` are the operations (sum, maximum, or) of the four items.
     pub fn builder(items: [Combine; ITEMS]) -> LazyPoolBuilder<S> {
         LazyPoolBuilder { items, topology: None, max_vector: VectorWidth::Bytes64, scope: PhantomData }
     }
 
-    /// Creates a lazy object in the pool, with all four items zero.
+    /// Creates a lazy object (four statistics whose per-CPU copies are created when a CPU first writes) in the pool,
+    /// all zero.
     ///
     /// Cost: some tens of nanoseconds and a cache line (two on aarch64), from a cache of the CPU.
     /// Now and then maps memory: not for signal handlers.
@@ -185,10 +187,10 @@ impl<S: Scope> LazyPool<S> {
         Ok(LazyGroup { object: Object::new(&self.memory)?, scope: PhantomData })
     }
 
-    /// Returns how objects of the pool are updated: [`Mode::Rseq`] if the items of an update are applied by one commit;
-    /// [`Mode::ShortOfMemory`] if some are not, as there was no memory for an instance; [`Mode::Shared`] in scope
-    /// [`PerNode`]; [`Mode::Striped`] without rseq or, on x86-64, without 32-byte stores, where each item is updated
-    /// atomically.
+    /// Returns how lazy objects of the pool are updated: [`Mode::Rseq`] if the items of an update are applied by one
+    /// commit; [`Mode::ShortOfMemory`] if some are not, as there was no memory for an instance; [`Mode::Shared`] in
+    /// scope [`PerNode`]; [`Mode::Striped`] without rseq or, on x86-64, without 32-byte stores, where each item is
+    /// updated atomically.
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.mode {
@@ -204,7 +206,8 @@ impl<S: Scope> LazyPool<S> {
         self.memory.shortfalls().0
     }
 
-    /// Maps memory ahead of need: enough for one more instance of each existing object of the pool.
+    /// Maps memory ahead of need: enough for one more instance (a CPU's copy of four counters) of each existing object
+    /// of the pool.
     ///
     /// Calling it is never necessary. Creating objects maps memory ahead, too, and an update that finds too little of
     /// it maps some itself, which now and then (once in 16 000 instances or more) takes some microseconds and a few
@@ -251,8 +254,8 @@ impl<S: Scope> LazyGroup<S> {
         self.object
     }
 
-    /// Combines one value with each of the four items, by the pool's operations (sum, maximum, or); 0 leaves an item
-    /// unchanged.
+    /// Combines one value with each of the four items (statistics) of the object, by the pool's operations (sum,
+    /// maximum, or); 0 leaves an item unchanged.
     ///
     /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds; the
     /// first of an index takes an instance, and now and then maps memory
@@ -262,15 +265,16 @@ impl<S: Scope> LazyGroup<S> {
         self.object.update(values);
     }
 
-    /// Returns the values of the four items, combined over the object's instances. Items 0 and 1, and items 2 and 3, of
-    /// one update are seen together if the update was one commit. Cost: a cache line for the object and one for each
-    /// further instance.
+    /// Returns the values of the four items (statistics), combined over the object's instances (the CPUs' copies).
+    /// Items 0 and 1, and items 2 and 3, of one update are seen together if the update was one commit. Cost: a cache
+    /// line for the object and one for each further instance.
     #[must_use]
     pub fn read(&self) -> [u64; ITEMS] {
         self.object.read()
     }
 
-    /// Returns the number of the object's instances in use: 1 while a single CPU (or node, or concurrency id) writes.
+    /// Returns the number of the object's instances (copies of its four counters) in use: 1 while a single CPU (or
+    /// node, or concurrency id) writes.
     #[must_use]
     pub fn instances(&self) -> usize {
         self.object.instances()
@@ -284,8 +288,8 @@ impl<S: Scope> LazyGroup<S> {
         self.object.shared_part()
     }
 
-    /// Returns each instance's owner (number of the CPU, node or concurrency id; `None` before the first write) and
-    /// address; for tests of where memory lies.
+    /// Returns the owner (number of the CPU, node or concurrency id; `None` before the first write) and address of each
+    /// instance (copy of the four counters); for tests of where memory lies.
     #[doc(hidden)]
     #[must_use]
     pub fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
@@ -293,8 +297,9 @@ impl<S: Scope> LazyGroup<S> {
     }
 }
 
-/// A permit to update lazy objects as a synthetic CPU, one that this kernel cannot have, to measure the cost of large
-/// machines. One exists for a CPU at a time.
+/// A permit to update lazy objects (four statistics whose per-CPU copies are created when a CPU first writes) as a
+/// synthetic CPU, one that this kernel cannot have, to measure the cost of large machines. One exists for a CPU at a
+/// time.
 pub struct SyntheticCpu {
     pool: LazyPool<PerCpu>,
     cpu: CpuId,
@@ -315,7 +320,7 @@ impl LazyPool<PerCpu> {
 }
 
 impl SyntheticCpu {
-    /// Combines one value with each item of a lazy object, in the instance of this synthetic CPU.
+    /// Combines one value with each item (statistic) of a lazy object, in the instance (copy) of this synthetic CPU.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for an object of another pool.

@@ -289,7 +289,8 @@ impl RawHistogram {
     }
 }
 
-/// The two words of a C lazy object: addresses of its memory cell and of its pool's memory.
+/// The two words of a C lazy object (four statistics whose per-CPU copies are created when a CPU first writes):
+/// addresses of its memory cell and of its pool's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawLazy {
@@ -300,10 +301,12 @@ pub struct RawLazy {
 }
 
 impl RawLazy {
-    /// The words of a C lazy object that is not initialised, or was cleaned up: both zero.
+    /// The words of a C lazy object (four statistics whose per-CPU copies are created when a CPU first writes) that is
+    /// not initialised, or was cleaned up: both zero.
     pub const ZERO: RawLazy = RawLazy { cell: 0, memory: 0 };
 
-    /// Moves a lazy object into the two words by which C code owns it.
+    /// Moves a lazy object (four statistics whose per-CPU copies are created when a CPU first writes) into the two
+    /// words by which C code owns it.
     #[must_use]
     pub fn from_group<S: Scope>(group: LazyGroup<S>) -> RawLazy {
         let (cell, memory) = group.into_object().into_parts();
@@ -317,7 +320,7 @@ impl RawLazy {
         Some(unsafe { Object::from_parts(cell, memory) })
     }
 
-    /// Frees the lazy object that C owns; returns `false` if the words are zero.
+    /// Frees the lazy object (four statistics with per-CPU copies) that C owns; returns `false` if the words are zero.
     ///
     /// # Safety
     /// Zeros, or what [`from_group`](Self::from_group) made and nobody dropped or uses.
@@ -327,8 +330,8 @@ impl RawLazy {
         unsafe { self.object() }.map(drop).is_some()
     }
 
-    /// Combines one value with each item of the lazy object that C owns; returns `false` if the words are zero.
-    /// Async-signal-safe.
+    /// Combines one value with each of the four statistics of the lazy object that C owns; returns `false` if the words
+    /// are zero. Async-signal-safe.
     ///
     /// # Safety
     /// Zeros, or an object that nobody drops meanwhile.
@@ -339,8 +342,8 @@ impl RawLazy {
         object.map(|object| object.update(values)).is_some()
     }
 
-    /// Returns the four values of the lazy object that C owns, and its number of instances; `None` if the words are
-    /// zero.
+    /// Returns the four values of the lazy object that C owns, and its number of instances (CPUs' copies); `None` if
+    /// the words are zero.
     ///
     /// # Safety
     /// The contract is that of [`update`](Self::update).

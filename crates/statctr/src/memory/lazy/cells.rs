@@ -37,7 +37,8 @@ pub(super) const SIDE: usize = 1 << 19;
 /// No more than this is made to be there at a time.
 const AHEAD: usize = 1 << 18;
 
-/// A map from CPUs to NUMA nodes' memory regions, from which lazy objects and their instances are allocated.
+/// A map from CPUs to NUMA nodes' memory regions, from which lazy objects and their instances (CPUs' copies of four
+/// counters) are allocated.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     /// By CPU number: the index of its node in `nodes`.
@@ -122,7 +123,8 @@ pub(super) enum Shortage {
 /// Value of [`Cells::live`] before the cells are closed: more than there can be.
 const OPEN: usize = usize::MAX / 2;
 
-/// Allocator of memory cells of one fixed size, for lazy objects or their instances.
+/// Allocator of memory cells of one fixed size, for lazy objects (four statistics each) or their instances (CPUs'
+/// copies of these).
 pub(crate) struct Cells {
     kind: CellKind,
     /// The last one serves CPUs that nobody expected.

@@ -10,8 +10,8 @@ use super::pool::LazyMemory;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// A reference-counted handle to a lazy pool's memory, through which objects are created; the pool ends with the last
-/// one.
+/// A reference-counted handle to the memory of a pool of lazy objects (four statistics whose per-CPU copies are created
+/// when a CPU first writes), through which objects are created; the pool ends with the last one.
 pub(crate) struct LazyOwner(NonNull<LazyMemory>);
 
 // SAFETY: what it leads to is `Sync`, and is dropped by any thread.

@@ -12,7 +12,8 @@ use crate::rseq::{self, ITEMS, is_refused};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Owner of a lazy object's memory: four items, with an instance for each CPU (or node, or concurrency id) that writes.
+/// Owner of a lazy object's memory: four items (64-bit statistics), with an instance (copy) for each CPU (or node, or
+/// concurrency id) that writes.
 pub(crate) struct Object {
     cell: NonNull<Cell>,
     memory: NonNull<LazyMemory>,
@@ -24,7 +25,8 @@ unsafe impl Send for Object {}
 unsafe impl Sync for Object {}
 
 impl Object {
-    /// Creates a lazy object with all items zero. May wait for a lock and map memory.
+    /// Creates a lazy object (four statistics whose per-CPU copies are created when a CPU first writes), all zero. May
+    /// wait for a lock and map memory.
     pub(crate) fn new(owner: &LazyOwner) -> Result<Object> {
         let memory: &LazyMemory = owner;
         let nodes = &memory.settings.nodes;
@@ -42,13 +44,15 @@ impl Object {
         Ok(object)
     }
 
-    /// Gives up ownership of the lazy object, for C; returns the addresses of its memory cell and of its pool's memory.
+    /// Gives up ownership of the lazy object (four statistics with per-CPU copies), for C; returns the addresses of its
+    /// memory cell and of its pool's memory.
     pub(crate) fn into_parts(self) -> (NonNull<u8>, *const LazyMemory) {
         let object = std::mem::ManuallyDrop::new(self);
         (object.cell.cast(), object.memory.as_ptr())
     }
 
-    /// Takes ownership of a lazy object back, by the addresses that [`into_parts`](Self::into_parts) returned.
+    /// Takes ownership of a lazy object (four statistics with per-CPU copies) back, by the addresses that
+    /// [`into_parts`](Self::into_parts) returned.
     ///
     /// # Safety
     /// The parts came from [`Object::into_parts`] and were not taken back yet.
@@ -56,7 +60,7 @@ impl Object {
         Object { cell: cell.cast(), memory }
     }
 
-    /// Returns `true` if the lazy object belongs to this pool.
+    /// Returns `true` if the lazy object (four statistics with per-CPU copies) belongs to this pool.
     pub(crate) fn is_of(&self, owner: &LazyOwner) -> bool {
         self.memory == owner.memory()
     }
@@ -85,8 +89,8 @@ impl Object {
         unsafe { NonNull::new_unchecked(&raw mut (*self.cell.as_ptr()).own) }
     }
 
-    /// Combines `values` with the four items of the lazy object, in the instance of the calling thread's CPU.
-    /// Async-signal-safe; never waits.
+    /// Combines `values` with the four items (statistics) of the lazy object, in the instance (copy) of the calling
+    /// thread's CPU. Async-signal-safe; never waits.
     #[inline(always)]
     pub(crate) fn update(&self, values: [u64; ITEMS]) {
         let memory = self.memory();
@@ -304,7 +308,7 @@ impl Object {
         }
     }
 
-    /// Returns the lazy object's four values, combined over its instances.
+    /// Returns the lazy object's four values, combined over its instances (the CPUs' copies).
     #[inline]
     pub(crate) fn read(&self) -> [u64; ITEMS] {
         let cell = self.cell();
@@ -332,7 +336,8 @@ impl Object {
         values
     }
 
-    /// Returns the part of the lazy object's values that is in its shared atomic words.
+    /// Returns the part of the lazy object's four values that is in its shared atomic words, which serve where a CPU
+    /// gets no copy.
     pub(crate) fn shared_part(&self) -> [u64; ITEMS] {
         if self.cell().flags.load(Ordering::Acquire) & SHARED == 0 {
             return [0; ITEMS];
@@ -345,24 +350,24 @@ impl Object {
         owner.checked_sub(1).map(|index| index as usize)
     }
 
-    /// Returns the number of the lazy object's instances in use, at least 1. The first lies in the object itself, and
-    /// is no longer counted once its owner has one elsewhere.
+    /// Returns the number of the lazy object's instances (CPUs' copies of its four values) in use, at least 1. The
+    /// first lies in the object itself, and is no longer counted once its owner has one elsewhere.
     pub(crate) fn instances(&self) -> usize {
         let (owner, mut count) = (self.owner(), 1);
         self.further(|index, _| count += usize::from(Some(index) != owner));
         count
     }
 
-    /// Returns each instance's owner (number of the CPU, node or concurrency id) and address; for tests of where memory
-    /// lies.
+    /// Returns the owner (number of the CPU, node or concurrency id) and address of each instance (copy of the four
+    /// values); for tests of where memory lies.
     pub(crate) fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
         let mut places = vec![(self.owner(), self.own().addr().get())];
         self.further(|index, instance| places.push((Some(index), instance.addr().get())));
         places
     }
 
-    /// Combines `values` with the instance of an owner number that no thread of this machine can have; one caller per
-    /// number at a time.
+    /// Combines `values` with the instance (copy) of an owner number (of a CPU or concurrency id) that no thread of
+    /// this machine can have; one caller per number at a time.
     pub(crate) fn update_on_synthetic(&self, index: u32, values: [u64; ITEMS]) {
         let Some(instance) = self.find_or_make(index) else {
             self.use_shared();

@@ -10,7 +10,8 @@ use crate::sys::{cpu_bound, stripe};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The kind of number by which instances of a lazy object are told apart: CPU, NUMA node, or concurrency id.
+/// The kind of number by which instances (copies of the four statistics) of a lazy object are told apart: CPU, NUMA
+/// node, or concurrency id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexKind {
     /// The CPU: its threads exclude each other in sections.
@@ -21,7 +22,8 @@ pub enum IndexKind {
     Concurrency,
 }
 
-/// The settings of a pool of lazy objects: kind and number of owners of instances, the items' operations, vector width.
+/// The settings of a pool of lazy objects (four statistics whose per-CPU copies are created when a CPU first writes):
+/// kind and number of the copies' owners, the statistics' operations, vector width.
 pub(crate) struct LazySettings {
     pub(crate) index: IndexKind,
     /// `true` if sections may be used.
@@ -35,7 +37,8 @@ pub(crate) struct LazySettings {
     pub(crate) items: [Combine; ITEMS],
 }
 
-/// The memory of a pool of lazy objects. Its address and first fields are part of the C ABI.
+/// The memory of a pool of lazy objects (four statistics whose per-CPU copies are created when a CPU first writes). Its
+/// address and first fields are part of the C ABI.
 #[repr(C)]
 pub(crate) struct LazyMemory {
     pub(super) join: JoinSettings,
@@ -127,8 +130,8 @@ impl LazyMemory {
         (index < i32::MAX as u32).then_some(index)
     }
 
-    /// Returns the number of updates that found no memory for an instance, and `true` if that happened since memory was
-    /// last made available.
+    /// Returns the number of updates that found no memory for an instance (a CPU's copy), and `true` if that happened
+    /// since memory was last made available.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         let short = self.short.load(Ordering::Relaxed) == self.growths() + 1;
         (self.shortfalls.load(Ordering::Relaxed), short)
@@ -146,12 +149,14 @@ impl LazyMemory {
         }
     }
 
-    /// Returns the approximate number of lazy objects that exist in the pool.
+    /// Returns the approximate number of lazy objects (four statistics whose per-CPU copies are created when a CPU
+    /// first writes) that exist in the pool.
     pub(crate) fn objects(&self) -> usize {
         self.objects.out()
     }
 
-    /// Returns the address ranges of the memory of the pool's objects, instances and tables.
+    /// Returns the address ranges of the memory of the pool's lazy objects, their instances (CPUs' copies) and their
+    /// tables (CPU to instance).
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         [&self.objects, &self.instances, &self.tables].into_iter().flat_map(Cells::addresses).collect()
     }
@@ -162,7 +167,8 @@ impl LazyMemory {
         self.objects.close()
     }
 
-    /// Maps memory in advance: for one more instance of each lazy object in the pool, and for some tables.
+    /// Maps memory in advance: for one more instance (a CPU's copy) of each lazy object in the pool, and for some
+    /// tables (CPU to instance).
     pub(crate) fn keep_ready(&self) -> Result<()> {
         let made = self.objects.made();
         for place in 0..self.settings.nodes.len() {

@@ -6,8 +6,8 @@ use super::asm;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// A lazy object's four items of one CPU or concurrency id, in two copies; the lowest bit of a sequence number says
-/// which is current.
+/// A lazy object's four items (64-bit statistics) of one CPU or concurrency id, in two copies; the lowest bit of a
+/// sequence number says which is current.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Instance {
@@ -16,18 +16,19 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Returns the instance's four words as atomics, for instances that rseq critical sections do not write.
+    /// Returns the four words of the instance (a CPU's copy of a lazy object) as atomics, for instances that rseq
+    /// critical sections do not write.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.copies[0]
     }
 
-    /// Returns all words of the instance, which have to be zero while it is unused.
+    /// Returns all words of the instance (a CPU's copy of a lazy object), which have to be zero while it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.copies.iter().flatten().chain([&self.sequence])
     }
 }
 
-/// Returns `true`: rseq critical sections can update lazy objects on every aarch64 machine.
+/// Returns `true`: rseq critical sections can update lazy objects (four statistics each) on every aarch64 machine.
 pub(crate) const fn can_join(_width: usize) -> bool {
     true
 }
@@ -40,8 +41,8 @@ struct Joined {
     max: [u64; ITEMS],
 }
 
-/// Combines one value with each item of a lazy object's instance in an rseq critical section, by the operations in
-/// `settings`. Returns `false` if nothing was stored. (`join` of the specification.)
+/// Combines one value with each of the four words of an instance (a CPU's copy of a lazy object) in an rseq critical
+/// section, by the operations in `settings`. Returns `false` if nothing was stored. (`join` of the specification.)
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the
@@ -137,7 +138,8 @@ pub(crate) unsafe fn join(
     true
 }
 
-/// Reads the four values of a lazy object's instance, as of one moment; `None` if an update was committed meanwhile.
+/// Reads the four values of an instance (a CPU's copy of a lazy object), as of one moment; `None` if an update was
+/// committed meanwhile.
 ///
 /// # Safety
 /// The instance lives.

@@ -4,25 +4,25 @@ use super::super::{ITEMS, JoinSettings};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A lazy object's four items of one CPU or node; on architectures without rseq critical sections, only updated
-/// atomically.
+/// A lazy object's four items (64-bit statistics) of one CPU or node; on architectures without rseq critical sections,
+/// only updated atomically.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// Returns the four words of the instance as atomics.
+    /// Returns the four words of the instance (a CPU's copy of a lazy object) as atomics.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
 
-    /// Returns all words of the instance, which have to be zero while it is unused.
+    /// Returns all words of the instance (a CPU's copy of a lazy object), which have to be zero while it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.0.iter()
     }
 }
 
-/// Returns `false`: this architecture has no rseq critical sections to update lazy objects.
+/// Returns `false`: this architecture has no rseq critical sections to update lazy objects (four statistics each).
 pub(crate) const fn can_join(_width: usize) -> bool {
     false
 }
@@ -40,7 +40,8 @@ pub(crate) unsafe fn join(
     false
 }
 
-/// Reads the four values of a lazy object's instance, each atomically, but not all as of one moment; never `None`.
+/// Reads the four values of an instance (a CPU's copy of a lazy object), each atomically, but not all as of one moment;
+/// never `None`.
 ///
 /// # Safety
 /// The instance lives.

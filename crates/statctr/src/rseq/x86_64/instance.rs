@@ -6,24 +6,27 @@ use super::{asm, pair};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// A lazy object's four items of one CPU or concurrency id, which rseq critical sections write by one vector store.
+/// A lazy object's four items (64-bit statistics) of one CPU or concurrency id, which rseq critical sections write by
+/// one vector store.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// Returns the instance's four words as atomics, for instances that rseq critical sections do not write.
+    /// Returns the four words of the instance (a CPU's copy of a lazy object) as atomics, for instances that rseq
+    /// critical sections do not write.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
 
-    /// Returns all words of the instance, which have to be zero while it is unused.
+    /// Returns all words of the instance (a CPU's copy of a lazy object), which have to be zero while it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.0.iter()
     }
 }
 
-/// Returns `true` if rseq critical sections can update lazy objects with vector stores of `width` bytes.
+/// Returns `true` if rseq critical sections can update lazy objects (four statistics each) with vector stores of
+/// `width` bytes.
 pub(crate) const fn can_join(width: usize) -> bool {
     width >= 32
 }
@@ -64,8 +67,8 @@ macro_rules! join_section {
     };
 }
 
-/// Combines one value with each item of a lazy object's instance in an rseq critical section, by the operations in
-/// `settings`. Returns `false` if nothing was stored. (`join` of the specification.)
+/// Combines one value with each of the four words of an instance (a CPU's copy of a lazy object) in an rseq critical
+/// section, by the operations in `settings`. Returns `false` if nothing was stored. (`join` of the specification.)
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the
@@ -173,8 +176,8 @@ unsafe fn join_vex(
     true
 }
 
-/// Reads the four values of a lazy object's instance, the first two as of one moment and the last two as of one moment;
-/// never `None` on x86-64.
+/// Reads the four values of an instance (a CPU's copy of a lazy object), the first two as of one moment and the last
+/// two as of one moment; never `None` on x86-64.
 ///
 /// # Safety
 /// The instance lives.
