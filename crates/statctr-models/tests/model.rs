@@ -1,8 +1,6 @@
-//! Models of the protocols: every interleaving of a few threads, with the abort of a section as a
-//! branch. The wrong ways to do it fail, so the models can.
-//!
-//! The models repeat the protocols (the sections are machine code, which no model checker runs) as
-//! the comments in `rseq` and `memory` specify them; what they hold is that specification.
+//! Models of the protocols: every interleaving of a few threads, with the abort of a section as a branch. The wrong ways
+//! to do it fail, so the models can. They repeat the protocols (the sections are machine code, which no model checker
+//! runs) as the comments in `rseq` and `memory` specify them; what they hold is that specification.
 #![cfg(target_pointer_width = "64")]
 
 #[path = "model/bounded.rs"]
@@ -17,6 +15,8 @@ mod latch;
 mod machine;
 #[path = "model/maximum.rs"]
 mod maximum;
+#[path = "model/owned.rs"]
+mod owned;
 #[path = "model/stamps.rs"]
 mod stamps;
 #[path = "model/weak.rs"]

@@ -166,3 +166,70 @@ fn without_rseq_lazy_objects_have_an_instance_for_each_cpu() {
         assert_eq!((flow.instances(), pool.shortfalls()), (cpus.len(), 0));
     }
 }
+
+#[test]
+fn threads_that_come_and_go_hand_their_stripes_over() {
+    let pool = striped();
+    let counter = std::sync::Arc::new(Counter::new_in(&pool, 0).expect("counter"));
+    let (waves, threads, turns) = (100, 3 * os::cpus().len() + 2, 300);
+    for _ in 0..waves {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    (0..turns).for_each(|_| counter.inc());
+                    // while others take its stripe
+                    let counter = std::sync::Arc::clone(&counter);
+                    os::at_thread_end(move || (0..turns).for_each(|_| counter.inc()));
+                });
+            }
+        });
+    }
+    // a scope ends before the ends of its threads do
+    let due = (waves * threads * turns * 2) as u64;
+    for _ in 0..1000 {
+        if counter.read() == due {
+            break;
+        }
+        os::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(counter.read(), due);
+    assert_eq!(os::cpus().iter().map(|&cpu| counter.read_cpu(CpuId::new(cpu as u32))).sum::<u64>(), due);
+}
+
+#[test]
+fn threads_without_a_stripe_of_their_own_share_no_word_with_owners() {
+    let pool = striped();
+    let kit = Kit::new(&pool);
+    // all on one CPU, of which there are fewer stripes than these
+    let (threads, turns) = (8, 500);
+    let together = std::sync::Barrier::new(threads);
+    let cpu = os::cpus()[0];
+    os::on_threads(&vec![cpu; threads], &|cpu| {
+        os::pin(0, &[cpu]);
+        kit.turn();
+        together.wait();
+        // and from here on anywhere
+        os::pin(0, &os::cpus());
+        (1..turns).for_each(|_| kit.turn());
+    });
+    kit.check((threads * turns) as u64, "striped");
+}
+
+#[test]
+fn a_forked_child_goes_on_with_the_stripe_of_its_thread() {
+    let pool = striped();
+    let counter = Counter::new_in(&pool, 0).expect("counter");
+    (0..500).for_each(|_| counter.inc());
+    let child = || {
+        let others: u64 = std::thread::scope(|scope| {
+            let count = || (0..500).map(|_| counter.inc()).count() as u64;
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
+            (0..500).for_each(|_| counter.inc());
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+        });
+        counter.read() == 1000 + others
+    };
+    let ((), status) = os::fork(child, || (0..500).for_each(|_| counter.inc()));
+    assert!(status.success(), "{status}");
+    assert_eq!(counter.read(), 1000);
+}

@@ -91,9 +91,14 @@ impl Piece {
                 }
                 return Ok(true);
             }
-            self.latest.store(epoch, Ordering::Release);
+            // what is there already was stored by a section before this one
+            if self.latest.load(Ordering::Relaxed) != epoch {
+                self.latest.store(epoch, Ordering::Release);
+            }
             point(Abort::Halfway)?;
-            self.stamps[line].store(epoch, Ordering::Release);
+            if self.stamps[line].load(Ordering::Relaxed) != epoch {
+                self.stamps[line].store(epoch, Ordering::Release);
+            }
             let sum = load_before_store(&self.lines[line]) + 1;
             point(Abort::BeforeCommit)?;
             self.lines[line].store(sum, Ordering::Release);

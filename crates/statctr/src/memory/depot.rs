@@ -244,8 +244,14 @@ mod tests {
 
     #[test]
     fn blocks_that_updates_take_do_not_end() {
-        let layout =
-            Layout { cpus: CpuSet::new(), movable: true, unit_bytes: 8192, width: 16, home_in_use: false };
+        let layout = Layout {
+            cpus: CpuSet::new(),
+            owned: (0, 0),
+            movable: true,
+            unit_bytes: 8192,
+            width: 16,
+            home_in_use: false,
+        };
         let depot = Depot::new(&layout, &[]);
         let mut blocks = BTreeSet::new();
         for cpu in 0..5 * READY {

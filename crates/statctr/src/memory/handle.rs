@@ -89,6 +89,12 @@ impl Handle {
 
     #[inline(always)]
     pub(super) fn add_elsewhere(self, value: u64) {
+        if self.is(HandleTag::Striped)
+            && let Some(displacement) = self.owned_unit_in_use()
+        {
+            // SAFETY: the word of a unit that this thread alone writes, by this instruction.
+            return unsafe { rseq::add_by_owner(self.at(displacement).as_ptr().cast(), value) };
+        }
         if self.is(HandleTag::Uniprocessor) {
             // SAFETY: on one CPU home words are written by this instruction alone.
             unsafe { rseq::add_on_one_cpu(self.base.as_ptr(), value) };
@@ -115,9 +121,19 @@ impl Handle {
     #[cold]
     #[inline(never)]
     pub(crate) fn add_slow(self, value: u64) {
-        if self.is(HandleTag::Striped) {
-            return self.add_striped(value);
+        // by few instructions, and nothing on the stack: without rseq all updates come here
+        if !self.is(HandleTag::Striped) {
+            self.add_by_section(value);
+        } else if let Some(displacement) = self.owned_unit_in_use() {
+            // SAFETY: the word of a unit that this thread alone writes, by this instruction.
+            unsafe { rseq::add_by_owner(self.at(displacement).as_ptr().cast(), value) };
+        } else {
+            self.add_striped(value);
         }
+    }
+
+    #[inline(never)]
+    fn add_by_section(self, value: u64) {
         let reservation = self.reservation();
         for _ in 0..rseq::TRIES {
             if !reservation.announce_current() {
@@ -131,9 +147,27 @@ impl Handle {
         self.add_to_fallback(value);
     }
 
-    /// Adds `value` atomically to the word of the thread's stripe. Async-signal-safe.
+    /// Returns the displacement of the unit that belongs to the calling thread, if it has added to that before.
     #[inline(always)]
+    fn owned_unit_in_use(self) -> Option<usize> {
+        // SAFETY: by the invariant the table lives.
+        unsafe { Reservation::owned_unit_of_table(self.table) }
+    }
+
+    /// Returns the displacement of the unit that belongs to the calling thread, if it has one or can have one.
+    #[inline]
+    fn owned_unit(self) -> Option<usize> {
+        self.owned_unit_in_use().or_else(|| self.reservation().announced_owned())
+    }
+
+    /// Adds `value` to the word of the stripe that belongs to the thread, or atomically to that of another one.
+    /// Async-signal-safe.
+    #[inline(never)]
     fn add_striped(self, value: u64) {
+        if let Some(displacement) = self.owned_unit() {
+            // SAFETY: the word of a unit that this thread alone writes, by this instruction.
+            return unsafe { rseq::add_by_owner(self.at(displacement).as_ptr().cast(), value) };
+        }
         let stripe = sys::stripe();
         // SAFETY: by the invariant the table lives.
         match unsafe { Reservation::entry_of_table(self.table, stripe) } {
@@ -144,6 +178,13 @@ impl Handle {
 
     /// Adds to the words from here on, all on one stripe. The words are the owner's.
     fn add_items_striped(self, deltas: &[u64]) {
+        if let Some(displacement) = self.owned_unit() {
+            for (index, &delta) in deltas.iter().enumerate().filter(|(_, delta)| **delta != 0) {
+                // SAFETY: the event's words are the owner's; then as in `add_striped`.
+                unsafe { rseq::add_by_owner(self.word(index).at(displacement).as_ptr().cast(), delta) };
+            }
+            return;
+        }
         let stripe = sys::stripe();
         for (index, &delta) in deltas.iter().enumerate().filter(|(_, delta)| **delta != 0) {
             // SAFETY: the event's words are the owner's, and by the invariant the table lives.
@@ -267,8 +308,11 @@ impl Handle {
     /// Returns the part of the counter's value that is in one CPU's word.
     pub(crate) fn read_cpu(self, cpu: usize) -> u64 {
         self.reservation().cpus().consistently(|walk| {
-            walk.displacement_if_active(cpu)
-                .map_or(0, |displacement| self.at(displacement).load(Ordering::Relaxed))
+            let mut sum = 0u64;
+            walk.for_each_of_cpu(cpu, |displacement| {
+                sum = sum.wrapping_add(self.at(displacement).load(Ordering::Relaxed));
+            });
+            sum
         })
     }
 

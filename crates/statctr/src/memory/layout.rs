@@ -18,6 +18,8 @@ pub(super) const RESIDUES: usize = 2;
 pub(crate) struct Layout {
     /// CPUs that get a unit.
     pub(crate) cpus: CpuSet,
+    /// Number of the units that belong to a thread each, and the offset by which threads know theirs.
+    pub(crate) owned: (usize, isize),
     /// `true` if CPUs get their unit from the depot when they first count, and a drain takes it back.
     pub(crate) movable: bool,
     /// Bytes of a unit: whole pages.
@@ -38,7 +40,7 @@ impl Layout {
 
     /// Returns the number of units that the reservation's own mapping holds.
     pub(super) fn own_units(&self) -> usize {
-        COMMON_UNITS + if self.movable { RESIDUES } else { self.cpus.len() }
+        COMMON_UNITS + if self.movable { RESIDUES } else { self.cpus.len() + self.owned.0 }
     }
 }
 

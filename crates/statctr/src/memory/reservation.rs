@@ -23,7 +23,8 @@ struct Header {
     reservation: *const Reservation,
     /// [`NOBODY`], [`SEVERAL`], or the displacement of the one unit that there is to read.
     quick: AtomicUsize,
-    unused: usize,
+    /// From the thread pointer to the number of the thread's own unit; 0 where no unit belongs to a thread.
+    owned: isize,
     /// While not zero, sections with two copies leave for the fallback cell: a reader is waiting.
     hold: AtomicU64,
     /// Bytes that one vector store of this pool may have.
@@ -105,14 +106,17 @@ impl Reservation {
         let cpus = if layout.movable {
             Units::movable(bound)
         } else {
-            let mut displacements = vec![0; last];
+            let mut displacements = vec![0; last + layout.owned.0];
             for (index, cpu) in layout.cpus.iter().enumerate() {
                 // one that overflows, on a 32-bit machine, is never used: `reserve` refuses the layout
                 displacements[cpu.index()] = (COMMON_UNITS + index).wrapping_mul(layout.stride());
             }
-            Units::fixed(&displacements)
+            for (index, unit) in displacements[last..].iter_mut().enumerate() {
+                *unit = (COMMON_UNITS + layout.cpus.len() + index).wrapping_mul(layout.stride());
+            }
+            Units::fixed(&displacements, last)
         };
-        let writable = WritableExtent::new(cpus.len());
+        let writable = WritableExtent::new(cpus.with_owned());
         let own_units = layout.own_units();
         let own_units = OwnUnits { below_home: 0, all: own_units };
         let reservation = Reservation::reserve(layout, bound, own_units, cpus, writable, supply, owner)?;
@@ -169,7 +173,10 @@ impl Reservation {
         owner: *const (),
     ) -> Result<Reservation> {
         let entries = bound.max(MOST_CPUS);
-        let table = (size_of::<Header>() + entries * size_of::<usize>()).next_multiple_of(PAGE);
+        let written = |entries: usize| size_of::<Header>() + entries * size_of::<usize>();
+        // those of threads begin where those of CPU numbers end that any kernel has
+        let of_threads = if layout.owned.0 > 0 { rseq::OWNED_STRIPES } else { 0 };
+        let table = written(entries + of_threads).next_multiple_of(PAGE);
         // no more than a pointer can be moved by: a matter of 32-bit machines
         let bytes = own_units.all.checked_mul(layout.stride()).and_then(|bytes| bytes.checked_add(table));
         let fits = bytes.filter(|&bytes| bytes <= isize::MAX as usize - 3 * PAGE);
@@ -177,9 +184,11 @@ impl Reservation {
             return Err(Error::OutOfMemory { bytes: usize::MAX, errno: errno::ENOMEM });
         };
         let home = table + own_units.below_home * layout.stride();
-        let mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 1 + own_units.all)?;
+        let mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 2 + own_units.all)?;
         // zeros do for the entries of CPUs that have no unit
-        if !mapping.make_writable(0, size_of::<Header>() + bound * size_of::<usize>()) {
+        if !mapping.make_writable(0, written(bound))
+            || !mapping.make_writable(written(MOST_CPUS), written(layout.owned.0) - written(0))
+        {
             return Err(Error::OutOfMemory { bytes, errno: errno::ENOMEM });
         }
         let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
@@ -191,7 +200,7 @@ impl Reservation {
         let header = Header {
             reservation: &raw const *self,
             quick: AtomicUsize::new(if self.layout.home_in_use { SEVERAL } else { NOBODY }),
-            unused: 0,
+            owned: self.layout.owned.1,
             hold: AtomicU64::new(0),
             width: self.layout.width,
             abi: ABI,
@@ -319,6 +328,36 @@ impl Reservation {
         unsafe { (*entries.add(cpu)).load(Ordering::Acquire) }
     }
 
+    /// Returns the displacement of the unit that belongs to the calling thread; `None` where none does, or it is not in
+    /// use.
+    ///
+    /// # Safety
+    /// The table's reservation lives.
+    #[inline(always)]
+    pub(crate) unsafe fn owned_unit_of_table(table: NonNull<u8>) -> Option<usize> {
+        // SAFETY: the header stands in front of the table, and names an offset of a copy of the library.
+        let number = unsafe { rseq::owned_stripe((*Self::header_of(table)).owned) }?;
+        let entries = table.as_ptr().map_addr(|address| address & !TAG_MASK).cast::<AtomicUsize>();
+        // SAFETY: where the header names one, the table has behind the entries of CPUs one for each number of a thread,
+        // in memory that the kernel zeroed, and that is only written through these atomics.
+        let displacement = unsafe { &*entries.add(MOST_CPUS + number) }.load(Ordering::Acquire);
+        (displacement != 0).then_some(displacement)
+    }
+
+    /// Returns the displacement of the unit that belongs to the calling thread, which takes one if there is one to be
+    /// had, and which readers walk from now on. Async-signal-safe.
+    #[cold]
+    pub(crate) fn announced_owned(&self) -> Option<usize> {
+        let (numbers, offset) = self.layout.owned;
+        let number = rseq::claim_owned_stripe(offset).filter(|number| *number < numbers)?;
+        // SAFETY: the table has entries for so many numbers, as in `owned_unit_of_table`.
+        let entry = unsafe {
+            let entries = self.mapping.start().add(size_of::<Header>()).cast::<AtomicUsize>();
+            entries.add(MOST_CPUS + number).as_ref()
+        };
+        self.open(self.cpus.len() + number, entry).then(|| entry.load(Ordering::Acquire))
+    }
+
     fn entry(&self, cpu: usize) -> Option<&AtomicUsize> {
         // SAFETY: there are no more CPUs than entries in the table, whose memory is zeroed by the
         // kernel and from then on only written through these atomics.
@@ -375,26 +414,27 @@ impl Reservation {
         self.open(cpu, entry)
     }
 
-    fn open(&self, cpu: usize, entry: &AtomicUsize) -> bool {
-        let Some(displacement) = self.cpus.displacement(cpu) else { return false };
-        if !self.make_writable(cpu) {
+    /// Opens a unit, by its number, to updates that find its entry.
+    fn open(&self, unit: usize, entry: &AtomicUsize) -> bool {
+        let Some(displacement) = self.cpus.unit(unit) else { return false };
+        if !self.make_writable(unit) {
             self.supply().note_refusal();
             return false;
         }
         self.note_unit(displacement);
-        self.cpus.announce(cpu);
+        self.cpus.announce(unit);
         entry.store(displacement, Ordering::Release);
         true
     }
 
     /// Makes a unit writable that is this reservation's own, as far as there are slots.
-    fn make_writable(&self, cpu: usize) -> bool {
+    fn make_writable(&self, unit: usize) -> bool {
         if self.cpus.is_movable() {
             return true;
         }
         self.cpus
-            .displacement(cpu)
-            .is_some_and(|displacement| self.writable.open(cpu, &self.mapping, self.offset(displacement)))
+            .unit(unit)
+            .is_some_and(|displacement| self.writable.open(unit, &self.mapping, self.offset(displacement)))
     }
 
     /// Makes the first `words` slots writable wherever something is written. The arena's lock is held.
@@ -410,8 +450,8 @@ impl Reservation {
                 let home = self.home(0).addr().get();
                 return done && { blocks }.all(|unit| depot.make_writable(home.wrapping_add(unit), extent));
             }
-            self.writable.opened().for_each(|cpu| {
-                done = done && self.cpus.displacement(cpu).is_none_or(own);
+            self.writable.opened().for_each(|unit| {
+                done = done && self.cpus.unit(unit).is_none_or(own);
             });
             done
         })
@@ -576,17 +616,23 @@ impl Reservation {
         self.state.load(Ordering::Acquire) & BASELINE != 0
     }
 
-    /// Prefaults the first `bytes` of a CPU's part of the reservation, so that its updates take no page fault; does
-    /// nothing if the CPU has no memory.
+    /// Prefaults the first `bytes` of a CPU's part of the reservation, and of the parts that belong to its threads, so that
+    /// updates there take no page fault; does nothing if the CPU has no memory.
     pub(crate) fn populate(&self, cpu: usize, bytes: usize) -> Result<()> {
-        let Some(unit) = self.cpus.displacement(cpu).filter(|_| bytes > 0) else { return Ok(()) };
-        match self.depot() {
-            Some(depot) => depot.populate(self.home(0).addr().get().wrapping_add(unit), bytes),
-            None if !self.make_writable(cpu) => {
-                Err(Error::System { operation: "mprotect", errno: errno::ENOMEM })
-            }
-            None => self.mapping.populate(self.offset(unit), bytes.min(self.layout.unit_bytes)),
+        if bytes == 0 || self.cpus.displacement(cpu).is_none() {
+            return Ok(());
         }
+        for number in std::iter::once(cpu).chain(self.cpus.owned_of(cpu)) {
+            let Some(unit) = self.cpus.unit(number) else { continue };
+            match self.depot() {
+                Some(depot) => depot.populate(self.home(0).addr().get().wrapping_add(unit), bytes)?,
+                None if !self.make_writable(number) => {
+                    return Err(Error::System { operation: "mprotect", errno: errno::ENOMEM });
+                }
+                None => self.mapping.populate(self.offset(unit), bytes.min(self.layout.unit_bytes))?,
+            }
+        }
+        Ok(())
     }
 
     /// Zeroes `chunks` free cache lines from line `first` on, in every CPU's part of the reservation.

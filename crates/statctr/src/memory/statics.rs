@@ -272,8 +272,14 @@ fn grow(place: &AtomicPtr<Reservation>) -> bool {
 fn make_block() -> Option<(Mapping, NonNull<Reservation>)> {
     let cpus = small_cpu_bound()?;
     // single words: no event is ever committed here
-    let layout =
-        Layout { cpus: CpuSet::new(), movable: false, unit_bytes: UNIT_BYTES, width: 8, home_in_use: false };
+    let layout = Layout {
+        cpus: CpuSet::new(),
+        owned: (0, 0),
+        movable: false,
+        unit_bytes: UNIT_BYTES,
+        width: 8,
+        home_in_use: false,
+    };
     let books = Mapping::new(Room::bytes(Reservation::words_for(cpus)).next_multiple_of(PAGE)).ok()?;
     // SAFETY: just made; it is dropped after the block, or never.
     let mut room = unsafe { Room::new(&books) };

@@ -14,6 +14,7 @@
 use super::active_cpu_mask::ActiveCpuMask;
 use super::atomics::{Atomics, Room};
 use super::signal_safe_lock::{SignalSafeLock, SignalSafeLockGuard};
+use crate::rseq::OWNED_PER_CPU;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// Units that readers walk: those of active CPUs, and the residue.
@@ -27,8 +28,11 @@ struct View {
 /// that readers sum.
 #[derive(Debug)]
 pub(crate) struct Units {
-    /// By CPU number: displacement from a home word to that CPU's, 0 where the CPU has no unit.
+    /// By CPU number: displacement from a home word to that CPU's, 0 where the CPU has no unit. Then those of the units
+    /// that belong to threads.
     displacements: Atomics<AtomicUsize>,
+    /// Number of the CPU numbers.
+    cpus: usize,
     views: [View; 2],
     generation: AtomicUsize,
     movable: bool,
@@ -46,12 +50,12 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Units {
-    /// Creates the set of CPUs' units (parts of the counter memory) at fixed distances in bytes from the home unit,
-    /// listed by CPU number.
-    pub(crate) fn fixed(displacements: &[usize]) -> Units {
+    /// Creates the set of units (parts of the counter memory) at fixed distances in bytes from the home unit: of CPU
+    /// numbers 0 to `cpus` − 1, then of threads.
+    pub(crate) fn fixed(displacements: &[usize], cpus: usize) -> Units {
         let places = Atomics::<AtomicUsize>::new(displacements.len());
         places.iter().zip(displacements).for_each(|(place, unit)| place.store(*unit, Ordering::Relaxed));
-        Units::at_fixed(places, [ActiveCpuMask::new(displacements.len()), ActiveCpuMask::new(0)])
+        Units::at_fixed(places, cpus, [ActiveCpuMask::new(displacements.len()), ActiveCpuMask::new(0)])
     }
 
     /// Creates units for CPUs 0 to `cpus` − 1 in a room: CPU n's is at `first` + n · `stride`.
@@ -63,7 +67,7 @@ impl Units {
             place.store(first.wrapping_add(cpu.wrapping_mul(stride)), Ordering::Relaxed);
         }
         let masks = [ActiveCpuMask::within(room, cpus)?, ActiveCpuMask::within(room, 0)?];
-        Some(Units::at_fixed(places, masks))
+        Some(Units::at_fixed(places, cpus, masks))
     }
 
     /// Returns the number of words that the units of so many CPUs take in a room.
@@ -71,9 +75,10 @@ impl Units {
         cpus + ActiveCpuMask::words_for(cpus)
     }
 
-    fn at_fixed(displacements: Atomics<AtomicUsize>, masks: [ActiveCpuMask; 2]) -> Units {
+    fn at_fixed(displacements: Atomics<AtomicUsize>, cpus: usize, masks: [ActiveCpuMask; 2]) -> Units {
         Units {
             displacements,
+            cpus,
             views: masks.map(|active| View { active, residue: AtomicUsize::new(0) }),
             generation: AtomicUsize::new(0),
             movable: false,
@@ -87,6 +92,7 @@ impl Units {
         let view = || View { active: ActiveCpuMask::new(cpus), residue: AtomicUsize::new(0) };
         Units {
             displacements: Atomics::new(cpus),
+            cpus,
             views: [view(), view()],
             generation: AtomicUsize::new(0),
             movable: true,
@@ -96,7 +102,26 @@ impl Units {
 
     /// Returns the number of CPU numbers, from 0 on, that can have a unit (part of the counter memory).
     pub(crate) fn len(&self) -> usize {
+        self.cpus
+    }
+
+    /// Returns the number of the units of CPU numbers and of those that belong to threads, which come behind them.
+    pub(crate) fn with_owned(&self) -> usize {
         self.displacements.len()
+    }
+
+    /// Returns the numbers of the units that belong to threads of a CPU.
+    pub(crate) fn owned_of(&self, cpu: usize) -> std::ops::Range<usize> {
+        let end = self.displacements.len();
+        let first = self.cpus + cpu.min(self.cpus) * OWNED_PER_CPU;
+        first.min(end)..(first + OWNED_PER_CPU).min(end)
+    }
+
+    /// Returns the distance in bytes from a home word to the same counter's word in a unit, by its number.
+    #[inline]
+    pub(crate) fn unit(&self, number: usize) -> Option<usize> {
+        let displacement = self.displacements.get(number)?.load(Ordering::Acquire);
+        (displacement != 0).then_some(displacement)
     }
 
     pub(crate) fn is_movable(&self) -> bool {
@@ -110,8 +135,7 @@ impl Units {
     /// Returns the distance in bytes from a counter's home word to its word of one CPU; `None` if the CPU has no unit.
     #[inline]
     pub(crate) fn displacement(&self, cpu: usize) -> Option<usize> {
-        let displacement = self.displacements.get(cpu)?.load(Ordering::Acquire);
-        (displacement != 0).then_some(displacement)
+        if cpu < self.cpus { self.unit(cpu) } else { None }
     }
 
     /// Makes the memory at a displacement (distance in bytes from the home unit) a CPU's unit, unless it has one;
@@ -219,9 +243,19 @@ impl Walk<'_> {
         });
     }
 
-    /// Calls `visit` with the number of each active CPU, whose words a reader sums.
-    pub(crate) fn for_each_cpu(self, visit: impl FnMut(usize)) {
-        self.view.active.for_each(visit);
+    /// Calls `visit` with the number of the CPU of each unit that a reader sums: its own, and its threads'.
+    pub(crate) fn for_each_cpu(self, mut visit: impl FnMut(usize)) {
+        let cpus = self.units.cpus;
+        self.view.active.for_each(|unit| {
+            visit(if unit < cpus { unit } else { (unit - cpus) / OWNED_PER_CPU });
+        });
+    }
+
+    /// Calls `visit` with the displacement of each unit of a CPU, if it ever counted: its own, and its threads'.
+    pub(crate) fn for_each_of_cpu(self, cpu: usize, visit: impl FnMut(usize)) {
+        let owned = self.units.owned_of(cpu).filter(|unit| self.view.active.contains(*unit));
+        let owned = owned.filter_map(|unit| self.units.unit(unit));
+        self.displacement_if_active(cpu).into_iter().chain(owned).for_each(visit);
     }
 
     /// Returns the distance in bytes from a counter's home word to its word of one CPU; `None` if that CPU never
@@ -266,7 +300,7 @@ mod tests {
 
     #[test]
     fn fixed_units_are_always_current() {
-        let units = Units::fixed(&[0, 64, 0, 128]);
+        let units = Units::fixed(&[0, 64, 0, 128], 4);
         units.announce(3);
         assert!(units.walk().is_current() && !units.is_movable());
         assert_eq!((walked(units.walk()), units.displacement(0), units.len()), (vec![128], None, 4));

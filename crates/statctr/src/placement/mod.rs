@@ -50,9 +50,10 @@ pub enum Placement {
     /// drained: then it is as [`Placement::Striped`].
     Flexible,
     /// A word per possible CPU, as [`Placement::Fixed`], updated by locked instructions: what the others
-    /// are where there is no rseq ([`Mode::Striped`]), and a choice where it is not to be used. Threads
-    /// ask for their CPU now and then only, so that what [`read_cpu`](crate::Counter::read_cpu) returns
-    /// may have been counted on another CPU.
+    /// are where there is no rseq ([`Mode::Striped`]), and a choice where it is not to be used. On x86-64 under
+    /// Linux two more for each CPU, each of which belongs to one thread at a time, and is updated without a lock;
+    /// threads keep theirs until they end. Threads without one ask for their CPU now and then only. So what
+    /// [`read_cpu`](crate::Counter::read_cpu) returns may have been counted on another CPU.
     Striped,
 }
 
@@ -92,7 +93,8 @@ pub enum Mode {
     /// fallback cell until there is some: its updates ask for it, less and less often while the
     /// kernel refuses; [`Pool::expect`], [`Pool::trim`] and making counters do, too.
     ShortOfMemory,
-    /// A locked instruction on a word of the CPU, as a rule, that the thread runs on (elsewhere than on
+    /// A plain instruction on a word that belongs to the thread (x86-64 under Linux, two threads of each CPU), or a
+    /// locked one on a word of the CPU, as a rule, that the thread runs on (elsewhere than on
     /// Linux on one of as many words as there are CPUs, by the thread): there is no rseq here, or it
     /// cannot be relied on, and [`fallback_reason`] says why; or [`Placement::Striped`] was asked for.
     Striped,
@@ -355,7 +357,14 @@ impl PoolBuilder {
         }
         let machine = Machine { topology: &topology, rseq: rseq::tested_offset().is_some() };
         let plan = placement.plan(&machine)?;
+        let last = plan.cpus.last().map_or(0, |cpu| cpu.index() + 1);
         let layout = Layout {
+            // where most numbers are no CPU's, the units of threads would be mostly in vain
+            owned: if plan.mode == Mode::Striped && last <= 2 * plan.cpus.len() {
+                rseq::prepare_owned_stripes(last)
+            } else {
+                (0, 0)
+            },
             cpus: plan.cpus,
             unit_bytes: self.unit_bytes,
             width: self.max_vector.min(VectorWidth::detect()).bytes() as u32,

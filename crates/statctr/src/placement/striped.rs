@@ -1,8 +1,10 @@
-//! *Striped*: the units of the fixed placement, to whose words threads add atomically.
+//! *Striped*: units that threads own, and the units of the fixed placement, to whose words all others add atomically.
 //!
-//! A thread's stripe is the CPU that it runs on, or ran on a moment ago, so two threads rarely share a
-//! line; it need not be right, because all that is written is written atomically. Memory is that of the
-//! fixed placement: 8 bytes for each counter and each CPU that counts.
+//! On x86-64 under Linux up to two threads of each CPU own a stripe: they add by a plain instruction, which a signal
+//! cannot split, to words that nobody else writes (`rseq/x86_64/owned`). The stripe of any other thread is the CPU that
+//! it runs on, or ran on a moment ago, so two threads rarely share a line; it need not be right, because all that is
+//! written there is written atomically. Memory: 8 bytes for each counter and each CPU that counts, and as many for each
+//! thread that owns a stripe.
 
 use super::{Machine, Mode, Plan};
 use crate::rseq::HandleTag;

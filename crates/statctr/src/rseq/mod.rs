@@ -92,7 +92,7 @@
 //!       if t = 0 leave for the slow path
 //!       e := *E
 //!       latest of (t + H) := e              no section before this one on c has a later epoch,
-//!       stamp of l in (t + H) := e          and all that had an earlier one are over
+//!       stamp of l in (t + H) := e          and all that had an earlier one are over; both unless they are so
 //!       t := t + base
 //!   [3] *t := *t + v          (commit)      likewise commit_stamped; an abort leaves a stamp behind,
 //!                                           and the line is read in vain
@@ -230,6 +230,10 @@ pub(crate) use portable::*;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
 mod one_cpu;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
+mod unowned;
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
+pub(crate) use unowned::*;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
 mod unstamped;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]

@@ -32,3 +32,14 @@ pub(crate) unsafe fn dec_on_one_cpu(word: *mut u8) {
     // SAFETY: passed on.
     unsafe { add_on_one_cpu(word, u64::MAX) };
 }
+
+/// Adds `value` to `*word`, which the calling thread alone writes: a signal could split a load and a store, so this is
+/// atomic, and no thread has words of its own.
+///
+/// # Safety
+/// `word` is an aligned live `u64`.
+#[inline(always)]
+pub(crate) unsafe fn add_by_owner(word: *mut u8, value: u64) {
+    // SAFETY: passed on.
+    unsafe { add_on_one_cpu(word, value) };
+}

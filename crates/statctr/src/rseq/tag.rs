@@ -15,7 +15,7 @@ pub(crate) enum HandleTag {
     Atomic = 4,
     /// A section on the copy of the line that its sequence number names.
     Latch = 8,
-    /// A locked instruction on the word of the thread's stripe.
+    /// A plain instruction on the word of the stripe that belongs to the thread, or a locked one on another stripe's.
     Striped = 16,
 }
 

@@ -258,6 +258,8 @@ mod instance;
 pub(crate) use instance::*;
 mod maximum;
 pub(crate) use maximum::*;
+mod owned;
+pub(crate) use owned::*;
 mod predicted;
 pub(crate) use predicted::*;
 mod stamped;
@@ -634,3 +636,15 @@ define_on_one_cpu!(
     /// `*word -= 1`.
     dec_on_one_cpu, "dec qword ptr [{word}]"
 );
+
+/// Adds `value` to `*word`, which the calling thread alone writes.
+///
+/// One instruction, which a signal cannot split; other threads only load the word.
+///
+/// # Safety
+/// `word` is an aligned live `u64` that only this function writes, on this thread.
+#[inline(always)]
+pub(crate) unsafe fn add_by_owner(word: *mut u8, value: u64) {
+    // SAFETY: the instruction is the same; of the machine's CPUs no other one writes the word.
+    unsafe { add_on_one_cpu(word, value) };
+}

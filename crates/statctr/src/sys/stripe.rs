@@ -1,4 +1,4 @@
-//! The stripe of the calling thread: the number of the words that it adds to, where several threads may add
+//! The stripe of a thread that owns none: the number of the words that it adds to, where several threads may add
 //! to the same ones because they do so atomically.
 //!
 //! Best is the CPU that the thread runs on. Asking for it costs some nanoseconds, on some machines a

@@ -88,6 +88,26 @@ pub(crate) fn on_threads(places: &[usize], work: &(dyn Fn(usize) + Sync)) {
     }
 }
 
+/// Calls `work` when the calling thread ends, after its thread-local variables and the ends that were asked for before
+/// this was called first.
+pub(crate) fn at_thread_end(work: impl FnOnce() + 'static) {
+    static KEY: std::sync::OnceLock<libc::pthread_key_t> = std::sync::OnceLock::new();
+    extern "C" fn run(work: *mut libc::c_void) {
+        // SAFETY: the box below, once.
+        let work = unsafe { Box::from_raw(work.cast::<Box<dyn FnOnce()>>()) };
+        work();
+    }
+    let key = *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: writes a key.
+        assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(run)) }, 0);
+        key
+    });
+    let work: Box<Box<dyn FnOnce()>> = Box::new(Box::new(work));
+    // SAFETY: a key that was made; the box is the destructor's.
+    assert_eq!(unsafe { libc::pthread_setspecific(key, Box::into_raw(work).cast()) }, 0);
+}
+
 /// Runs `work` on a thread that nobody waits for.
 pub(crate) fn detached(work: impl FnOnce() + Send + 'static) {
     drop(std::thread::spawn(work));

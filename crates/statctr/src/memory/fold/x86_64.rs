@@ -1,6 +1,6 @@
 //! The kernels for x86-64: 16, 32 or 64 bytes at a time.
 //!
-//! Two shapes. *Narrow*, up to eight vectors of each unit: the sums stay in registers and the
+//! Two shapes. *Narrow*, up to eight lines of each unit (four by 16-byte vectors): the sums stay in registers and the
 //! units are walked one by one; their lines lie in different pages, and the out-of-order window
 //! has several of them under way. *Wide*: four units at a time are added to sums in the
 //! first-level cache, which makes four streams for the prefetchers.
@@ -8,6 +8,7 @@
 //! The kernels are never inlined: some end with `vzeroupper`, and only at a call may nothing be
 //! expected in the upper halves of registers.
 
+use crate::memory::layout::CHUNK_BYTES;
 use std::arch::asm;
 
 /// Adds `chunks` chunks of each unit to `sums`.
@@ -22,13 +23,13 @@ pub(super) unsafe fn add_units(
     first: *const u8,
     displacements: &[usize],
 ) {
-    let bytes = chunks * 64;
+    let bytes = chunks * CHUNK_BYTES;
     // SAFETY: passed on.
     unsafe {
         match width {
-            64.. => add(64, &evex::NARROW, wide_evex, sums.cast(), bytes, first, displacements),
-            32 => add(32, &vex::NARROW, wide_vex, sums.cast(), bytes, first, displacements),
-            _ => add(16, &sse::NARROW, wide_sse, sums.cast(), bytes, first, displacements),
+            64.. => add(evex::NARROW, wide_evex, sums.cast(), bytes, first, displacements),
+            32 => add(vex::NARROW, wide_vex, sums.cast(), bytes, first, displacements),
+            _ => add(sse::NARROW, wide_sse, sums.cast(), bytes, first, displacements),
         }
     }
 }
@@ -37,7 +38,7 @@ pub(super) unsafe fn add_units(
 ///
 /// Each vector is given as register, destination and source of the addition, offset, clobber.
 macro_rules! narrow {
-    ($name:ident $add:literal $move:literal $after:literal $($reg:literal $operands:literal $offset:literal $clobber:tt),*) => {
+    ($name:ident $add:literal $move:literal $after:literal $(($reg:literal $operands:literal $offset:literal $clobber:tt))*) => {
         #[inline(never)]
         unsafe fn $name(sums: *mut u8, first: *const u8, displacements: &[usize]) {
             let range = displacements.as_ptr_range();
@@ -105,11 +106,10 @@ macro_rules! wide {
 type Narrow = unsafe fn(*mut u8, *const u8, &[usize]);
 type Wide = unsafe fn(*mut u8, usize, [*const u8; 4]);
 
-/// Chooses the shape: `vector` bytes at a time.
+/// Chooses the shape; `narrow` has a kernel for each number of lines.
 #[inline(always)]
 unsafe fn add(
-    vector: usize,
-    narrow: &[Narrow; 8],
+    narrow: &[Narrow],
     wide: Wide,
     sums: *mut u8,
     bytes: usize,
@@ -119,17 +119,17 @@ unsafe fn add(
     if displacements.is_empty() || bytes == 0 {
         return;
     }
-    let in_registers = |from: usize, displacements: &[usize]| {
-        let mut done = from;
+    let in_registers = |displacements: &[usize]| {
+        let mut done = 0;
         while done < bytes {
-            let step = (bytes - done).min(8 * vector);
+            let lines = ((bytes - done) / CHUNK_BYTES).min(narrow.len());
             // SAFETY: still in range.
-            unsafe { narrow[step / vector - 1](sums.add(done), first.add(done), displacements) };
-            done += step;
+            unsafe { narrow[lines - 1](sums.add(done), first.add(done), displacements) };
+            done += lines * CHUNK_BYTES;
         }
     };
     if bytes <= NARROW_BYTES {
-        return in_registers(0, displacements);
+        return in_registers(displacements);
     }
     let (fours, rest) = displacements.as_chunks::<4>();
     for four in fours {
@@ -137,56 +137,60 @@ unsafe fn add(
         unsafe { wide(sums, bytes, four.map(|displacement| first.wrapping_add(displacement))) };
     }
     if !rest.is_empty() {
-        in_registers(0, rest);
+        in_registers(rest);
     }
 }
 
 /// Up to this many bytes of each unit the narrow kernels are used, in as many passes as it takes.
 const NARROW_BYTES: usize = 512;
 
+/// A module with a narrow kernel for each number of lines: a kernel's vectors are those of the one before, and more.
 macro_rules! family {
-    ($module:ident $bytes:literal $add:literal $move:literal $after:literal
-     $($name:ident [$($reg:literal $operands:literal $offset:literal $clobber:tt),*])*) => {
+    ($module:ident $add:literal $move:literal $after:literal $($name:ident [$($vector:tt)*])*) => {
         mod $module {
             use super::*;
-            $(narrow!($name $add $move $after $($reg $operands $offset $clobber),*);)*
-            pub(super) const NARROW: [Narrow; 8] = [$($name),*];
+            prefixes! { $add $move $after [] $($name [$($vector)*])* }
+            pub(super) const NARROW: &[Narrow] = &[$($name),*];
         }
     };
 }
 
+macro_rules! prefixes {
+    ($add:literal $move:literal $after:literal [$($before:tt)*]) => {};
+    ($add:literal $move:literal $after:literal [$($before:tt)*] $name:ident [$($vector:tt)*] $($rest:tt)*) => {
+        narrow!($name $add $move $after $($before)* $($vector)*);
+        prefixes! { $add $move $after [$($before)* $($vector)*] $($rest)* }
+    };
+}
+
 wide!(wide_evex "64" "vpaddq" "vmovdqa64" "" "zmm16" "zmm16, zmm16" "xmm16");
-family! { evex 64 "vpaddq" "vmovdqa64" ""
-    narrow_1 ["zmm16" "zmm16, zmm16" "0" "xmm16"]
-    narrow_2 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17"]
-    narrow_3 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18"]
-    narrow_4 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19"]
-    narrow_5 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19", "zmm20" "zmm20, zmm20" "256" "xmm20"]
-    narrow_6 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19", "zmm20" "zmm20, zmm20" "256" "xmm20", "zmm21" "zmm21, zmm21" "320" "xmm21"]
-    narrow_7 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19", "zmm20" "zmm20, zmm20" "256" "xmm20", "zmm21" "zmm21, zmm21" "320" "xmm21", "zmm22" "zmm22, zmm22" "384" "xmm22"]
-    narrow_8 ["zmm16" "zmm16, zmm16" "0" "xmm16", "zmm17" "zmm17, zmm17" "64" "xmm17", "zmm18" "zmm18, zmm18" "128" "xmm18", "zmm19" "zmm19, zmm19" "192" "xmm19", "zmm20" "zmm20, zmm20" "256" "xmm20", "zmm21" "zmm21, zmm21" "320" "xmm21", "zmm22" "zmm22, zmm22" "384" "xmm22", "zmm23" "zmm23, zmm23" "448" "xmm23"]
+family! { evex "vpaddq" "vmovdqa64" ""
+    lines_1 [("zmm16" "zmm16, zmm16" "0" "xmm16")]
+    lines_2 [("zmm17" "zmm17, zmm17" "64" "xmm17")]
+    lines_3 [("zmm18" "zmm18, zmm18" "128" "xmm18")]
+    lines_4 [("zmm19" "zmm19, zmm19" "192" "xmm19")]
+    lines_5 [("zmm20" "zmm20, zmm20" "256" "xmm20")]
+    lines_6 [("zmm21" "zmm21, zmm21" "320" "xmm21")]
+    lines_7 [("zmm22" "zmm22, zmm22" "384" "xmm22")]
+    lines_8 [("zmm23" "zmm23, zmm23" "448" "xmm23")]
 }
 
 wide!(wide_vex "32" "vpaddq" "vmovdqa" "vzeroupper" "ymm0" "ymm0, ymm0" "xmm0");
-family! { vex 32 "vpaddq" "vmovdqa" "vzeroupper"
-    narrow_1 ["ymm0" "ymm0, ymm0" "0" "xmm0"]
-    narrow_2 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1"]
-    narrow_3 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2"]
-    narrow_4 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3"]
-    narrow_5 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3", "ymm4" "ymm4, ymm4" "128" "xmm4"]
-    narrow_6 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3", "ymm4" "ymm4, ymm4" "128" "xmm4", "ymm5" "ymm5, ymm5" "160" "xmm5"]
-    narrow_7 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3", "ymm4" "ymm4, ymm4" "128" "xmm4", "ymm5" "ymm5, ymm5" "160" "xmm5", "ymm6" "ymm6, ymm6" "192" "xmm6"]
-    narrow_8 ["ymm0" "ymm0, ymm0" "0" "xmm0", "ymm1" "ymm1, ymm1" "32" "xmm1", "ymm2" "ymm2, ymm2" "64" "xmm2", "ymm3" "ymm3, ymm3" "96" "xmm3", "ymm4" "ymm4, ymm4" "128" "xmm4", "ymm5" "ymm5, ymm5" "160" "xmm5", "ymm6" "ymm6, ymm6" "192" "xmm6", "ymm7" "ymm7, ymm7" "224" "xmm7"]
+family! { vex "vpaddq" "vmovdqa" "vzeroupper"
+    lines_1 [("ymm0" "ymm0, ymm0" "0" "xmm0") ("ymm1" "ymm1, ymm1" "32" "xmm1")]
+    lines_2 [("ymm2" "ymm2, ymm2" "64" "xmm2") ("ymm3" "ymm3, ymm3" "96" "xmm3")]
+    lines_3 [("ymm4" "ymm4, ymm4" "128" "xmm4") ("ymm5" "ymm5, ymm5" "160" "xmm5")]
+    lines_4 [("ymm6" "ymm6, ymm6" "192" "xmm6") ("ymm7" "ymm7, ymm7" "224" "xmm7")]
+    lines_5 [("ymm8" "ymm8, ymm8" "256" "xmm8") ("ymm9" "ymm9, ymm9" "288" "xmm9")]
+    lines_6 [("ymm10" "ymm10, ymm10" "320" "xmm10") ("ymm11" "ymm11, ymm11" "352" "xmm11")]
+    lines_7 [("ymm12" "ymm12, ymm12" "384" "xmm12") ("ymm13" "ymm13, ymm13" "416" "xmm13")]
+    lines_8 [("ymm14" "ymm14, ymm14" "448" "xmm14") ("ymm15" "ymm15, ymm15" "480" "xmm15")]
 }
 
 wide!(wide_sse "16" "paddq" "movdqa" "" "xmm0" "xmm0" "xmm0");
-family! { sse 16 "paddq" "movdqa" ""
-    narrow_1 ["xmm0" "xmm0" "0" "xmm0"]
-    narrow_2 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1"]
-    narrow_3 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2"]
-    narrow_4 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3"]
-    narrow_5 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3", "xmm4" "xmm4" "64" "xmm4"]
-    narrow_6 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3", "xmm4" "xmm4" "64" "xmm4", "xmm5" "xmm5" "80" "xmm5"]
-    narrow_7 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3", "xmm4" "xmm4" "64" "xmm4", "xmm5" "xmm5" "80" "xmm5", "xmm6" "xmm6" "96" "xmm6"]
-    narrow_8 ["xmm0" "xmm0" "0" "xmm0", "xmm1" "xmm1" "16" "xmm1", "xmm2" "xmm2" "32" "xmm2", "xmm3" "xmm3" "48" "xmm3", "xmm4" "xmm4" "64" "xmm4", "xmm5" "xmm5" "80" "xmm5", "xmm6" "xmm6" "96" "xmm6", "xmm7" "xmm7" "112" "xmm7"]
+family! { sse "paddq" "movdqa" ""
+    lines_1 [("xmm0" "xmm0" "0" "xmm0") ("xmm1" "xmm1" "16" "xmm1") ("xmm2" "xmm2" "32" "xmm2") ("xmm3" "xmm3" "48" "xmm3")]
+    lines_2 [("xmm4" "xmm4" "64" "xmm4") ("xmm5" "xmm5" "80" "xmm5") ("xmm6" "xmm6" "96" "xmm6") ("xmm7" "xmm7" "112" "xmm7")]
+    lines_3 [("xmm8" "xmm8" "128" "xmm8") ("xmm9" "xmm9" "144" "xmm9") ("xmm10" "xmm10" "160" "xmm10") ("xmm11" "xmm11" "176" "xmm11")]
+    lines_4 [("xmm12" "xmm12" "192" "xmm12") ("xmm13" "xmm13" "208" "xmm13") ("xmm14" "xmm14" "224" "xmm14") ("xmm15" "xmm15" "240" "xmm15")]
 }

@@ -8,6 +8,7 @@
 
 use super::here;
 use super::{Found, Outcome, Register};
+use crate::sys::keep_loaded;
 use std::ffi::{CStr, CString, c_int, c_void};
 
 /// Type of the note: the version of [`Beacon`].
@@ -84,24 +85,6 @@ pub(super) fn find() -> Option<Found> {
         }
     }
     foreign
-}
-
-/// Keeps the object of this file from being unloaded. `false` where it is gone.
-fn keep_loaded(file: &CStr) -> bool {
-    // musl unloads nothing, and nobody the program
-    if cfg!(not(target_env = "gnu")) || file.is_empty() {
-        return true;
-    }
-    // by name, as a reference would make static programs be linked with a warning
-    // SAFETY: a name that ends.
-    let dlopen = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlopen".as_ptr()) };
-    if dlopen.is_null() {
-        return false;
-    }
-    // SAFETY: the C library's function of this name.
-    let dlopen: extern "C" fn(*const libc::c_char, c_int) -> *mut c_void =
-        unsafe { std::mem::transmute(dlopen) };
-    !dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE).is_null()
 }
 
 /// Returns the objects with a copy, in the order in which they were loaded.

@@ -38,6 +38,8 @@ macro_rules! thread_local_offset {
     };
 }
 
+pub(super) use thread_local_offset;
+
 thread_local_offset! {
     /// Returns the offset of the area that this program, or library, has for each thread.
     ///

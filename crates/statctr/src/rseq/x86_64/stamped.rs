@@ -1,6 +1,6 @@
 //! `add_stamped` and `commit_stamped` of the specification for x86-64.
 //!
-//! Each begins as its namesake without stamps, and stores twice more before the commit. What an abort leaves of that
+//! Each begins as its namesake without stamps, and stores up to twice more before the commit: what is not there yet. What an abort leaves of that
 //! says that a line may have changed which has not: a fold reads it in vain.
 
 use super::{asm, offset_of_table, pair, width_of_table};
@@ -23,8 +23,15 @@ macro_rules! stamped_section {
                 // t: the piece's first word of the CPU, then the counter's
                 "add {t}, {head}",
                 "mov {e}, qword ptr [{epoch}]",
+                // mostly they are there: a comparison takes a third of the time of a store (Zen 3)
+                "cmp qword ptr [{t}], {e}",
+                "je 40f",
                 "mov qword ptr [{t}], {e}",
-                "mov byte ptr [{t} + {line} + 64], {e:l}"
+                "40:",
+                "cmp byte ptr [{t} + {line} + 64], {e:l}",
+                "je 41f",
+                "mov byte ptr [{t} + {line} + 64], {e:l}",
+                "41:"
             }
             body { $($body),* ; commit $commit }
             cleanup { $($cleanup),* }

@@ -2,6 +2,8 @@
 
 mod affinity;
 mod mempolicy;
+#[cfg(not(miri))]
+mod objects;
 mod pages;
 mod uevents;
 
@@ -10,6 +12,10 @@ pub(crate) use affinity::{
 };
 
 pub(crate) use mempolicy::{prefer_for, prefer_node};
+#[cfg(not(miri))]
+pub(crate) use objects::keep_loaded;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) use objects::keep_this_object;
 pub(crate) use pages::{PROTECTS, discard, make_writable, page_size, populate, release, reserve};
 pub(crate) use uevents::{Wakeup, Watch};
 
