@@ -110,13 +110,7 @@ type Search = unsafe fn(&mut [u64], usize, usize, u8, u8);
 /// Returns the search for this machine.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn search() -> Search {
-    if std::arch::is_x86_feature_detected!("avx512bw") {
-        search_evex
-    } else if std::arch::is_x86_feature_detected!("avx2") {
-        search_vex
-    } else {
-        search_sse
-    }
+    if std::arch::is_x86_feature_detected!("avx512bw") { search_evex } else { search_sse }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -164,66 +158,6 @@ unsafe fn search_evex(masks: &mut [u64], stamps: usize, next: usize, low: u8, wi
             out("xmm17") _,
             out("xmm18") _,
             out("k1") _,
-            options(nostack),
-        );
-    }
-}
-
-/// The search by 32 stamps at a time.
-///
-/// # Safety
-/// For each mask 64 stamps at `stamps` may be read; the machine has AVX2.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline(never)]
-unsafe fn search_vex(masks: &mut [u64], stamps: usize, next: usize, low: u8, width: u8) {
-    if masks.is_empty() {
-        return;
-    }
-    // SAFETY: as in `search_evex`. `vzeroupper` clears the upper halves of all sixteen registers; at a call nothing may be
-    // expected there, and this is never inlined.
-    unsafe {
-        std::arch::asm!(
-            "vmovd xmm0, {low:e}",
-            "vmovd xmm1, {width:e}",
-            "vpbroadcastb ymm0, xmm0",
-            "vpbroadcastb ymm1, xmm1",
-            "vpxor xmm2, xmm2, xmm2",
-            "2:",
-            "vmovdqu ymm3, ymmword ptr [{stamps}]",
-            "vmovdqu ymm4, ymmword ptr [{stamps} + 32]",
-            "prefetcht0 byte ptr [{stamps} + {ahead}]",
-            // not written
-            "vpcmpeqb ymm5, ymm3, ymm2",
-            "vpcmpeqb ymm6, ymm4, ymm2",
-            "vpsubb ymm3, ymm3, ymm0",
-            "vpsubb ymm4, ymm4, ymm0",
-            // at most
-            "vpminub ymm7, ymm3, ymm1",
-            "vpminub ymm8, ymm4, ymm1",
-            "vpcmpeqb ymm3, ymm3, ymm7",
-            "vpcmpeqb ymm4, ymm4, ymm8",
-            "vpandn ymm3, ymm5, ymm3",
-            "vpandn ymm4, ymm6, ymm4",
-            "vpmovmskb {mask:e}, ymm3",
-            "vpmovmskb {high:e}, ymm4",
-            "shl {high}, 32",
-            "or {mask}, {high}",
-            "or qword ptr [{masks}], {mask}",
-            "add {stamps}, 64",
-            "add {masks}, 8",
-            "cmp {masks}, {end}",
-            "jne 2b",
-            "vzeroupper",
-            low = in(reg) u32::from(low),
-            width = in(reg) u32::from(width),
-            stamps = inout(reg) stamps => _,
-            ahead = in(reg) next.wrapping_sub(stamps),
-            masks = inout(reg) masks.as_mut_ptr() => _,
-            end = in(reg) masks.as_mut_ptr_range().end,
-            mask = out(reg) _,
-            high = out(reg) _,
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
-            out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _,
             options(nostack),
         );
     }
@@ -367,9 +301,6 @@ mod tests {
             };
             let expected = found(search_portable);
             assert_eq!(found(search_sse), expected, "{low}, {width}");
-            if std::arch::is_x86_feature_detected!("avx2") {
-                assert_eq!(found(search_vex), expected, "{low}, {width}");
-            }
             assert_eq!(found(search()), expected, "{low}, {width}");
         }
     }
