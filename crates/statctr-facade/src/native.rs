@@ -20,12 +20,15 @@ const FILLED_GAP: i32 = 2;
 pub struct NativeSchema(i8);
 
 impl NativeSchema {
-    /// The schema with the widest buckets, −4: each bucket spans 16 powers of two.
+    /// The schema (resolution of a native Prometheus histogram) with the widest buckets, −4: each bucket spans 16
+    /// powers of two.
     pub const COARSEST: NativeSchema = NativeSchema(-4);
-    /// The schema with the narrowest buckets, 8: each power of two has 256 buckets.
+    /// The schema (resolution of a native Prometheus histogram) with the narrowest buckets, 8: each power of two has
+    /// 256 buckets.
     pub const FINEST: NativeSchema = NativeSchema(8);
 
-    /// Returns the schema with this number, −4 to 8; `None` for other numbers.
+    /// Returns the schema (resolution of a native Prometheus histogram) with this number, −4 to 8; `None` for other
+    /// numbers.
     #[must_use]
     pub const fn new(number: i8) -> Option<NativeSchema> {
         if number >= NativeSchema::COARSEST.0 && number <= NativeSchema::FINEST.0 {
@@ -35,8 +38,9 @@ impl NativeSchema {
         }
     }
 
-    /// Returns the finest schema whose buckets are no narrower than those of a histogram with this relative error. A
-    /// finer one would leave buckets empty between others, as the histogram cannot tell their values apart.
+    /// Returns the finest schema (resolution of a native Prometheus histogram) whose buckets are no narrower than those
+    /// of a histogram with this relative error. A finer one would leave buckets empty between others, as the histogram
+    /// cannot tell their values apart.
     #[must_use]
     pub fn for_error(error: f64) -> NativeSchema {
         let wide = |schema: &NativeSchema| schema.growth() >= 1.0 + 2.0 * error;
@@ -44,7 +48,7 @@ impl NativeSchema {
         all.into_iter().find(wide).unwrap_or(NativeSchema::COARSEST)
     }
 
-    /// Returns the schema's number, −4 to 8, as Prometheus' format writes it.
+    /// Returns the number of the schema (resolution of a native histogram), −4 to 8, as Prometheus' format writes it.
     #[must_use]
     pub const fn number(self) -> i8 {
         self.0
@@ -115,13 +119,15 @@ pub struct NativeHistogram {
 }
 
 impl NativeHistogram {
-    /// Converts a snapshot of an integer histogram to native buckets of this schema.
+    /// Converts a snapshot of an integer histogram to Prometheus' native (exponential) buckets of this schema
+    /// (resolution).
     #[must_use]
     pub fn of(read: &HistogramSnapshot, schema: NativeSchema) -> NativeHistogram {
         NativeHistogram::scaled(read, schema, 1.0, read.sum() as f64)
     }
 
-    /// Converts a snapshot of a floating-point histogram to native buckets of this schema.
+    /// Converts a snapshot of a floating-point histogram to Prometheus' native (exponential) buckets of this schema
+    /// (resolution).
     #[must_use]
     pub fn of_floats(read: &FloatHistogramSnapshot, schema: NativeSchema) -> NativeHistogram {
         let (units, per_one) = read.units();
@@ -186,13 +192,13 @@ impl NativeHistogram {
         }
     }
 
-    /// Returns the schema (resolution) of the native buckets.
+    /// Returns the schema (resolution) of the native buckets, Prometheus' exponential ones.
     #[must_use]
     pub fn schema(&self) -> NativeSchema {
         self.schema
     }
 
-    /// Returns the number of values in all buckets, the zero bucket included.
+    /// Returns the number of values in all buckets, the zero bucket (of values that round to 0) included.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -217,7 +223,7 @@ impl NativeHistogram {
         self.zero_count
     }
 
-    /// Returns the number of values that may have been put into the native bucket next to their own.
+    /// Returns the number of values that may have been put into the native (exponential) bucket next to their own.
     #[must_use]
     pub fn uncertain(&self) -> u64 {
         self.uncertain

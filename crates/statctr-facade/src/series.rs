@@ -118,7 +118,7 @@ impl<K, V> SeriesMap<K, V> {
         Some(&place.get_or_init(|| Box::new(Entry { hash, key, value })).value)
     }
 
-    /// Returns the number of entries in the map.
+    /// Returns the number of entries (a metric's series) in the map.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)

@@ -54,7 +54,8 @@ fn stripe() -> usize {
     number.unwrap_or(0)
 }
 
-/// A counter series, with the lock under which `absolute` raises the counter to a value. Clones are the same series.
+/// A counter series, with the lock under which the update `absolute` raises the counter to a value. Clones are the same
+/// series.
 #[derive(Clone)]
 pub(crate) struct CounterSeries {
     counter: SharedCounter,
@@ -116,7 +117,8 @@ impl GaugeFn for Handle<GaugeSeries> {
     }
 }
 
-/// A histogram series, with the bounds of its classic buckets if it is exported by buckets. Clones are the same series.
+/// A histogram series (a metric with its labels), with the bounds of its classic buckets if it is exported by buckets.
+/// Clones are the same series.
 #[derive(Clone)]
 pub(crate) struct HistogramSeries {
     pub(crate) histogram: Arc<FloatHistogram>,

@@ -16,8 +16,8 @@ enum MetricType {
     Histogram = 4,
 }
 
-/// Encodes all series of a snapshot in Prometheus' protobuf format. Histograms are native ones of this schema, and have
-/// classic buckets as well if bounds are set.
+/// Encodes all series of a snapshot in Prometheus' protobuf format. Histograms are native ones (with exponential
+/// buckets) of this schema (resolution), and have classic buckets as well if bounds are set.
 pub(crate) fn families(snapshot: &Snapshot, schema: NativeSchema) -> Vec<u8> {
     let mut families: BTreeMap<(String, MetricType), Vec<&Metric>> = BTreeMap::new();
     for metric in snapshot.metrics() {

@@ -118,15 +118,15 @@ impl Builder {
         self
     }
 
-    /// Sets the schema (resolution) of native histograms in Prometheus' protobuf format; by default the finest whose
-    /// buckets are no narrower than the histograms' own.
+    /// Sets the schema (resolution) of native histograms, those with exponential buckets, in Prometheus' protobuf
+    /// format; by default the finest whose buckets are no narrower than the histograms' own.
     pub fn native_schema(mut self, schema: NativeSchema) -> Builder {
         self.schema = Some(schema);
         self
     }
 
-    /// Adds the counters and groups of a [`statctr`] registry to all snapshots and exports. The items of a group are
-    /// read together.
+    /// Adds the counters and groups of a [`statctr`] registry to all snapshots and exports. The items (statistics) of a
+    /// group are read together.
     pub fn registry(mut self, registry: &'static Registry) -> Builder {
         self.registry = Some(registry);
         self
@@ -162,8 +162,8 @@ impl Default for Recorder {
 impl Recorder {
     /// The HTTP content type of Prometheus' text format, as [`render`](Self::render) returns it.
     pub const TEXT: &'static str = "text/plain; version=0.0.4";
-    /// The HTTP content type of Prometheus' protobuf format, which Prometheus accepts when it scrapes native
-    /// histograms.
+    /// The HTTP content type of Prometheus' protobuf format, which Prometheus accepts when it scrapes native histograms
+    /// (those with exponential buckets).
     pub const PROTOBUF: &'static str =
         "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
 

@@ -11,7 +11,7 @@ use std::fmt;
 /// A `prometheus-client` collector that exports all counters, arrays and groups of a [`statctr`] registry, and of the
 /// global registry also statics and their families.
 ///
-/// Each item of a group is a metric of its own, `GROUP_ITEM`; all items of a group come from one read.
+/// Each item (statistic) of a group is a metric of its own, `GROUP_ITEM`; all items of a group come from one read.
 ///
 /// ```
 /// use prometheus_client::{encoding::text::encode, registry::Registry};

@@ -194,9 +194,9 @@ impl Histogram {
         Histogram::with_form(resolution, bounds, None)
     }
 
-    /// Creates a histogram that is exported as a native one in Prometheus' protobuf format, with buckets of this
-    /// schema; there and in other formats also by classic buckets with these upper bounds (without any: by count and
-    /// sum alone).
+    /// Creates a histogram that is exported as a native one (with exponential buckets) in Prometheus' protobuf format,
+    /// at the resolution of this schema; there and in other formats also by classic buckets with these upper bounds
+    /// (without any: by count and sum alone).
     ///
     /// [`NativeHistogram`] states by how much a value may be in another bucket; [`NativeSchema::for_error`]
     /// with 0.01 gives the finest schema of use.

@@ -169,7 +169,7 @@ impl Counter {
     }
 
     /// Returns the part of the value that one CPU counted; 0 for a CPU that never counted. Initial values, and updates
-    /// in the fallback cell, belong to no CPU.
+    /// in the fallback cell (the shared word for CPUs without a word of their own), belong to no CPU.
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId) -> u64 {
         self.0.handle().read_cpu(cpu.index())

@@ -25,7 +25,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Creates a group of counters with this schema, all zero, in the process's global pool.
+    /// Creates a group of counters with this schema (its items and events), all zero, in the process's global pool.
     ///
     /// # Errors
     /// Fails as [`Counter::new`](crate::Counter::new) does, and with [`Error::TooMany`] where it does not
@@ -34,7 +34,7 @@ impl Group {
         Group::new_in(Pool::global()?, schema)
     }
 
-    /// Creates a group of counters with this schema, all zero, in the counter memory of `pool`.
+    /// Creates a group of counters with this schema (its items and events), all zero, in the counter memory of `pool`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for address space, and [`Error::TooMany`].
@@ -43,7 +43,8 @@ impl Group {
         Ok(Group { lines, schema: schema.clone() })
     }
 
-    /// Returns the schema that the group was created with: its items and events.
+    /// Returns the schema that the group was created with: its items (64-bit statistics) and events (items updated
+    /// together).
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -61,20 +62,20 @@ impl Group {
         Group { lines, schema }
     }
 
-    /// Adds 1 to one item of the group. Cost as [`Counter::inc`](crate::Counter::inc).
+    /// Adds 1 to one item (64-bit statistic) of the group. Cost as [`Counter::inc`](crate::Counter::inc).
     #[inline(always)]
     pub fn inc(&self, item: Item) {
         self.lines.inc(item.slot());
     }
 
-    /// Adds `value` to one item of the group. Cost as [`Counter::add`](crate::Counter::add).
+    /// Adds `value` to one item (64-bit statistic) of the group. Cost as [`Counter::add`](crate::Counter::add).
     #[inline(always)]
     pub fn add(&self, item: Item, value: u64) {
         self.lines.add(item.slot(), value);
     }
 
-    /// Adds `deltas` to the `N` items of an event, in their order, by one commit: a single store where counters are updated
-    /// by rseq.
+    /// Adds `deltas` to the `N` items of an event (statistics updated together), in their order, by one commit: a
+    /// single store where counters are updated by rseq.
     ///
     /// Cost: about that of two single updates, whatever the number of items. Another number of
     /// deltas than the event has items does not compile:
@@ -135,25 +136,27 @@ impl Group {
         Ok(())
     }
 
-    /// Returns the value of one item of the group, summed over the CPUs. Cost: a cache line per CPU that counts.
+    /// Returns the value of one item (64-bit statistic) of the group, summed over the CPUs. Cost: a cache line per CPU
+    /// that counts.
     #[must_use]
     pub fn read_item(&self, item: Item) -> u64 {
         self.lines.read(item.slot()).unwrap_or(0)
     }
 
-    /// Returns the part of an item's value that one CPU counted; see [`Counter::read_cpu`](crate::Counter::read_cpu).
+    /// Returns the part of the value of one item (64-bit statistic) that one CPU counted; see
+    /// [`Counter::read_cpu`](crate::Counter::read_cpu).
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId, item: Item) -> u64 {
         self.lines.read_cpu(cpu.index(), item.slot()).unwrap_or(0)
     }
 
-    /// Sets the value of one item of the group; see [`Counter::set`](crate::Counter::set).
+    /// Sets the value of one item (64-bit statistic) of the group; see [`Counter::set`](crate::Counter::set).
     pub fn set(&self, item: Item, value: u64) {
         self.lines.arena().while_locked(|| self.lines.set_locked(item.slot(), value));
     }
 
-    /// Adds `value` to an item on a synthetic CPU that this kernel cannot have, for measurements; see
-    /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    /// Adds `value` to an item (64-bit statistic) on a synthetic CPU that this kernel cannot have, for measurements;
+    /// see [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
     /// Fails as [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic) does.
@@ -181,8 +184,8 @@ fn add_on_synthetic(lines: &Lines, slot: usize, cpu: CpuId, value: u64) -> Resul
     })
 }
 
-/// An array of groups of counters with one schema, which lie side by side and are read in one pass over each CPU's
-/// memory.
+/// An array of groups of counters with one schema (the same items and events), which lie side by side and are read in
+/// one pass over each CPU's memory.
 ///
 /// ```
 /// use statctr::{GroupArray, ItemSpec, Schema};
@@ -213,7 +216,8 @@ pub struct GroupRef<'a> {
 }
 
 impl GroupArray {
-    /// Creates an array of `len` groups of counters with this schema, all zero, in the process's global pool.
+    /// Creates an array of `len` groups of counters with this schema (their items and events), all zero, in the
+    /// process's global pool.
     ///
     /// # Errors
     /// Fails as [`Group::new`] does.
@@ -221,8 +225,8 @@ impl GroupArray {
         GroupArray::new_in(Pool::global()?, len, schema)
     }
 
-    /// Creates an array of `len` groups of counters with this schema, all zero, in the counter memory of
-    /// `pool`.
+    /// Creates an array of `len` groups of counters with this schema (their items and events), all zero, in the counter
+    /// memory of `pool`.
     ///
     /// # Errors
     /// Fails as [`Group::new_in`] does.
@@ -246,7 +250,7 @@ impl GroupArray {
         self.len() == 0
     }
 
-    /// Returns the schema that all groups of the array have.
+    /// Returns the schema (items, and events of items updated together) that all groups of the array have.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -292,8 +296,8 @@ impl GroupArray {
         Ok(())
     }
 
-    /// Splits a read of all groups into at most `parts` pieces of about equal size, each with its part of `values`,
-    /// which the caller can run on as many threads.
+    /// Splits a read of all groups into at most `parts` pieces (ranges of groups) of about equal size, each with its
+    /// part of `values`, which the caller can run on as many threads.
     ///
     /// ```
     /// use statctr::{GroupArray, ItemSpec, Schema};
@@ -340,43 +344,44 @@ impl FoldPart<'_> {
 }
 
 impl GroupRef<'_> {
-    /// Adds 1 to one item of the group; see [`Group::inc`].
+    /// Adds 1 to one item (64-bit statistic) of the group; see [`Group::inc`].
     #[inline(always)]
     pub fn inc(self, item: Item) {
         self.lines.inc(self.first + item.slot());
     }
 
-    /// Adds `value` to one item of the group; see [`Group::add`].
+    /// Adds `value` to one item (64-bit statistic) of the group; see [`Group::add`].
     #[inline(always)]
     pub fn add(self, item: Item, value: u64) {
         self.lines.add(self.first + item.slot(), value);
     }
 
-    /// Adds `deltas` to the `N` items of an event by one commit; see [`Group::commit`].
+    /// Adds `deltas` to the `N` items of an event (statistics updated together) by one commit, a single store where
+    /// counters are updated by rseq; see [`Group::commit`].
     #[inline(always)]
     pub fn commit<const N: usize>(self, event: Event<N>, deltas: [u64; N]) {
         self.lines.commit(self.first + event.slot(), &deltas);
     }
 
-    /// Returns the value of one item of the group, summed over the CPUs.
+    /// Returns the value of one item (64-bit statistic) of the group, summed over the CPUs.
     #[must_use]
     pub fn read_item(self, item: Item) -> u64 {
         self.lines.read(self.first + item.slot()).unwrap_or(0)
     }
 
-    /// Returns the part of an item's value that one CPU counted.
+    /// Returns the part of the value of one item (64-bit statistic) that one CPU counted; 0 if it never counted.
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
         self.lines.read_cpu(cpu.index(), self.first + item.slot()).unwrap_or(0)
     }
 
-    /// Sets the value of one item of the group; see [`Counter::set`](crate::Counter::set).
+    /// Sets the value of one item (64-bit statistic) of the group; see [`Counter::set`](crate::Counter::set).
     pub fn set(self, item: Item, value: u64) {
         self.lines.arena().while_locked(|| self.lines.set_locked(self.first + item.slot(), value));
     }
 
-    /// Adds `value` to an item on a synthetic CPU that this kernel cannot have, for measurements; see
-    /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    /// Adds `value` to an item (64-bit statistic) on a synthetic CPU that this kernel cannot have, for measurements;
+    /// see [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
     /// Fails as [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic) does.
@@ -385,7 +390,8 @@ impl GroupRef<'_> {
     }
 }
 
-/// Reads all items of several groups of one schema and stores their values in `values`, group by group.
+/// Reads all items (statistics) of several groups of one schema (with the same items and events) and stores their
+/// values in `values`, group by group.
 ///
 /// Groups that were created one after the other lie side by side and are read in one pass.
 ///

@@ -4,7 +4,8 @@ use crate::error::Result;
 use crate::memory::Lines;
 use std::ops::Range;
 
-/// The memory of an array, split into pieces that each fit into a unit; all but the last have equally many elements.
+/// The memory of an array, split into pieces that each fit into a unit (one CPU's part of counter memory); all but the
+/// last have equally many elements.
 ///
 /// Most arrays have one, which is found by a comparison: a division, and a list of runs to look it up in, cost
 /// more than an update.
@@ -38,12 +39,12 @@ impl<T> Pieces<T> {
         Ok(pieces)
     }
 
-    /// Returns the number of elements of the array that the pieces hold.
+    /// Returns the number of elements of the array whose memory the pieces are.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns an iterator over the pieces, each with its number of elements.
+    /// Returns an iterator over the pieces of the array's memory, each with its number of elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
         let first = self.first.iter().map(|piece| (piece, self.first_len));
         let rest = self.rest.iter().enumerate().map(|(place, piece)| {

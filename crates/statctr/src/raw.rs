@@ -50,8 +50,8 @@ impl RawStatic {
     }
 }
 
-/// The two words of a C counter (`statctr_t`): address of its home word, and tagged address of the table that maps CPUs
-/// to their words.
+/// The two words of a C counter (`statctr_t`): address of its home word (which belongs to no CPU), and tagged address
+/// of the table that maps CPUs to their words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawCounter {

@@ -42,7 +42,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The declaration of one item of a group: name, unit and help text.
+/// The declaration of one item (64-bit statistic) of a group: name, unit and help text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemSpec {
     name: Cow<'static, str>,
@@ -51,45 +51,46 @@ pub struct ItemSpec {
 }
 
 impl ItemSpec {
-    /// Creates the declaration of a group's item with this name.
+    /// Creates the declaration of a group's item (64-bit statistic) with this name.
     pub fn new(name: impl Into<Cow<'static, str>>) -> ItemSpec {
         ItemSpec { name: name.into(), unit: Unit::NONE, help: Cow::Borrowed("") }
     }
 
-    /// Sets the item's unit of measurement.
+    /// Sets the unit of measurement of the item (64-bit statistic), for exporters.
     #[must_use]
     pub fn unit(mut self, unit: Unit) -> ItemSpec {
         self.unit = unit;
         self
     }
 
-    /// Sets the item's help text.
+    /// Sets the help text of the item (64-bit statistic), for exporters.
     #[must_use]
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> ItemSpec {
         self.help = help.into();
         self
     }
 
-    /// Returns the item's name.
+    /// Returns the name of the item (64-bit statistic).
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the name of the item's unit.
+    /// Returns the name of the unit of measurement of the item (64-bit statistic).
     #[must_use]
     pub fn unit_name(&self) -> &str {
         self.unit.name()
     }
 
-    /// Returns the item's help text.
+    /// Returns the help text of the item (64-bit statistic).
     #[must_use]
     pub fn help_text(&self) -> &str {
         &self.help
     }
 }
 
-/// An item of a group: its index in the order of declaration, and the word (slot) of the group's memory that it is in.
+/// An item (64-bit statistic) of a group: its index in the order of declaration, and the word (slot) of the group's
+/// memory that it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Item {
     index: u16,
@@ -97,14 +98,16 @@ pub struct Item {
 }
 
 impl Item {
-    /// Creates an item from its index and slot; for code that the macro `group!` generates.
+    /// Creates an item (64-bit statistic of a group) from its index and slot (word); for code that the macro `group!`
+    /// generates.
     #[doc(hidden)]
     #[must_use]
     pub const fn at(index: usize, slot: u16) -> Item {
         Item { index: index as u16, slot }
     }
 
-    /// Returns the item's index in the order of declaration, which is its position in the values of a read.
+    /// Returns the index of the item (64-bit statistic) in the order of declaration, which is its position in the
+    /// values of a read.
     #[must_use]
     pub const fn index(self) -> usize {
         self.index as usize
@@ -126,14 +129,16 @@ pub struct Event<const N: usize> {
 }
 
 impl<const N: usize> Event<N> {
-    /// Creates an event whose first item is in this slot; for code that the macro `group!` generates.
+    /// Creates an event (`N` statistics updated together) whose first item is in this slot (word of the group); for
+    /// code that the macro `group!` generates.
     #[doc(hidden)]
     #[must_use]
     pub const fn at(slot: u16) -> Event<N> {
         Event { slot }
     }
 
-    /// Returns the slot of the event's first item; the other items are in the next slots.
+    /// Returns the slot (word of the group) of the first item of the event, whose items are updated together; the other
+    /// items are in the next slots.
     #[must_use]
     #[inline]
     pub const fn slot(self) -> usize {
@@ -233,8 +238,8 @@ const fn is_taken(slots: &[u16], slot: usize) -> bool {
     false
 }
 
-/// Computes the slots of `N` items at compile time, so that the items of each event are adjacent and aligned; for code
-/// that the macro `group!` generates.
+/// Computes the slots (words) of `N` items (64-bit statistics) at compile time, so that the items of each event
+/// (updated together) are adjacent and aligned; for code that the macro `group!` generates.
 #[doc(hidden)]
 #[must_use]
 pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
@@ -247,7 +252,8 @@ pub const fn slots_of<const N: usize>(events: &[&[usize]]) -> [u16; N] {
     }
 }
 
-/// The layout of a kind of group: its items, its events, and the slot of each item. Cheap to clone.
+/// The layout of a kind of group: its items (64-bit statistics), its events (items updated together), and the slot
+/// (word) of each item. Cheap to clone.
 ///
 /// ```
 /// use statctr::{Group, ItemSpec, Schema, Unit};
@@ -282,8 +288,8 @@ struct Inner {
 }
 
 impl Schema {
-    /// Creates a schema of these items. Each element of `events` lists the indices of items to be updated by one
-    /// commit; [`event`](Self::event) returns the events.
+    /// Creates a schema of these items (64-bit statistics). Each element of `events` lists the indices of items to be
+    /// updated together by one commit (a single store); [`event`](Self::event) returns the events.
     ///
     /// # Errors
     /// [`Error::BadSchema`] where there are no items or more than 8192, where an event has no items
@@ -302,7 +308,7 @@ impl Schema {
         Ok(Schema(Arc::new(Inner { items, slots, events, extent, widest, in_order })))
     }
 
-    /// Returns the number of items in a group of this schema.
+    /// Returns the number of items (64-bit statistics) in a group of this schema.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // there is always one
     pub fn len(&self) -> usize {
@@ -326,8 +332,8 @@ impl Schema {
         (0..self.len()).filter_map(|index| self.item(index))
     }
 
-    /// Returns the event with this index in the order given to [`new`](Self::new); `None` if there is none or it does
-    /// not have `N` items.
+    /// Returns the event (items updated together) with this index in the order given to [`new`](Self::new); `None` if
+    /// there is none or it does not have `N` items.
     #[must_use]
     pub fn event<const N: usize>(&self, index: usize) -> Option<Event<N>> {
         self.0.events.get(index).filter(|event| event.items == N).map(|event| Event { slot: event.slot })
@@ -343,7 +349,8 @@ impl Schema {
         self.0.widest
     }
 
-    /// Copies `sums`, which are in the order of slots from `first` on, to the positions of their items in `values`.
+    /// Copies `sums`, which are in the order of slots (words of the group) from `first` on, to the positions of their
+    /// items, in the order of declaration, in `values`.
     pub(crate) fn scatter(&self, first: usize, sums: &[u64], values: &mut [u64]) {
         if self.0.in_order {
             if let Some(values) = values.get_mut(first..) {

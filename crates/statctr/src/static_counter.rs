@@ -68,8 +68,8 @@ impl Linked for StaticCounter {
 }
 
 impl StaticCounter {
-    /// Creates a static counter of this name (letters, digits, `_` and `:`, no digit first), with a help text and a
-    /// unit for exporters.
+    /// Creates a counter that is a `static` of the program, of this name (letters, digits, `_` and `:`, no digit
+    /// first), with a help text and a unit for exporters.
     ///
     /// Names are the program's to keep apart: the values of static counters of equal name are
     /// added up by [`Registry::visit`](crate::Registry::visit).
@@ -194,7 +194,7 @@ impl fmt::Debug for StaticCounter {
     }
 }
 
-/// Returns an iterator over the static counters in the program's registry.
+/// Returns an iterator over the static counters (`static`s) in the program's registry.
 pub(crate) fn listed() -> impl Iterator<Item = &'static StaticCounter> {
     LISTED.iter()
 }

@@ -49,7 +49,8 @@ pub struct TrackedGroupRef<'a> {
 }
 
 impl TrackedGroupArray {
-    /// Creates an array of `len` groups of counters with this schema, all zero, in the process's global pool.
+    /// Creates an array of `len` groups of counters with this schema (their items and events), all zero, in the
+    /// process's global pool.
     ///
     /// # Errors
     /// Fails as [`Group::new`](crate::Group::new) does.
@@ -57,7 +58,8 @@ impl TrackedGroupArray {
         TrackedGroupArray::new_in(Pool::global()?, len, schema)
     }
 
-    /// Creates an array of `len` groups of counters with this schema, all zero, in the counter memory of `pool`.
+    /// Creates an array of `len` groups of counters with this schema (their items and events), all zero, in the counter
+    /// memory of `pool`.
     ///
     /// # Errors
     /// Fails as [`Group::new_in`](crate::Group::new_in) does.
@@ -86,7 +88,7 @@ impl TrackedGroupArray {
         self.len() == 0
     }
 
-    /// Returns the schema that all groups of the array have.
+    /// Returns the schema (items, and events of items updated together) that all groups of the array have.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
@@ -158,8 +160,8 @@ pub struct IncrementalFold<'a> {
 }
 
 impl IncrementalFold<'_> {
-    /// Rereads what was written since the last fold, and returns the present values of all items of all groups, group
-    /// by group, in the order of declaration.
+    /// Rereads what was written since the last fold (call of this), and returns the present values of all items of all
+    /// groups, group by group, in the order of declaration.
     ///
     /// Cost: a byte for each line of each CPU that counts, and the lines that were written since the last fold, of all
     /// these CPUs.
@@ -182,13 +184,14 @@ impl IncrementalFold<'_> {
         values
     }
 
-    /// Returns the values of all items at the last fold; zeros before the first.
+    /// Returns the values of all items (statistics) at the last fold (read of what changed); zeros before the first.
     #[must_use]
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// Returns the number of cache lines that the last fold reread (each on all CPUs); for tests.
+    /// Returns the number of cache lines that the last fold (read of what changed) reread (each on all CPUs); for
+    /// tests.
     #[doc(hidden)]
     #[must_use]
     pub fn lines_read(&self) -> usize {
@@ -203,46 +206,48 @@ impl Drop for IncrementalFold<'_> {
 }
 
 impl TrackedGroupRef<'_> {
-    /// Adds 1 to one item of the group; see [`add`](Self::add).
+    /// Adds 1 to one item (64-bit statistic) of the group, and marks its cache line as written, so that an
+    /// [`IncrementalFold`] rereads it; see [`add`](Self::add).
     #[inline(always)]
     pub fn inc(self, item: Item) {
         self.add(item, 1);
     }
 
-    /// Adds `value` to one item of the group. Cost: that of [`Group::add`](crate::Group::add) and half a nanosecond.
-    /// Async-signal-safe.
+    /// Adds `value` to one item (64-bit statistic) of the group, and marks its cache line as written. Cost: that of
+    /// [`Group::add`](crate::Group::add) and half a nanosecond. Async-signal-safe.
     #[inline(always)]
     pub fn add(self, item: Item, value: u64) {
         self.lines.add(self.first + item.slot(), value);
     }
 
-    /// Adds `deltas` to the `N` items of an event by one commit; see [`Group::commit`](crate::Group::commit).
+    /// Adds `deltas` to the `N` items of an event (statistics updated together) by one commit (a single store), and
+    /// marks their cache line as written; see [`Group::commit`](crate::Group::commit).
     #[inline(always)]
     pub fn commit<const N: usize>(self, event: Event<N>, deltas: [u64; N]) {
         self.lines.commit(self.first + event.slot(), &deltas);
     }
 
-    /// Returns the value of one item of the group, summed over the CPUs.
+    /// Returns the value of one item (64-bit statistic) of the group, summed over the CPUs.
     #[must_use]
     pub fn read_item(self, item: Item) -> u64 {
         self.lines.lines().read(self.slot(item)).unwrap_or(0)
     }
 
-    /// Returns the part of an item's value that one CPU counted.
+    /// Returns the part of the value of one item (64-bit statistic) that one CPU counted; 0 if it never counted.
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
         self.lines.lines().read_cpu(cpu.index(), self.slot(item)).unwrap_or(0)
     }
 
-    /// Sets the value of one item of the group; see [`Counter::set`](crate::Counter::set). From then on folds read
-    /// the baselines of the whole array.
+    /// Sets the value of one item (64-bit statistic) of the group; see [`Counter::set`](crate::Counter::set). From then
+    /// on folds read the baselines of the whole array.
     pub fn set(self, item: Item, value: u64) {
         let lines = self.lines.lines();
         lines.arena().while_locked(|| lines.set_locked(self.slot(item), value));
     }
 
-    /// Adds `value` to an item on a synthetic CPU that this kernel cannot have, for measurements; see
-    /// [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
+    /// Adds `value` to an item (64-bit statistic) on a synthetic CPU that this kernel cannot have, for measurements;
+    /// see [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic).
     ///
     /// # Errors
     /// Fails as [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic) does.

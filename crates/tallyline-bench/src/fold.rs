@@ -34,8 +34,8 @@ const ROUNDS: usize = 21;
 /// Rounds of the comparison beyond the last-level cache, where one pass takes long.
 const FAR_ROUNDS: usize = 7;
 
-/// Runs the benchmark `fold`: the time of reading all items of many counter groups, on synthetic machines of
-/// several sizes, by each number of threads.
+/// Runs the benchmark `fold`: the time of reading all items (64-bit statistics) of many counter groups, on synthetic
+/// machines of several sizes, by each number of threads.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     let real = Real::find()?;
     let (cpus, groups) = if context.quick { (&CPUS[..2], GROUPS / 20) } else { (&CPUS[..], GROUPS) };

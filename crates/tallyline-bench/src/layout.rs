@@ -24,7 +24,8 @@ const ROUNDS: usize = 7;
 /// A type that every kernel has, and nearly its largest struct.
 const LARGE_TYPE: &str = "task_struct";
 
-/// Command-line options of the benchmark `layout`: the debug files to read, and pahole.
+/// Command-line options of the benchmark `layout` (reading debug information, tallyline against pahole): the debug
+/// files to read, and pahole's path.
 #[derive(Debug, Args)]
 pub(crate) struct LayoutOptions {
     /// The pahole to compare with [default: $PAHOLE, else the one on the PATH]

@@ -22,7 +22,8 @@ const ROUNDS: usize = 15;
 /// The time that the recorder may take until it samples.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Command-line options of the benchmark `record`: the recorder's options, and the rounds.
+/// Command-line options of the benchmark `record` (the slowdown of a sampled program): the recorder's options, and the
+/// rounds.
 #[derive(Debug, Args)]
 pub(crate) struct RecordBenchOptions {
     /// Samples per second

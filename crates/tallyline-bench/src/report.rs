@@ -13,7 +13,8 @@ use tallyline_support::Summary;
 /// fields may be added without.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// The results of one run of `tallyline-bench`: measured cases, ratios between them, targets, notes.
+/// The results of one run of `tallyline-bench`: measured cases (figures of each implementation), ratios between them,
+/// targets, notes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// [`SCHEMA`].
@@ -34,7 +35,8 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
 }
 
-/// The size (number of groups, CPUs, …) at which a benchmark case was measured; it distinguishes cases of one name.
+/// The size (number of groups, CPUs, …) at which a benchmark case was measured; it distinguishes cases (measured
+/// figures) of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Scale {
     /// CPUs of the made-up machine, for those who read.
@@ -108,7 +110,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Creates a case from one figure for each round; `None` if a figure is not finite.
+    /// Creates a case (a named, measured figure at one number of threads and scale) from one figure for each round;
+    /// `None` if a figure is not finite.
     pub(crate) fn new(
         case: impl Into<String>,
         threads: usize,
@@ -135,8 +138,8 @@ impl Case {
         })
     }
 
-    /// Creates a case from the time per operation that the runner measured in each round; `None` if a round has no
-    /// time.
+    /// Creates a case (a named, measured figure at one number of threads and scale) from the time per operation that
+    /// the runner measured in each round; `None` if a round has no time.
     pub(crate) fn measured(
         case: impl Into<String>,
         threads: usize,
@@ -161,7 +164,8 @@ impl Case {
         (!caveats.is_empty()).then(|| caveats.join(", "))
     }
 
-    /// Creates a case from one figure, such as a number of bytes, that was read once; `None` if it is not finite.
+    /// Creates a case (a named, measured figure at one number of threads and scale) from one figure, such as a number
+    /// of bytes, that was read once; `None` if it is not finite.
     pub(crate) fn single(
         case: impl Into<String>,
         threads: usize,
@@ -190,7 +194,7 @@ pub(crate) struct Ratio {
     pub(crate) figure: Summary,
 }
 
-/// A case that could not be measured, with the reason.
+/// A benchmark case (a figure of one implementation, such as `fixed/inc`) that could not be measured, with the reason.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub(crate) struct NotRun {
     /// Its name.
@@ -258,14 +262,14 @@ impl Report {
         }
     }
 
-    /// Returns the case with a name, measured with this number of threads at this scale; `None` if it is not in the
-    /// report.
+    /// Returns the case (measured figure) with a name, measured with this number of threads at this scale; `None` if it
+    /// is not in the report.
     pub(crate) fn case(&self, name: &str, threads: usize, scale: Scale) -> Option<&Case> {
         self.cases.iter().find(|case| case.case == name && case.threads == threads && case.scale == scale)
     }
 
-    /// Adds the ratio `over` / `under` of two cases to the report, for each number of threads and each scale at
-    /// which both were measured.
+    /// Adds the ratio `over` / `under` of two cases (measured figures, by name) to the report, for each number of
+    /// threads and each scale at which both were measured.
     pub(crate) fn compare(&mut self, over: &str, under: &str) {
         let ratios: Vec<Ratio> = self
             .cases
@@ -285,7 +289,8 @@ impl Report {
         Some(Ratio { over: over.clone(), under: under.clone(), threads, scale, figure })
     }
 
-    /// Returns the median ratio `over` / `under` at this number of threads and CPUs; `None` if the report has none.
+    /// Returns the median ratio of the figures of the cases `over` / `under` at this number of threads and CPUs; `None`
+    /// if the report has none.
     pub(crate) fn find_ratio(
         &self,
         over: &str,
@@ -302,7 +307,8 @@ impl Report {
         self.ratios.iter().find(found).map(|ratio| ratio.figure.median)
     }
 
-    /// Adds a target for the ratio `over` / `under` to the report, if that ratio was measured.
+    /// Adds a target (the project's goal) for the ratio of the cases `over` / `under` to the report, if that ratio was
+    /// measured.
     pub(crate) fn aim(
         &mut self,
         over: &str,
@@ -327,7 +333,8 @@ impl Report {
         }
     }
 
-    /// Records that a case could not be measured and why; repeating it has no effect.
+    /// Records that a benchmark case (a figure of one implementation, such as `fixed/inc`) could not be measured and
+    /// why; repeating it has no effect.
     pub(crate) fn skip(&mut self, case: &str, reason: &str) {
         let not_run = NotRun { case: case.into(), reason: reason.into() };
         if !self.not_run.contains(&not_run) {

@@ -54,8 +54,8 @@ impl Change {
         Change { members, order: order.into_iter().collect(), ..self }
     }
 
-    /// Returns `true` if the change leaves the struct's order, alignments and padding alone; new types and lines around
-    /// the declaration do not count.
+    /// Returns `true` if the change requests no new order of members, alignment or padding; it may still give members
+    /// other types, or insert lines above and below the declaration.
     pub(crate) fn is_nothing(&self) -> bool {
         self.order.is_sorted() && self.aligned.is_empty() && self.pads.is_empty() && self.align.is_none()
     }

@@ -32,7 +32,7 @@ pub fn member_type(text: &[u8], change: &Change, member: usize) -> Result<Range<
     Ok(plain(text, &tokens, change, member)?.ty)
 }
 
-/// Returns a copy of a source's text in which members of a struct have the new types that `change` requests. Fails if a
+/// Returns a copy of a source's text in which members of a struct have other types, as `change` requests. Fails if a
 /// member's declaration is not plain or is shared with a member that keeps its type.
 pub(crate) fn retype(text: &[u8], change: &Change) -> Result<Vec<u8>, Refusal> {
     let tokens = tokens(text, change.language);

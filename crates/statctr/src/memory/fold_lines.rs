@@ -6,7 +6,7 @@ use super::owner::Lines;
 use std::ops::Range;
 
 /// Sums groups of `chunks` cache lines each over the CPUs and passes the sums to `sink(index of the piece, index of the
-/// first word in it, sums)`. Adjacent pieces are read in one pass.
+/// first word in it, sums)`. Adjacent pieces (memory of one array or group) are read in one pass.
 pub(crate) fn fold_runs<'a>(
     pieces: impl IntoIterator<Item = &'a Lines>,
     chunks: usize,
@@ -38,8 +38,9 @@ pub(crate) fn fold_runs<'a>(
     }
 }
 
-/// Sums the rows `rows` (groups of an array) of a piece of counter memory over the CPUs and passes the sums to
-/// `sink(row, index of the first word in it, sums)`. A row is `chunks` cache lines; `front` lines precede the first.
+/// Sums the rows `rows` (groups of an array) of a piece (consecutive cache lines) of counter memory over the CPUs and
+/// passes the sums to `sink(row, index of the first word in it, sums)`. A row is `chunks` cache lines; `front` lines
+/// precede the first.
 pub(crate) fn fold_rows(
     lines: &Lines,
     front: usize,
@@ -70,8 +71,8 @@ pub(crate) fn fold_rows(
     }
 }
 
-/// Sums the first `chunks` cache lines of a piece of counter memory over the CPUs, a tile (some lines) at a time, and
-/// passes the sums to `sink(index of the first word, sums)`.
+/// Sums the first `chunks` cache lines of a piece (consecutive cache lines) of counter memory over the CPUs, a tile
+/// (some lines) at a time, and passes the sums to `sink(index of the first word, sums)`.
 pub(crate) fn fold_piece_tiles(lines: &Lines, chunks: usize, sink: impl FnMut(usize, &[u64])) {
     fold_piece(lines, chunks, &mut Tile::new(), sink);
 }

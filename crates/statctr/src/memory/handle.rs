@@ -246,7 +246,8 @@ impl Handle {
         }
     }
 
-    /// Returns the part of the counter's value that is in its fallback cell.
+    /// Returns the part of the counter's value that is in its fallback cell, the shared word for CPUs without a word of
+    /// their own.
     pub(crate) fn fallback_part(self) -> u64 {
         if self.reservation().homes_in_use() { self.home().load(Ordering::Relaxed) } else { 0 }
     }
@@ -264,7 +265,8 @@ impl Handle {
         })
     }
 
-    /// Returns the counter's word of one CPU, which lies `displacement` bytes from its home word.
+    /// Returns the counter's word of one CPU, which lies `displacement` bytes from its home word (its word that belongs
+    /// to no CPU).
     #[inline(always)]
     pub(crate) fn at(&self, displacement: usize) -> &AtomicU64 {
         // SAFETY: displacements lead from a home word to the same slot of another unit. Sections

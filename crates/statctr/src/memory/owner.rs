@@ -153,7 +153,7 @@ impl Lines {
     }
 
     /// Gives up ownership of the cache lines, for C; returns the handle of the first word, the number of lines, and the
-    /// layout if they are latched.
+    /// layout if they are latched (kept twice, with a sequence number).
     pub(crate) fn into_parts(self) -> (Handle, u32, Option<LatchLayout>) {
         let lines = std::mem::ManuallyDrop::new(self);
         (lines.handle, lines.chunks, lines.layout)
@@ -311,8 +311,8 @@ impl Lines {
         Some(())
     }
 
-    /// Adds `value` to the counter in word `index` on a synthetic CPU that this kernel cannot have; see
-    /// [`Handle::add_on_synthetic_locked`].
+    /// Adds `value` to the counter in word `index` on a synthetic CPU that this kernel cannot have; returns `false` if
+    /// there is no such word. See [`Handle::add_on_synthetic_locked`].
     pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
         self.word(index).is_some_and(|word| match self.layout {
             None => word.add_on_synthetic_locked(cpu, value),

@@ -251,7 +251,8 @@ impl Reservation {
     }
 
     /// Returns the tagged address of the reservation's table, which maps a CPU number to the distance (displacement)
-    /// from a counter's home word to the CPU's word; `tag`, in the low bits, says how counters are updated.
+    /// from a counter's home word (its word that belongs to no CPU) to the CPU's word; `tag`, in the low bits, says how
+    /// counters are updated.
     pub(crate) fn table(&self, tag: HandleTag) -> NonNull<u8> {
         // SAFETY: the header is part of the mapping, and so is the byte that the tag leads to.
         unsafe { self.mapping.start().add(size_of::<Header>() + tag as usize) }
@@ -277,8 +278,9 @@ impl Reservation {
         unsafe { self.mapping.start().cast().as_ref() }
     }
 
-    /// Returns the distance in bytes from home words to the only words that readers have to read, if just one CPU ever
-    /// counted; a shortcut that spares them the mask and the view of all CPUs. `None` otherwise.
+    /// Returns the distance in bytes from home words (counters' words that belong to no CPU) to the only words that
+    /// readers have to read, if just one CPU ever counted; a shortcut that spares them the mask and the view of all
+    /// CPUs. `None` otherwise.
     ///
     /// The shortcut ends, for good, before anything else may have to be read. So a reader that could know of other
     /// counts does not find it any more, and one that finds it before and after reading has missed nothing.
@@ -306,14 +308,14 @@ impl Reservation {
         self.header().quick.swap(SEVERAL, Ordering::SeqCst);
     }
 
-    /// Returns the count of readers that currently make writers of latched lines use the fallback cell, so that they
-    /// can finish.
+    /// Returns the count of readers that currently make writers of latched lines (kept twice, so that readers see one
+    /// consistent copy) add to the fallback cell, a word that all CPUs share, so that the readers can finish.
     pub(crate) fn hold(&self) -> &AtomicU64 {
         &self.header().hold
     }
 
-    /// Returns a CPU's entry in a tagged table: the distance in bytes from a counter's home word to the CPU's word, 0
-    /// if the CPU has not counted.
+    /// Returns a CPU's entry in a tagged table: the distance in bytes from a counter's home word (its word that belongs
+    /// to no CPU) to the CPU's word, 0 if the CPU has not counted.
     ///
     /// # Safety
     /// The table's reservation lives.
@@ -386,7 +388,8 @@ impl Reservation {
         (offset < self.layout.unit_bytes && offset % 8 == 0).then_some(offset / 8)
     }
 
-    /// Returns the distance in bytes from a counter's home word to its baseline, a number that reads add.
+    /// Returns the distance in bytes from a counter's home word (its word that belongs to no CPU) to its baseline, a
+    /// number that reads add.
     pub(crate) fn baseline_displacement(&self) -> usize {
         self.layout.stride()
     }
@@ -482,7 +485,8 @@ impl Reservation {
     }
 
     /// Adds a synthetic CPU to the mask that readers walk, without letting rseq critical sections count there; returns
-    /// the distance in bytes from home words to its words, `None` if it has none. The arena's lock has to be held.
+    /// the distance in bytes from home words (words that belong to no CPU) to its words, `None` if it has none. The
+    /// arena's lock has to be held.
     pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
         if self.cpus.walk().displacement_if_active(cpu).is_none() {
@@ -565,9 +569,9 @@ impl Reservation {
         }
     }
 
-    /// Returns the distance in bytes from home words to the words of a stripe (per-CPU words for threads that count
-    /// atomically), and makes readers include these; another stripe's if this one has none, `None` if there are none at
-    /// all. Async-signal-safe.
+    /// Returns the distance in bytes from home words (counters' words that belong to no CPU) to the words of a stripe
+    /// (per-CPU words for threads that count atomically), and makes readers include these; another stripe's if this one
+    /// has none, `None` if there are none at all. Async-signal-safe.
     #[cold]
     pub(crate) fn announced_stripe(&self, stripe: usize) -> Option<usize> {
         let other = stripe.checked_rem(self.cpus.len())?;

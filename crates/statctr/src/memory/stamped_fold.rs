@@ -54,8 +54,8 @@ struct CpuState {
     done: u64,
 }
 
-/// The sums of a [`TrackedGroupArray`](crate::TrackedGroupArray)'s rows at the last fold, so that the next one rereads
-/// only cache lines stamped as written since.
+/// The sums over the CPUs of a [`TrackedGroupArray`](crate::TrackedGroupArray)'s rows (groups) at the last fold (read),
+/// so that the next one rereads only cache lines stamped as written since.
 #[derive(Debug)]
 pub(crate) struct StampedFold {
     cpus: Vec<CpuState>,
@@ -73,7 +73,8 @@ pub(crate) struct StampedFold {
 }
 
 impl StampedFold {
-    /// Creates a fold of `rows` rows of `chunks` cache lines each; nothing is read yet.
+    /// Creates the state of repeated reads of `rows` rows (groups of an array) of `chunks` cache lines each; nothing is
+    /// read yet.
     pub(crate) fn new(chunks: usize, rows: usize) -> StampedFold {
         StampedFold {
             cpus: Vec::new(),
@@ -86,13 +87,14 @@ impl StampedFold {
         }
     }
 
-    /// Returns the number of cache lines that the last fold reread; each was read on all active CPUs.
+    /// Returns the number of cache lines that the last fold (read of what changed) reread; each was read on all active
+    /// CPUs.
     pub(crate) fn lines_read(&self) -> usize {
         self.read.unwrap_or(0)
     }
 
-    /// Rereads the cache lines written since the last fold of the same `piece`, and passes the sums of each row that
-    /// may have changed (at first all) to `sink(row, sums)`.
+    /// Rereads the cache lines written since the last fold (read) of the same `piece` (an array's memory), and passes
+    /// the sums over the CPUs of each row (group) that may have changed (at first all) to `sink(row, sums)`.
     pub(crate) fn fold(&mut self, piece: &StampedLines, mut sink: impl FnMut(usize, &[u64])) {
         let epoch = piece.advance();
         self.meet_cpus(piece);

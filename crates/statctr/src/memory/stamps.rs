@@ -36,8 +36,8 @@ fn with_front(lines: usize) -> usize {
     1 + lines.div_ceil(CHUNK_BYTES) + lines
 }
 
-/// Returns the number of stamped cache lines that fit, with their stamps, into a CPU's unit of `unit_words` 64-bit
-/// words.
+/// Returns the number of stamped cache lines (with a mark for each that it was written) that fit, with their stamps,
+/// into a CPU's unit of `unit_words` 64-bit words.
 pub(crate) fn most_stamped(unit_words: usize) -> usize {
     // behind the first, each 64 have a line of stamps
     let chunks = (unit_words / CHUNK_WORDS).saturating_sub(1);
@@ -140,8 +140,8 @@ impl StampedLines {
         }
     }
 
-    /// Adds `deltas` to consecutive counters from word `first` on by one commit, as [`Lines::commit`] does, and stamps
-    /// their cache line as written.
+    /// Adds `deltas` to consecutive counters from word `first` on by one commit (a single store), as [`Lines::commit`]
+    /// does, and stamps their cache line as written.
     #[inline(always)]
     pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
         const { assert!(N >= 1 && N <= CHUNK_WORDS) };
@@ -170,8 +170,9 @@ impl StampedLines {
         });
     }
 
-    /// Adds `value` to the counter in word `index` on a synthetic CPU and stamps its line; returns `false` if the CPU
-    /// has no unit. The arena's lock has to be held, which makes the caller the only writer.
+    /// Adds `value` to the counter in word `index` on a synthetic CPU and stamps its line as written; returns `false`
+    /// if the CPU has no unit (memory for words). The arena's lock has to be held, which makes the caller the only
+    /// writer.
     pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
         if self.front == 0 {
             return self.lines.add_on_synthetic_locked(index, cpu, value);
@@ -202,12 +203,13 @@ impl StampedLines {
         self.lines.handle().at(displacement).load(Ordering::Acquire)
     }
 
-    /// Claims the right to fold by stamps, which one reader has at a time; returns `false` if another one has it.
+    /// Claims the right to read only lines stamped as written, which one reader has at a time; returns `false` if
+    /// another one has it.
     pub(crate) fn begin_reading(&self) -> bool {
         !self.is_read.swap(true, Ordering::Acquire)
     }
 
-    /// Gives up the right to fold by stamps, so that another reader can claim it.
+    /// Gives up the right to read only lines stamped as written, so that another reader can claim it.
     pub(crate) fn end_reading(&self) {
         self.is_read.store(false, Ordering::Release);
     }

@@ -47,8 +47,8 @@ static TABLE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static GROWTH: Growth = Growth::new();
 static SUPPLY: UnitSupply = UnitSupply::none();
 
-/// The variable part of a static counter: its handle, set by the first update that can get per-CPU words, and a word
-/// that is added to atomically until then. Part of the C ABI.
+/// The variable part of a static counter (a `static` of the program): its handle, set by the first update that can get
+/// per-CPU words, and a word that is added to atomically until then. Part of the C ABI.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct StaticWord {
@@ -84,8 +84,8 @@ impl StaticWord {
         Some(Handle { base: NonNull::new(self.base.load(Ordering::Relaxed))?, table })
     }
 
-    /// Adds `value` to the static counter in an rseq critical section; returns `false` if that did not commit, and
-    /// [`add_slow`](Self::add_slow) has to be called.
+    /// Adds `value` to the static counter (a `static` of the program) in an rseq critical section; returns `false` if
+    /// that did not commit, and [`add_slow`](Self::add_slow) has to be called.
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_add(&self, value: u64) -> bool {
@@ -94,7 +94,8 @@ impl StaticWord {
         unsafe { rseq::add_to_static(&self.fast, Self::table(), value) }
     }
 
-    /// Adds 1 to the static counter in an rseq critical section; returns `false` if that did not commit.
+    /// Adds 1 to the static counter (a `static` of the program) in an rseq critical section; returns `false` if that
+    /// did not commit.
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_inc(&self) -> bool {
@@ -102,7 +103,8 @@ impl StaticWord {
         unsafe { rseq::inc_static(&self.fast, Self::table()) }
     }
 
-    /// Subtracts 1 from the static counter in an rseq critical section; returns `false` if that did not commit.
+    /// Subtracts 1 from the static counter (a `static` of the program) in an rseq critical section; returns `false` if
+    /// that did not commit.
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_dec(&self) -> bool {
@@ -294,7 +296,7 @@ fn make_block() -> Option<(Mapping, NonNull<Reservation>)> {
     Some((books, block))
 }
 
-/// The memory that all static counters of the process use.
+/// The memory that all static counters (`static`s of the program) of the process use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaticsInUse {
     /// Blocks made.
@@ -305,7 +307,7 @@ pub(crate) struct StaticsInUse {
     pub(crate) addresses: Vec<std::ops::Range<usize>>,
 }
 
-/// Measures the memory that all static counters of the process use.
+/// Measures the memory that all static counters (`static`s of the program) of the process use.
 pub(crate) fn statics_in_use() -> StaticsInUse {
     let addresses: Vec<_> = blocks().map(|block| block.mapping().addresses()).collect();
     StaticsInUse { blocks: addresses.len(), slots: TAKEN.load(Ordering::Relaxed), addresses }

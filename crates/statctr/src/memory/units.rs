@@ -50,8 +50,8 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Units {
-    /// Creates the set of units (parts of the counter memory) at fixed distances in bytes from the home unit: of CPU
-    /// numbers 0 to `cpus` − 1, then of threads.
+    /// Creates the set of units (parts of the counter memory) at fixed distances in bytes from the home unit (the words
+    /// that belong to no CPU): of CPU numbers 0 to `cpus` − 1, then of threads.
     pub(crate) fn fixed(displacements: &[usize], cpus: usize) -> Units {
         let places = Atomics::<AtomicUsize>::new(displacements.len());
         places.iter().zip(displacements).for_each(|(place, unit)| place.store(*unit, Ordering::Relaxed));
@@ -132,14 +132,15 @@ impl Units {
         &self.changing
     }
 
-    /// Returns the distance in bytes from a counter's home word to its word of one CPU; `None` if the CPU has no unit.
+    /// Returns the distance in bytes from a counter's home word (its word that belongs to no CPU) to its word of one
+    /// CPU; `None` if the CPU has no unit (memory for words).
     #[inline]
     pub(crate) fn displacement(&self, cpu: usize) -> Option<usize> {
         if cpu < self.cpus { self.unit(cpu) } else { None }
     }
 
-    /// Makes the memory at a displacement (distance in bytes from the home unit) a CPU's unit, unless it has one;
-    /// returns the displacement of the CPU's unit.
+    /// Makes the memory at a displacement (distance in bytes from the home unit, whose words belong to no CPU) a CPU's
+    /// unit (its part of the counter memory), unless it has one; returns the displacement of the CPU's unit.
     ///
     /// An exchange and not a store: a fork within a signal handler can let a second thread in.
     pub(crate) fn assign(&self, cpu: usize, displacement: usize, _held: &SignalSafeLockGuard<'_>) -> usize {
@@ -158,8 +159,8 @@ impl Units {
         }
     }
 
-    /// Adds a CPU, which has a unit of counter memory, to the active mask that readers walk. For movable units the lock
-    /// has to be held.
+    /// Adds a CPU, which has a unit (part) of counter memory, to the active mask, the set of CPUs whose words readers
+    /// sum. For movable units the lock has to be held.
     pub(crate) fn announce(&self, cpu: usize) {
         self.walk().view.active.insert(cpu);
     }
@@ -171,8 +172,8 @@ impl Units {
         Walk { units: self, view: &self.views[generation & 1], generation }
     }
 
-    /// Calls `work` with a reader's view of the CPUs' units, again if a drain published another view meanwhile; returns
-    /// the result for a view that stayed current.
+    /// Calls `work` with a reader's view of the CPUs' units (the parts of counter memory to sum), again if a drain
+    /// published another view meanwhile; returns the result for a view that stayed current.
     #[inline]
     pub(crate) fn consistently<R>(&self, mut work: impl FnMut(Walk<'_>) -> R) -> R {
         loop {
@@ -184,15 +185,16 @@ impl Units {
         }
     }
 
-    /// Returns the number (generation) of the readers' view that the lock's holder will publish next.
+    /// Returns the number (generation) of the readers' view (the set of CPUs whose words they sum) that the lock's
+    /// holder will publish next.
     pub(crate) fn next_view(&self) -> usize {
         // readers of what is overwritten from here on must see that its time is over
         fence(Ordering::Release);
         (self.generation.load(Ordering::Relaxed) + 1) & 1
     }
 
-    /// Publishes the readers' next view: the current one without `cpu`, whose counts were moved to the words at the
-    /// displacement `residue`.
+    /// Publishes the readers' next view: the current one without `cpu`, whose counts were moved to words of no CPU,
+    /// `residue` bytes from the home words.
     pub(crate) fn publish_without(&self, cpu: usize, residue: usize, _held: &SignalSafeLockGuard<'_>) {
         let generation = self.generation.load(Ordering::Relaxed);
         let (now, next) = (&self.views[generation & 1], &self.views[(generation + 1) & 1]);
@@ -206,7 +208,8 @@ impl Units {
 }
 
 impl Walk<'_> {
-    /// Returns `true` if no drain has published another view of the units since this one was taken.
+    /// Returns `true` if no drain of a CPU has published another view (set of memory parts to sum) since this one was
+    /// taken.
     #[inline]
     pub(crate) fn is_current(self) -> bool {
         if !self.units.movable {
@@ -216,15 +219,15 @@ impl Walk<'_> {
         self.units.generation.load(Ordering::Relaxed) == self.generation
     }
 
-    /// Returns the distance in bytes from a counter's home word to its word with the counts of drained CPUs; 0 if there
-    /// are none.
+    /// Returns the distance in bytes from a counter's home word (its word that belongs to no CPU) to its word with the
+    /// counts of drained CPUs; 0 if there are none.
     #[inline]
     pub(crate) fn residue(self) -> usize {
         if self.units.movable { self.view.residue.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Calls `visit` with the distance in bytes from home words to each set of words to sum: those of drained CPUs,
-    /// then each active CPU's.
+    /// Calls `visit` with the distance in bytes from home words (counters' words that belong to no CPU) to each set of
+    /// words to sum: those of drained CPUs, then each active CPU's.
     #[inline]
     pub(crate) fn for_each(self, mut visit: impl FnMut(usize)) {
         let residue = self.residue();
@@ -258,8 +261,8 @@ impl Walk<'_> {
         self.displacement_if_active(cpu).into_iter().chain(owned).for_each(visit);
     }
 
-    /// Returns the distance in bytes from a counter's home word to its word of one CPU; `None` if that CPU never
-    /// counted.
+    /// Returns the distance in bytes from a counter's home word (its word that belongs to no CPU) to its word of one
+    /// CPU; `None` if that CPU never counted.
     #[inline]
     pub(crate) fn displacement_if_active(self, cpu: usize) -> Option<usize> {
         self.units.displacement(cpu).filter(|_| self.view.active.contains(cpu))

@@ -101,7 +101,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Returns the update mode of a static counter whose handle has this tag; `None` stands for no per-CPU words.
+    /// Returns the update mode (rseq, atomic, …) of a static counter (a `static` of the program) whose handle has this
+    /// tag; `None` stands for no per-CPU words.
     pub(crate) fn of_static(tag: Option<HandleTag>) -> Mode {
         match tag {
             Some(HandleTag::Striped) => Mode::Striped,
@@ -188,7 +189,8 @@ pub fn fallback_reason() -> Option<FallbackReason> {
     }
 }
 
-/// The width of the widest vector store, by which the items of an event are committed at once.
+/// The width of the widest vector store, by which the items of an event (statistics updated together) are stored at
+/// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum VectorWidth {

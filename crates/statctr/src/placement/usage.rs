@@ -31,7 +31,7 @@ pub(super) fn measure(arena: &Arena) -> Result<Memory> {
     Ok(Memory { reservations: usage.reservations, reserved: usage.reserved, resident, slots: usage.words })
 }
 
-/// Measures the address space and resident memory of all static counters of the process.
+/// Measures the address space and resident memory of all static counters (`static`s of the program) of the process.
 pub(crate) fn measure_statics() -> Result<Memory> {
     let usage = statics_in_use();
     Ok(Memory {

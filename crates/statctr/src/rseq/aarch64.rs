@@ -328,8 +328,8 @@ define_add!(
     dec, dec_in_area, "sub {t}, {t}, #1"
 );
 
-/// Adds nothing and returns `false`, as aarch64 has no single store that is wide enough for an event (`commit` of the
-/// specification).
+/// Adds nothing and returns `false`, as aarch64 has no single store that is wide enough for an event (statistics
+/// updated together) (`commit` of the specification).
 ///
 /// # Safety
 /// None needed here.
@@ -338,9 +338,9 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// Adds `deltas` to a latched cache line in an rseq critical section: changes the copy that is not current, `copies`
-/// bytes apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
-/// specification).
+/// Adds `deltas` to a latched cache line (kept twice) in an rseq critical section: changes the copy that is not
+/// current, `copies` bytes apart, and makes it current by storing the sequence number, `sequence` bytes away
+/// (`latch_commit` of the specification).
 ///
 /// Returns `false` if nothing was added and the slow path has to be taken.
 ///
@@ -415,8 +415,9 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds `value` to one word of a latched cache line in an rseq critical section, in the current copy; the line's
-/// sequence number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of the specification.)
+/// Adds `value` to one word of a latched cache line (kept twice, for consistent reads) in an rseq critical section, in
+/// the current copy; the line's sequence number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of
+/// the specification.)
 ///
 /// # Safety
 /// The contract is that of [`latch_commit`].

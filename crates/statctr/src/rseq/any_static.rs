@@ -13,8 +13,9 @@ fn loaded(home: &AtomicPtr<u8>, table: *const u8) -> Option<*mut u8> {
     (is_ready && !home.is_null()).then_some(home)
 }
 
-/// Adds `value` to a static counter in an rseq critical section; `home` holds its home word's address, null before it
-/// has one. Returns `false` if nothing was added. (`add_to_static` of the specification.)
+/// Adds `value` to a static counter (a `static` of the program) in an rseq critical section; `home` holds the address
+/// of its home word, from which those of CPUs are found; null before it has one. Returns `false` if nothing was added.
+/// (`add_to_static` of the specification.)
 ///
 /// # Safety
 /// `table` is null or the tagged address of a live table; `home` is null or as `base` of [`add`].
@@ -24,8 +25,8 @@ pub(crate) unsafe fn add_to_static(home: &AtomicPtr<u8>, table: *const u8, value
     loaded(home, table).is_some_and(|base| unsafe { add(base, table, value) })
 }
 
-/// Adds 1 to a static counter in an rseq critical section; `home` holds its home word's address. Returns `false` if
-/// nothing was added.
+/// Adds 1 to a static counter (a `static` of the program) in an rseq critical section; `home` holds the address of its
+/// home word, from which those of CPUs are found. Returns `false` if nothing was added.
 ///
 /// # Safety
 /// The contract is that of [`add_to_static`].
@@ -35,8 +36,8 @@ pub(crate) unsafe fn inc_static(home: &AtomicPtr<u8>, table: *const u8) -> bool 
     loaded(home, table).is_some_and(|base| unsafe { inc(base, table) })
 }
 
-/// Subtracts 1 from a static counter in an rseq critical section; `home` holds its home word's address. Returns `false`
-/// if nothing was subtracted.
+/// Subtracts 1 from a static counter (a `static` of the program) in an rseq critical section; `home` holds the address
+/// of its home word, from which those of CPUs are found. Returns `false` if nothing was subtracted.
 ///
 /// # Safety
 /// The contract is that of [`add_to_static`].

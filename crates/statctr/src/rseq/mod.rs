@@ -327,7 +327,7 @@ pub(crate) struct Stamps {
 }
 
 /// The number of times that the slow path of an update retries its rseq critical section before it uses the fallback
-/// cell.
+/// cell, a word that all CPUs add to atomically.
 ///
 /// A section of a few nanoseconds that is preempted this often in a row runs under a debugger or an emulator.
 pub(crate) const TRIES: usize = 16;

@@ -147,7 +147,8 @@ pub(crate) unsafe fn raise(
     false
 }
 
-/// Adds nothing to the event's items and returns `false`: a stub for architectures without rseq critical sections.
+/// Adds nothing to the items of an event (statistics updated together) and returns `false`: a stub for architectures
+/// without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -156,7 +157,8 @@ pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _
     false
 }
 
-/// Adds nothing to the latched cache line and returns `false`: a stub for architectures without rseq critical sections.
+/// Adds nothing to the latched cache line (kept twice, with a sequence number) and returns `false`: a stub for
+/// architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -170,7 +172,8 @@ pub(crate) unsafe fn latch_commit(
     false
 }
 
-/// Adds nothing to the latched cache line and returns `false`: a stub for architectures without rseq critical sections.
+/// Adds nothing to the latched cache line (kept twice, with a sequence number) and returns `false`: a stub for
+/// architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.

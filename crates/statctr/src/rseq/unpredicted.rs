@@ -2,7 +2,7 @@
 
 use super::{add_in_area, dec_in_area, inc_in_area};
 
-/// The target's critical sections load the table's entry, and compare no predicted one.
+/// Support for predicting where a CPU's word is: `false`, as the target's critical sections load the table's entry.
 pub(crate) const CAN_PREDICT: bool = false;
 
 /// Adds `value` to the counter in a critical section. Returns `false` if nothing was added.

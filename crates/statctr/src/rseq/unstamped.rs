@@ -15,8 +15,8 @@ pub(crate) unsafe fn add_stamped(_base: *mut u8, _table: *const u8, _stamps: Sta
     false
 }
 
-/// Adds nothing to the event's items and returns `false`: a stub for architectures on which cache lines cannot be
-/// stamped.
+/// Adds nothing to the items of an event (statistics updated together) and returns `false`: a stub for architectures on
+/// which cache lines cannot be stamped.
 ///
 /// # Safety
 /// None needed here.

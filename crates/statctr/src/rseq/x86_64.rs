@@ -334,8 +334,8 @@ define_add!(
     dec, dec_in_area, "add qword ptr [{t}], -1"
 );
 
-/// Adds `deltas` to the `N` items of an event (2 to 8) in an rseq critical section that ends with one vector store.
-/// Returns `false` if nothing was added. (`commit` of the specification.)
+/// Adds `deltas` to the `N` items (2 to 8) of an event (statistics updated together) in an rseq critical section that
+/// ends with one vector store. Returns `false` if nothing was added. (`commit` of the specification.)
 ///
 /// That is also the case if the machine has no store as wide as the event. The slow path has to be taken then.
 ///
@@ -508,9 +508,9 @@ unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
     true
 }
 
-/// Adds `deltas` to a latched cache line in an rseq critical section: changes the copy that is not current, `copies`
-/// bytes apart, and makes it current by storing the sequence number, `sequence` bytes away (`latch_commit` of the
-/// specification).
+/// Adds `deltas` to a latched cache line (kept twice) in an rseq critical section: changes the copy that is not
+/// current, `copies` bytes apart, and makes it current by storing the sequence number, `sequence` bytes away
+/// (`latch_commit` of the specification).
 ///
 /// Returns `false` if nothing was added and the slow path has to be taken.
 ///
@@ -571,8 +571,9 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds `value` to one word of a latched cache line in an rseq critical section, in the current copy; the line's
-/// sequence number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of the specification.)
+/// Adds `value` to one word of a latched cache line (kept twice, for consistent reads) in an rseq critical section, in
+/// the current copy; the line's sequence number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of
+/// the specification.)
 ///
 /// # Safety
 /// The contract is that of [`latch_commit`].

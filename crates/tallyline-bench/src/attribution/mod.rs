@@ -46,7 +46,8 @@ Examples:
 
 Shares are those of a shape's samples: `right` name the field that the time goes to, `other` another field, `none` no field.";
 
-/// Command-line options of the benchmark `attribution`: the code shapes to record, and how.
+/// Command-line options of the benchmark `attribution` (which access reports blame, on functions with a known stalling
+/// access): the code shapes to record, and how.
 #[derive(Debug, Args)]
 pub(crate) struct AttributionOptions {
     /// Only shapes whose name a glob matches; may be repeated

@@ -9,8 +9,8 @@ use super::Context;
 use super::report::Report;
 use anyhow::Result;
 
-/// Runs the benchmark `lifecycle`: the cost of creating and dropping counters of short-lived flows, and of moving
-/// counts away from departed CPUs.
+/// Runs the benchmark `lifecycle`: the cost of creating and dropping counters of short-lived flows (network
+/// connections), and of moving counts away from departed CPUs.
 pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     drain::run(context, report)?;
     hot::run(context, report)?;

@@ -31,7 +31,8 @@ const SAMPLES: u64 = 100_000;
 /// At least so many times as fast.
 const FASTER: f64 = 10.0;
 
-/// Command-line options of the benchmark `report`: the recordings to report on, and perf.
+/// Command-line options of the benchmark `report` (tallyline's reports against perf's): the recordings to report on,
+/// and perf's path.
 #[derive(Debug, Args)]
 pub(crate) struct ReportOptions {
     /// The perf to compare with, 6.8 or later as it has to know data types [default: $PERF, else the one on the PATH]

@@ -45,7 +45,8 @@ const TRACED: &str = "60000";
 /// The factor within which a prediction's median is good.
 const CLOSE: f64 = 1.5;
 
-/// Command-line options of the benchmark `sharing`: starts of the program, and the output.
+/// Command-line options of the benchmark `sharing` (speed-up without false sharing, predicted against measured): starts
+/// of the program, and the output.
 #[derive(Debug, Args)]
 pub(crate) struct SharingOptions {
     /// Number of pairs of process starts

@@ -89,8 +89,8 @@ pub(crate) fn array_inc(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<ArrayInc>::with_shared_state(counters, sum).boxed())
 }
 
-/// Returns the benchmark loop `group-array/add`: it adds to one item of one group in a `GroupArray` of 256, chosen
-/// irregularly.
+/// Returns the benchmark loop `group-array/add`: it adds to one item (64-bit statistic) of one group in a `GroupArray`
+/// of 256, chosen irregularly.
 pub(crate) fn groups_add(pool: &Pool) -> Result<Box<dyn Side>> {
     let groups = GroupArray::new_in(pool, LEN, Interface::schema()?)?;
     let sum = |groups: &GroupArray| {
@@ -100,8 +100,8 @@ pub(crate) fn groups_add(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<GroupsAdd>::with_shared_state(groups, sum).counting(PACKET_LENGTH).boxed())
 }
 
-/// Returns the benchmark loop `tracked/add`: it adds to one item of one group in a `TrackedGroupArray` of 256,
-/// which also marks the group as changed for incremental reads.
+/// Returns the benchmark loop `tracked/add`: it adds to one item (64-bit statistic) of one group in a
+/// `TrackedGroupArray` of 256, which also marks the group as changed for incremental reads.
 pub(crate) fn tracked_add(pool: &Pool) -> Result<Box<dyn Side>> {
     let groups = TrackedGroupArray::new_in(pool, LEN, Interface::schema()?)?;
     let sum = |groups: &TrackedGroupArray| {

@@ -107,8 +107,8 @@ pub(crate) fn static_inc() -> Box<dyn Side> {
     Looped::<StaticInc>::with_shared_state((), |()| STATIC.read()).boxed()
 }
 
-/// Returns the benchmark loop `fixed/event2`: it updates two counters of one of many groups, in turn, by one
-/// commit. Only the first counter is checked.
+/// Returns the benchmark loop `fixed/event2`: it updates two counters of one of many groups, in turn, by one commit (a
+/// single store). Only the first counter is checked.
 pub(crate) fn event2(pool: &Pool) -> Result<Box<dyn Side>> {
     let events = |interfaces: &Interfaces| {
         interfaces.iter().map(|interface| interface.read()[Interface::requests.index()]).sum()
@@ -151,15 +151,15 @@ pub(crate) fn add(pool: &Pool) -> Result<Box<dyn Side>> {
         .boxed())
 }
 
-/// Returns the benchmark loop `fixed/packet4`: for each packet it updates the four counters of a network interface
-/// by one commit, taking the interfaces in turn. With `think`, it computes between packets.
+/// Returns the benchmark loop `fixed/packet4`: for each packet it updates the four counters of a network interface by
+/// one commit (a single store), taking the interfaces in turn. With `think`, it computes between packets.
 pub(crate) fn packet4(pool: &Pool, think: bool) -> Result<Box<dyn Side>> {
     let side = Looped::<Packet4>::with_shared_state(interfaces(pool)?, sum_of_all);
     Ok(side.counting(PACKET_SUM).thinking(think).boxed())
 }
 
-/// Returns the benchmark loop `fixed/packet4-1group`: for each packet it updates the four counters of one and the
-/// same network interface by one commit.
+/// Returns the benchmark loop `fixed/packet4-1group`: for each packet it updates the four counters of one and the same
+/// network interface by one commit (a single store).
 pub(crate) fn packet4_one(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Packet4One>::with_shared_state(Interface::new_in(pool)?, sum).counting(PACKET_SUM).boxed())
 }

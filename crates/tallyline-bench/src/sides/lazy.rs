@@ -50,8 +50,9 @@ fn flows(tables: bool) -> statctr::Result<Vec<LazyGroup<PerCpu>>> {
     Ok(flows)
 }
 
-/// Returns the benchmark loop `lazy/own` or, with `tables`, `lazy/table`: it updates one of 256 lazy objects, whose
-/// per-CPU part is found in the object's own cache line or through its table.
+/// Returns the benchmark loop `lazy/own` or, with `tables`, `lazy/table`: it updates one of 256 lazy objects (four
+/// statistics whose per-CPU copies are created when a CPU first writes), whose per-CPU part is found in the object's
+/// own cache line or through its table.
 pub(crate) fn update(tables: bool) -> statctr::Result<Box<dyn Side>> {
     let bytes = |flows: &Vec<LazyGroup<PerCpu>>| flows.iter().map(|flow| flow.read()[1]).sum();
     Ok(Looped::<Update>::with_shared_state(flows(tables)?, bytes).counting(PACKET_LENGTH).boxed())
@@ -100,8 +101,8 @@ impl Drop for Flows {
     }
 }
 
-/// Returns the benchmark loop `lazy/own-c` or, with `tables`, `lazy/table-c`: it updates one of 256 lazy objects as
-/// [`update`] does, in C with the library's inline functions.
+/// Returns the benchmark loop `lazy/own-c` or, with `tables`, `lazy/table-c`: it updates one of 256 lazy objects (four
+/// statistics with per-CPU copies) as [`update`] does, in C with the library's inline functions.
 #[cfg(c_lazy)]
 pub(crate) fn update_c(tables: bool) -> Available {
     if !std::arch::is_x86_feature_detected!("avx2") {
@@ -113,7 +114,8 @@ pub(crate) fn update_c(tables: bool) -> Available {
     Ok(Box::new(Flows { flows, loops: unsafe { &tallyline_c_lazy_update } }))
 }
 
-/// Returns an error with the reason why the C loops on lazy objects were not built.
+/// Returns an error with the reason why the C loops on lazy objects (four statistics with per-CPU copies) were not
+/// built.
 #[cfg(not(c_lazy))]
 pub(crate) fn update_c(_tables: bool) -> Available {
     let _ = (Flows::total, |flows, loops: &'static [Loop; PLACEMENTS]| Flows { flows, loops });

@@ -115,7 +115,7 @@ fn loops<const THINK: bool, T: Step>() -> [Loop<T::State>; PLACEMENTS] {
     ]
 }
 
-/// A benchmark side that repeats a [`Step`], such as one increment, in a loop.
+/// A benchmark side (one of the implementations compared) that repeats a [`Step`], such as one increment, in a loop.
 pub(crate) struct Looped<T: Step> {
     // one state for all threads, or one for each
     states: Vec<Padded<T::State>>,
@@ -150,7 +150,7 @@ impl<T: Step> Looped<T> {
         self
     }
 
-    /// Boxes the loop as a `dyn` [`Side`].
+    /// Boxes the loop as a `dyn` [`Side`], one of the implementations that a benchmark compares.
     pub(crate) fn boxed(self) -> Box<dyn Side> {
         Box::new(self)
     }

@@ -50,11 +50,11 @@ pub(crate) trait Side: Sync {
     }
 }
 
-/// A side (an implementation to measure), or the reason why it cannot be measured on this machine, as text for
-/// users.
+/// A side (one implementation to measure), or the reason why it cannot be measured on this machine, as text for users.
 pub(crate) type Available = Result<Box<dyn Side>, String>;
 
-/// A benchmark side that calls a closure with the thread's number and the number of operations to do.
+/// A benchmark side (one of the implementations compared) that calls a closure with the thread's number and the number
+/// of operations to do.
 pub(crate) struct Calls<F>(pub(crate) F);
 
 impl<F: Fn(usize, u64) + Sync> Side for Calls<F> {
@@ -75,8 +75,8 @@ pub(crate) const GROUPS: usize = 16;
 /// The bytes of a packet.
 const PACKET_LENGTH: u64 = 100;
 
-/// The amount by which one packet raises the sum of an interface's four counters: packets and bytes, received and
-/// sent.
+/// The amount by which one packet raises the sum of a network interface's four counters: packets and bytes, received
+/// and sent.
 pub(crate) const PACKET_SUM: u64 = 2 * (1 + PACKET_LENGTH);
 
 /// Returns the length of a benchmark packet in bytes, hidden from the compiler's optimiser as if it were read from

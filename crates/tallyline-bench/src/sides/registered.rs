@@ -11,8 +11,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Returns a side that increments a counter in one child process for each of `cpus`, whose threads libc or the
-/// library (`wanted`) registers for restartable sequences.
+/// Returns a side (one of the implementations compared) that increments a counter in one child process for each of
+/// `cpus`, whose threads libc or the library (`wanted`) registers for restartable sequences.
 pub(crate) fn inc(wanted: Registration, cpus: &[usize]) -> Available {
     let counters: Result<Vec<_>> =
         cpus.iter().map(|&cpu| Counting::start(wanted, cpu).map(Mutex::new)).collect();

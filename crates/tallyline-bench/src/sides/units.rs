@@ -17,7 +17,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The number of counter groups, and of items in each, in the memory that the benchmark `fold` reads for each CPU.
+/// The number of counter groups, and of items (64-bit statistics) in each, in the memory that the benchmark `fold`
+/// reads for each CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shape {
     /// Items of a group.
@@ -99,7 +100,8 @@ impl Units {
         matches!(self.memory, Memory::Library(_))
     }
 
-    /// Writes `value(CPU, group, item)` to every item of every CPU; does nothing if the memory is the library's.
+    /// Writes `value(CPU, group, item)` to every item (64-bit statistic) of every CPU; does nothing if the memory is
+    /// the library's.
     pub(crate) fn populate(&self, value: impl Fn(usize, usize, usize) -> u64) {
         let Memory::Own(memory) = &self.memory else { return };
         for (cpu, offset) in self.offsets.iter().enumerate() {
@@ -208,8 +210,8 @@ impl Step for ItemMajor {
     }
 }
 
-/// Returns the benchmark loop `item-major`: it sums each item over all CPUs before it goes to the next item; one
-/// operation is a pass over all items.
+/// Returns the benchmark loop `item-major`: it sums each item (64-bit statistic) over all CPUs before it goes to the
+/// next item; one operation is a pass over all items.
 pub(crate) fn item_major(units: &Arc<Units>, threads: usize) -> Box<dyn Side> {
     let reader = || Reader {
         units: Arc::clone(units),
@@ -220,7 +222,8 @@ pub(crate) fn item_major(units: &Arc<Units>, threads: usize) -> Box<dyn Side> {
         .boxed()
 }
 
-/// Returns the sum of each item over all CPUs as the loop `item-major` computes it, to check its result.
+/// Returns the sum of each item (64-bit statistic) over all CPUs as the loop `item-major` computes it, to check its
+/// result.
 pub(crate) fn item_major_sums(units: &Arc<Units>) -> Vec<u64> {
     let shape = units.shape;
     (0..shape.groups * shape.items)
@@ -256,8 +259,8 @@ impl Step for ReadOne {
     }
 }
 
-/// Returns a benchmark loop that sums one item over every possible CPU: a counter's read that does not know which
-/// CPUs have counted.
+/// Returns a benchmark loop that sums one item (64-bit statistic) over every possible CPU: a counter's read that does
+/// not know which CPUs have counted.
 pub(crate) fn read_one(units: Units) -> Box<dyn Side> {
     Looped::<ReadOne>::with_shared_state(units, |_| 0).counting(0).boxed()
 }

@@ -45,7 +45,8 @@ pub(crate) enum Basis {
     Observed(ObservedRun),
 }
 
-/// The result of `tallyline advise`: findings with their evidence, the basis of that, and notes.
+/// The result of `tallyline advise`: findings (contended counters, false sharing, bad layouts) with their evidence, the
+/// basis of that, and notes.
 pub(crate) struct Advice {
     pub(crate) evidence: Evidence,
     pub(crate) findings: Vec<Finding>,
@@ -117,7 +118,8 @@ impl WindowSummary {
     }
 }
 
-/// Runs the sub-command `tallyline advise`: prints findings about a program's data, and applies them if asked.
+/// Runs the sub-command `tallyline advise`: prints findings about a program's data (contended counters, false sharing,
+/// bad layouts), and applies them if asked.
 pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
     if args.apply.undo {

@@ -27,8 +27,8 @@ pub(super) const ADD: &str = "striped_counter_add";
 /// The function of C that reads a counter.
 const READ: &str = "striped_counter_read";
 
-/// The kind of type that an edit gives a struct member: a striped counter, or the same value on cache lines of its
-/// own.
+/// The kind of type that an edit gives a struct member: a striped counter (a word for each thread, summed by reads), or
+/// the same value on cache lines of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Replacement {
     /// A counter to which each thread adds in a stripe of its own.
@@ -37,7 +37,8 @@ pub(crate) enum Replacement {
     CacheLine,
 }
 
-/// A struct member whose type an edit replaces, by a striped counter or by a value on cache lines of its own.
+/// A struct member whose type an edit replaces, by a striped counter (a word for each thread, summed by reads) or by a
+/// value on cache lines of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReplacedMember {
     /// The member, by its index in the declaration.
@@ -187,7 +188,8 @@ impl Shape {
         (offsets, end.next_multiple_of(align))
     }
 
-    /// Describes the replacement of the member with this index by a striped counter.
+    /// Describes the replacement of the member with this index by a striped counter (a word for each thread, summed by
+    /// reads).
     ///
     /// # Errors
     /// A sentence that says why no counter can replace the member.
@@ -220,7 +222,8 @@ impl Shape {
         Ok(ReplacedMember { at, name, replacement, ty, old, number, bytes })
     }
 
-    /// Computes the layout of the struct after the given members have got their new types.
+    /// Computes the layout of the struct after the given members have got other types (striped counters, or lines of
+    /// their own).
     pub(crate) fn promise(
         &self,
         current: &Layout,

@@ -291,8 +291,8 @@ impl Target {
     }
 
     /// Returns the edit of the struct's declaration with replaced types and assertions. `distance` is the number of
-    /// lines that the declaration has moved by earlier edits; with `is_first`, the new types' definitions are
-    /// inserted above it.
+    /// lines that the declaration has moved by earlier edits; with `is_first`, the definitions of the types that
+    /// members get are inserted above it.
     pub(crate) fn whole_change(&self, distance: i64, is_first: bool, text: &[u8]) -> Change {
         let mut change = self.change_moved(distance);
         for counter in &self.replaced {

@@ -10,7 +10,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A compilation unit of a project: its compiler call, and those of the project's files that it includes.
+/// A compilation unit (source file as compiled) of a project: its compiler call, and those of the project's files that
+/// it includes.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     /// The compiler's call.

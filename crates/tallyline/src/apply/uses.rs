@@ -104,8 +104,8 @@ impl<'c> Compilers<'c> {
     }
 }
 
-/// Finds all code that uses members which are to become striped counters, and adds its edits to the targets. A
-/// target with a use that cannot be edited is refused.
+/// Finds all code that uses members which are to become striped counters (a word for each thread, summed by reads), and
+/// adds its edits to the targets. A target with a use that cannot be edited is refused.
 pub(crate) fn find(
     all: &mut [(Target, Option<Refused>)],
     compilers: &Compilers<'_>,

@@ -7,7 +7,8 @@
 
 use super::asm;
 
-/// The target's critical sections compare a predicted displacement instead of waiting for the table's entry.
+/// Support for predicting where a CPU's word is: `true`, as the target's critical sections compare a predicted distance
+/// from the counter's home word instead of waiting for the table's entry.
 pub(crate) const CAN_PREDICT: bool = true;
 
 macro_rules! define_add_predicted {

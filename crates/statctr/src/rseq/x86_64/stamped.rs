@@ -73,8 +73,8 @@ pub(crate) unsafe fn add_stamped(base: *mut u8, table: *const u8, stamps: Stamps
     true
 }
 
-/// Adds `deltas` to the `N` items of an event in an rseq critical section that first stamps their cache line as
-/// written. Returns `false` if nothing was added. (`commit_stamped` of the specification.)
+/// Adds `deltas` to the `N` items of an event (statistics updated together) in an rseq critical section that first
+/// stamps their cache line as written. Returns `false` if nothing was added. (`commit_stamped` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`commit`](super::commit), also for the words that `stamps` names.

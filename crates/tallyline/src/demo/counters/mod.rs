@@ -99,7 +99,8 @@ impl Stopped {
     }
 }
 
-/// Runs `tallyline demo counters`: compares ways of counting by speed and exactness, and shows the figures.
+/// Runs `tallyline demo counters`: compares ways of counting (shared atomics, `statctr`) by speed and exactness, and
+/// shows the figures.
 pub(crate) fn run(args: &CountersArgs, color: Color) -> Result<()> {
     match show(args, color) {
         Err(error) if error.is::<Stopped>() => {

@@ -19,7 +19,8 @@ pub(crate) const POSSIBLE: u32 = 192;
 /// The number of present (plugged-in) CPUs of the demo's synthetic machine.
 pub(crate) const PRESENT: u32 = 32;
 
-/// The unit of a read whose cost the demo measures: one counter, one group, or all counters.
+/// The extent of a read whose cost the demo measures: one counter, one group (a network interface's counters), or all
+/// counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum What {
@@ -34,7 +35,7 @@ pub(crate) enum What {
 impl What {
     pub(crate) const ALL: [What; 3] = [What::Counter, What::Group, What::All];
 
-    /// Returns the name of the unit of a read for tables, such as "one counter".
+    /// Returns the name of the extent of a read for tables, such as "one counter".
     pub(crate) fn name(self) -> &'static str {
         match self {
             What::Counter => "one counter",
@@ -143,8 +144,8 @@ pub(crate) fn measure(
     Ok(reads.into_iter().map(Read::end).collect())
 }
 
-/// Returns, for each unit of a read, the time over all possible CPUs of the synthetic machine relative to that over
-/// the present ones.
+/// Returns, for each extent of a read (one counter, one group, all), the time over all possible CPUs of the synthetic
+/// machine relative to that over the present ones.
 pub(crate) fn ratios(costs: &[Cost]) -> Vec<WalkRatio> {
     let find = |what, cpus: u32| {
         costs.iter().find(|cost| cost.made_up && cost.what == what && cost.cpus == cpus as usize)

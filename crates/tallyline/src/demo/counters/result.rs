@@ -61,7 +61,7 @@ pub(crate) struct Results {
     pub(crate) page: Option<String>,
 }
 
-/// The measured time per packet of one counting method at one number of threads.
+/// The measured time per packet of one counting method (such as shared atomics) at one number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Case {
     pub(crate) case: &'static str,
@@ -81,7 +81,8 @@ pub(crate) struct Case {
     pub(crate) label: &'static Label,
 }
 
-/// The time per packet of one counting method divided by that of another, at the same number of threads.
+/// The time per packet of one counting method (such as shared atomics) divided by that of another, at the same number
+/// of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ratio {
     pub(crate) over: &'static str,
@@ -113,7 +114,8 @@ pub(crate) fn cases(threads: usize, outcomes: &[MethodResult]) -> Vec<Case> {
     LABELS.iter().zip(outcomes).filter_map(case).collect()
 }
 
-/// Returns the time per packet of each other counting method divided by that of one commit per packet.
+/// Returns the time per packet of each other counting method divided by that of `statctr` with one commit (a single
+/// store to all four counters) per packet.
 pub(crate) fn ratios(cases: &[Case]) -> Vec<Ratio> {
     let under = |over: &Case| {
         cases.iter().find(|case| case.threads == over.threads && *case.label == LABELS[ONE_COMMIT])
@@ -136,8 +138,8 @@ impl Results {
         self.cases.iter().find(|case| case.threads == threads && case.label == label)
     }
 
-    /// Returns the time of a counting method divided by that of one commit per packet, at a number of threads;
-    /// `None` if it was not measured.
+    /// Returns the time of a counting method divided by that of `statctr` with one commit (a single store) per packet,
+    /// at a number of threads; `None` if it was not measured.
     pub(crate) fn ratio(&self, label: &Label, threads: usize) -> Option<&Ratio> {
         self.ratios.iter().find(|ratio| ratio.threads == threads && ratio.over == label.key)
     }
@@ -155,8 +157,8 @@ impl Results {
         atomics.min_by(|a, b| a.median.total_cmp(&b.median))
     }
 
-    /// Returns the measured times of one unit of a read by one counting method (`case`), on this machine or on the
-    /// synthetic one (`made_up`).
+    /// Returns the measured times of reads of one extent (one counter, one group, all) by one counting method (`case`),
+    /// on this machine or on the synthetic one (`made_up`).
     pub(crate) fn reads_of(
         &self,
         what: What,

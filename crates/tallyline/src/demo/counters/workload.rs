@@ -20,10 +20,10 @@ pub(crate) const COUNTERS: usize = 4;
 pub(crate) const LENGTHS: [u64; INTERFACES] =
     [64, 594, 64, 64, 1518, 64, 594, 64, 594, 64, 64, 1518, 594, 64, 594, 64];
 
-/// The values of one interface's four counters: packets and bytes received, packets and bytes sent.
+/// The values of one network interface's four counters: packets and bytes received, packets and bytes sent.
 pub(crate) type Values = [u64; COUNTERS];
 
-/// Returns the correct values of an interface's counters after `packets` packets.
+/// Returns the correct values of a network interface's counters after `packets` packets.
 pub(crate) fn values_after(interface: usize, packets: u64) -> Values {
     let bytes = packets.wrapping_mul(LENGTHS[interface]);
     [packets, bytes, packets, bytes]
@@ -54,7 +54,7 @@ struct Packet {
 pub(crate) struct Ring([Packet; INTERFACES]);
 
 impl Ring {
-    /// Creates the packets of a thread. Each thread starts at another interface, so that they do not contend in
+    /// Creates the packets of a thread. Each thread starts at another network interface, so that they do not contend in
     /// lock-step.
     pub(crate) fn new(thread: usize, threads: usize) -> Ring {
         let first = thread * INTERFACES / threads.max(1);
@@ -239,7 +239,8 @@ pub(crate) const LABELS: [Label; 5] = [
     label("loop", "the loop alone", Family::Nobody),
 ];
 
-/// The index in [`LABELS`] of the recommended counting method: `statctr` with one commit per packet.
+/// The index in [`LABELS`] of the recommended counting method: `statctr` with one commit (a single store to all four
+/// counters) per packet.
 pub(crate) const ONE_COMMIT: usize = 3;
 
 /// The counters of all counting methods in the demo.
