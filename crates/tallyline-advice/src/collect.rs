@@ -183,8 +183,8 @@ pub(crate) struct Found {
     pub(crate) map: ObjectMap,
     /// By subject: the starts.
     pub(crate) starts: FxHashMap<usize, Vec<u64>>,
-    /// By instruction: the most bytes that it accesses; empty where accesses are not traced.
-    pub(crate) sizes: FxHashMap<u32, u8>,
+    /// By instruction: the most bytes that it accesses at once; empty where accesses are not traced.
+    pub(crate) sizes: FxHashMap<u32, u64>,
 }
 
 /// Finds the objects that instructions access. An instruction whose address is one of several fields' seems to access
@@ -197,15 +197,53 @@ fn find_objects<S: ReadAt + ?Sized>(
     resolved: &Resolved,
 ) -> Result<Found, tallyline_trace::Error> {
     let mut votes = ObjectVotes::default();
-    let mut sizes: FxHashMap<u32, u8> = FxHashMap::default();
-    each_access(trace, process, |_, access| {
+    let mut sizes: FxHashMap<u32, u64> = FxHashMap::default();
+    let mut run = AccessRun::default();
+    each_access(trace, process, |thread, access| {
+        let is_first = run.add(thread, access);
         if resolved.operands.contains_key(&access.instruction()) {
             let size = sizes.entry(access.instruction()).or_default();
-            *size = access.size().max(*size);
+            *size = run.size().max(*size);
         }
-        votes.add(access.instruction(), access.address(), resolved);
+        // the operand begins where the first part does
+        if is_first {
+            votes.add(access.instruction(), access.address(), resolved);
+        }
     })?;
     Ok(Found { sizes, ..votes.finish(line_size, &|line| lines.contains(&line), resolved) })
+}
+
+/// The most bytes of one operand.
+const OPERAND_LIMIT: u64 = 64;
+
+/// The accesses of one execution of an instruction, of which each begins where the one before ends: emulators report a
+/// vector's load or store in parts.
+#[derive(Clone, Copy, Debug, Default)]
+struct AccessRun {
+    // thread, instruction, time
+    execution: (u32, u32, u64),
+    start: u64,
+    end: u64,
+}
+
+impl AccessRun {
+    /// Adds an access; `true` if it is the first of an operand.
+    fn add(&mut self, thread: u32, access: &Access) -> bool {
+        let execution = (thread, access.instruction(), access.now());
+        let end = access.address().saturating_add(u64::from(access.size()));
+        let goes_on = self.execution == execution && self.end == access.address() && self.size() > 0;
+        if goes_on && end - self.start <= OPERAND_LIMIT {
+            self.end = end;
+            return false;
+        }
+        *self = Self { execution, start: access.address(), end };
+        true
+    }
+
+    /// Returns the bytes of the operand so far.
+    fn size(&self) -> u64 {
+        self.end - self.start
+    }
 }
 
 /// Accumulator that infers the start addresses of objects from accesses: an access at an address, to a field at a
@@ -410,7 +448,7 @@ impl Builder<'_> {
             };
             let field = &mut used.fields[at];
             let accesses: u64 = cost.sources().iter().sum();
-            let size = objects.sizes.get(instruction).copied().map_or(0, u64::from);
+            let size = objects.sizes.get(instruction).copied().unwrap_or(0);
             field.size = field.size.max(size);
             field.accesses += accesses;
             field.misses += accesses - cost.sources()[0];
@@ -448,6 +486,19 @@ mod tests {
         assert_eq!(grid(&[0x1000, 0x1060, 0x10c0, 0x1180]), (0x1000, 0x60));
         assert_eq!(grid(&[0x1000, 0x1060, 0x10c1]), (0x1000, 0));
         assert_eq!(grid(&[0x1000]), (0x1000, 0));
+    }
+
+    #[test]
+    fn parts_of_a_vector_are_one_operand() {
+        let mut run = AccessRun::default();
+        let mut add = |address, size, now| {
+            let is_first = run.add(1, &Access::new(7, address, size, false, now));
+            (is_first, run.size())
+        };
+        assert_eq!(add(0x1000, 8, 5), (true, 8));
+        assert_eq!(add(0x1008, 8, 5), (false, 16));
+        assert_eq!(add(0x1010, 8, 6), (true, 8), "another execution");
+        assert_eq!(add(0x2000, 8, 6), (true, 8), "another operand");
     }
 
     #[test]

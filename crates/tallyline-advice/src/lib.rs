@@ -27,6 +27,6 @@ pub mod sharing_diff;
 pub use address_map::AddressMap;
 pub use collect::{CollectLimits, Operand, Resolved, Resolver, VariablePart, collect};
 pub use observed::{Observations, ObservedAccess, is_assumed, observe};
-pub use predict::{Effect, Model, Outlook, predict};
+pub use predict::{Effect, Model, Outlook, predict, run_times};
 pub use proposal::{LayoutProposal, PlacedMember, Proposal};
 pub use rules::{Confidence, FieldEvidence, Finding, FindingKind};

@@ -14,11 +14,11 @@ pub struct Model {
     pub processor: Processor,
     /// The number of cores.
     pub cores: u16,
-    /// The least and the most that a line from another core costs.
-    pub costs: (SharingCosts, SharingCosts),
+    /// The least and the most that a line from another core costs, and what is usual.
+    pub costs: [SharingCosts; 3],
     /// The number of schedules.
     pub seeds: u64,
-    /// The most accesses of a thread that are replayed.
+    /// The most accesses of a thread that are replayed: pieces of all of them.
     pub limit: u64,
 }
 
@@ -45,19 +45,10 @@ impl Model {
         map: Option<&AddressMap>,
         seed: u64,
     ) -> Result<TraceCosts, String> {
-        let (least, most) = (f64::from(self.costs.0.transfer()), f64::from(self.costs.1.transfer()));
-        let transfer = match seed % 3 {
-            0 => least,
-            1 => most,
-            _ => (least * most).sqrt(),
-        };
         // every second one beside a busy thread
         let busy = self.processor.beside_busy_thread();
-        let costs = self.costs.0.with_transfer(transfer.round() as u32).with_seed(seed);
-        let (processor, costs) = match seed % 2 {
-            0 => (&self.processor, costs),
-            _ => (&busy, costs.beside_busy_thread()),
-        };
+        let processor = if seed.is_multiple_of(2) { &self.processor } else { &busy };
+        let costs = self.costs[(seed % 3) as usize].with_seed(seed);
         let mut cores =
             TimedCores::new(processor, self.cores, trace.instructions(), code)?.with_sharing(costs);
         map.into_iter().flat_map(AddressMap::plain).for_each(|instruction| cores.make_plain(instruction));
@@ -103,6 +94,10 @@ impl TimedModel for Moved<'_> {
     fn wait_until(&mut self, place: usize, time: u64) {
         self.cores.wait_until(place, time);
     }
+
+    fn leave_out(&mut self, place: usize) {
+        self.cores.leave_out(place);
+    }
 }
 
 /// A predicted speed-up, as the lowest, median and highest ratio of times over several thread schedules; 1.5 means
@@ -115,10 +110,12 @@ pub struct Effect {
     pub median: f64,
     /// The most.
     pub high: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
 }
 
 impl Effect {
-    /// Returns the lowest, median and highest of some speed-up ratios; all 0 if there are none.
+    /// Returns the lowest, median, highest and mean of some speed-up ratios; all 0 if there are none.
     pub fn of(mut ratios: Vec<f64>) -> Self {
         ratios.sort_by(f64::total_cmp);
         let (Some(low), Some(high)) = (ratios.first(), ratios.last()) else { return Self::default() };
@@ -127,21 +124,29 @@ impl Effect {
             0 => (ratios[middle - 1] + ratios[middle]) / 2.0,
             _ => ratios[middle],
         };
-        Self { low: *low, median, high: *high }
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        Self { low: *low, median, high: *high, mean }
     }
 }
 
 /// The predicted speed-up of a proposed change: of the run's elapsed time, and of the time of all cores together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outlook {
-    /// The speed-up of the traced run, from its start to its end.
+    /// The speed-up of the traced run from the start of its second thread on; of one thread's from its start. What the
+    /// first thread prepares takes the same time in a run of any length, and traced runs are short.
     pub run: Effect,
     /// The speed-up of the time of all cores together.
     pub cores: Effect,
 }
 
+/// Returns the times of a modelled run that predictions compare: from the start of its second thread to its end, and of
+/// all cores together.
+pub fn run_times(run: &TraceCosts) -> (u64, u64) {
+    (run.parallel_time(), run.time())
+}
+
 /// Predicts the speed-up of a traced process by the change of addresses in `map`, over as many thread schedules as
-/// `before` has entries: the simulated end and the sum of all cores' times of each schedule, without the change.
+/// `before` has entries: the [times](run_times) of each schedule without the change.
 ///
 /// # Errors
 /// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
@@ -156,8 +161,9 @@ pub fn predict<S: ReadAt + ?Sized>(
     let (mut run, mut cores) = (Vec::new(), Vec::new());
     for (seed, (end, time)) in before.iter().enumerate() {
         let after = model.run(trace, process, code, Some(map), seed as u64)?;
-        run.push(*end as f64 / after.end().max(1) as f64);
-        cores.push(*time as f64 / after.time().max(1) as f64);
+        let (end_after, time_after) = run_times(&after);
+        run.push(*end as f64 / end_after.max(1) as f64);
+        cores.push(*time as f64 / time_after.max(1) as f64);
     }
     Ok(Outlook { run: Effect::of(run), cores: Effect::of(cores) })
 }
@@ -168,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_effect_is_a_range_with_its_median() {
-        assert_eq!(Effect::of(vec![3.0, 1.0, 2.0]), Effect { low: 1.0, median: 2.0, high: 3.0 });
+        assert_eq!(Effect::of(vec![3.0, 1.0, 2.0]), Effect { low: 1.0, median: 2.0, high: 3.0, mean: 2.0 });
         assert_eq!(Effect::of(vec![1.0, 2.0]).median, 1.5);
         assert_eq!(Effect::of(Vec::new()), Effect::default());
     }

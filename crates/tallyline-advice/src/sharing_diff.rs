@@ -186,6 +186,6 @@ mod tests {
         let base = build(&[share("flow.in", 5.0)], &[100]);
         let diff = sharing_diff(&base, &base, 0.5);
         assert!(diff.gained.is_empty() && diff.lost.is_empty(), "{diff:?}");
-        assert_eq!(diff.speed, Effect { low: 1.0, median: 1.0, high: 1.0 });
+        assert_eq!(diff.speed, Effect { low: 1.0, median: 1.0, high: 1.0, mean: 1.0 });
     }
 }

@@ -1,17 +1,26 @@
 //! The time of a cache line between two CPUs of this machine.
 //!
-//! Two threads pass a line to and fro, each a store and a load that waits for it; half of that is what a core waits for a
-//! line that another one has modified. In a virtual machine CPUs are near or far for a while, so that it is measured in
-//! many short parts, and a range is the result.
+//! One thread writes lines that the other then loads, one behind the other: that is the time of a line that nobody else
+//! wants. Then both add to one word. From the numbers that they get they see whenever the other one had the line in
+//! between: that tells how often it goes to and fro, and how long each keeps it. In a virtual machine CPUs are near or
+//! far for a while, so that all is measured in many short parts.
 
 use crate::cpus;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Parts of the measurement, and times that the line goes to and fro in each.
+/// Parts of the measurement.
 const PARTS: usize = 40;
-const ROUNDS: u64 = 300;
+
+/// Lines that are loaded one behind the other: a full round of [`next`].
+const LINES: usize = 64;
+
+/// Rounds of loads in each part.
+const ROUNDS: u64 = 6;
+
+/// Additions of a thread in each part.
+const ADDITIONS: u64 = 1500;
 
 /// Pause between two parts.
 const PAUSE: Duration = Duration::from_millis(4);
@@ -28,102 +37,231 @@ const STEP_CYCLES: f64 = 4.0;
 /// Cycles that are believed.
 const SENSIBLE: std::ops::RangeInclusive<f64> = 20.0..=3000.0;
 
-/// The measured time in cycles in which a modified cache line passes from one CPU to another: the 10th and 90th
-/// percentile of many short measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The cycles that a modified cache line takes between two CPUs, by one short measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LineTransfer {
-    /// The tenth percentile.
-    pub least: u32,
-    /// The ninetieth percentile.
-    pub most: u32,
+    /// From a load of the line to its data, if nobody else wants it.
+    pub latency: u32,
+    /// From one CPU's possession to the other's, if both want it all the time.
+    pub interval: u32,
+    /// The part of that time for which a CPU keeps it.
+    pub hold: u32,
 }
 
-/// A word on lines of its own, with what else both threads use.
+/// The words that both threads use, each on lines of its own.
+struct Shared {
+    // a request, or its answer: see [`REQUESTS`]
+    ball: Apart<AtomicU64>,
+    ends: Apart<AtomicBool>,
+    word: Apart<AtomicU64>,
+    lines: [Apart<AtomicUsize>; LINES],
+}
+
+impl Shared {
+    fn new() -> Self {
+        Self {
+            ball: Apart::default(),
+            ends: Apart::default(),
+            word: Apart::default(),
+            lines: std::array::from_fn(|_| Apart::default()),
+        }
+    }
+}
+
+/// A word with nothing beside it.
 #[repr(align(256))]
 #[derive(Default)]
 struct Apart<T>(T);
 
-/// Measures, in cycles, how long a modified cache line takes to pass between the first two CPUs that this process may
-/// run on. Returns `None` if there is only one CPU or the results are implausible. Takes 0.2 seconds, up to 1.5 on busy
-/// CPUs; the calling thread's affinity stays as it is.
+/// The part of the ball's number that says what is asked for; the answer has none.
+const REQUESTS: u64 = 3;
+/// Write the lines.
+const WRITE: u64 = 1;
+/// Add to the word until the next number.
+const ADD: u64 = 2;
+
+/// Measures the cycles that a modified cache line takes from one CPU to another, in 0.2 seconds: as [`measure_parts`].
 ///
 /// # Errors
 /// If the kernel does not say which CPUs there are.
-pub fn measure() -> io::Result<Option<LineTransfer>> {
+pub fn measure() -> io::Result<Vec<LineTransfer>> {
+    measure_parts(PARTS)
+}
+
+/// Measures the cycles that a modified cache line takes from one CPU to another, the first two that this process may run
+/// on, in so many parts of 5 ms. Returns the parts in the order of their latencies; none where there is only one CPU, or
+/// nothing sensible comes of it. Takes at most 1.5 seconds, where CPUs are busy; the calling thread keeps its CPUs.
+///
+/// # Errors
+/// If the kernel does not say which CPUs there are.
+pub fn measure_parts(count: usize) -> io::Result<Vec<LineTransfer>> {
     let all = cpus::allowed_cpus()?;
-    let [first, second, ..] = all[..] else { return Ok(None) };
-    let (ball, ends) = (Apart(AtomicU64::new(0)), Apart(AtomicBool::new(false)));
+    let [first, second, ..] = all[..] else { return Ok(Vec::new()) };
+    let shared = Shared::new();
     let parts = std::thread::scope(|scope| {
         let answers = scope.spawn(|| {
             cpus::pin(second)?;
-            answer(&ball.0, &ends.0);
+            answer(&shared);
             Ok(())
         });
         let asks = scope.spawn(|| {
-            let parts = cpus::pin(first).map(|()| ask(&ball.0));
-            ends.0.store(true, Ordering::Relaxed);
+            let parts = cpus::pin(first).map(|()| ask(&shared, count));
+            shared.ends.0.store(true, Ordering::Relaxed);
             parts
         });
         let answered: io::Result<()> = answers.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         let parts = asks.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         answered.and(parts)
     })?;
-    Ok(range(parts))
+    let mut sensible: Vec<LineTransfer> = parts.into_iter().filter_map(Part::transfer).collect();
+    sensible.sort_unstable();
+    Ok(sensible)
 }
 
-fn range(mut parts: Vec<f64>) -> Option<LineTransfer> {
-    parts.retain(|cycles| SENSIBLE.contains(cycles));
-    parts.sort_by(f64::total_cmp);
-    let at = |part: f64| parts.get(((parts.len().max(1) - 1) as f64 * part).round() as usize).copied();
-    Some(LineTransfer { least: at(0.1)?.round() as u32, most: at(0.9)?.round() as u32 })
+/// Returns that one of some measurements, in their order, that lies at a part of them.
+pub fn quantile(parts: &[LineTransfer], part: f64) -> Option<LineTransfer> {
+    let last = parts.len().checked_sub(1)?;
+    parts.get((last as f64 * part.clamp(0.0, 1.0)).round() as usize).copied()
 }
 
-/// Answers each odd number with the next one.
-fn answer(ball: &AtomicU64, ends: &AtomicBool) {
+/// A short measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Part {
+    /// Cycles of a load.
+    latency: f64,
+    /// Cycles for which both added.
+    cycles: f64,
+    /// Additions of a thread, and how many followed one of the other thread.
+    additions: (f64, f64),
+    /// Cycles of an addition that nobody else waits for.
+    alone: f64,
+}
+
+impl Part {
+    /// Returns the line's times, if they are sensible.
+    fn transfer(self) -> Option<LineTransfer> {
+        let (all, taken) = self.additions;
+        // the line goes to and fro
+        let interval = self.cycles / taken / 2.0;
+        let hold = (all / taken * self.alone).min(interval);
+        let is_sensible = SENSIBLE.contains(&self.latency) && SENSIBLE.contains(&interval) && hold >= 0.0;
+        is_sensible.then(|| LineTransfer {
+            latency: self.latency.round() as u32,
+            interval: interval.round() as u32,
+            hold: hold.round() as u32,
+        })
+    }
+}
+
+/// The line behind another one: all of them in an order that no prefetcher expects.
+fn next(line: usize) -> usize {
+    (line * 29 + 27) % LINES
+}
+
+/// Does what each number asks for.
+fn answer(shared: &Shared) {
     let mut spins = 0_u32;
     loop {
-        let number = ball.load(Ordering::Acquire);
-        if number % 2 == 1 {
-            ball.store(number + 1, Ordering::Release);
-        } else {
-            spins = spins.wrapping_add(1);
-            if spins.is_multiple_of(4096) && ends.load(Ordering::Relaxed) {
-                return;
+        let number = shared.ball.0.load(Ordering::Acquire);
+        match number & REQUESTS {
+            WRITE => {
+                for (at, line) in shared.lines.iter().enumerate() {
+                    line.0.store(next(at), Ordering::Relaxed);
+                }
+                shared.ball.0.store(number & !REQUESTS, Ordering::SeqCst);
+            }
+            ADD => {
+                while shared.ball.0.load(Ordering::Relaxed) == number {
+                    for _ in 0..50 {
+                        shared.word.0.fetch_add(1, Ordering::Relaxed);
+                    }
+                    if shared.ends.0.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            }
+            _ => {
+                spins = spins.wrapping_add(1);
+                if spins.is_multiple_of(4096) && shared.ends.0.load(Ordering::Relaxed) {
+                    return;
+                }
             }
         }
     }
 }
 
-/// Returns the cycles of one way, part by part.
-fn ask(ball: &AtomicU64) -> Vec<f64> {
+/// Returns the parts.
+fn ask(shared: &Shared, count: usize) -> Vec<Part> {
     let begun = Instant::now();
     let mut parts = Vec::new();
     let mut number = 0;
-    for _ in 0..PARTS {
+    while parts.len() < count && begun.elapsed() < LIMIT {
         let cycle = cycle();
-        // the first ways of a part wake the other side's line
-        let mut started = Instant::now();
-        for round in 0..ROUNDS + 20 {
-            if round == 20 {
-                started = Instant::now();
-            }
-            ball.store(number + 1, Ordering::Release);
-            let mut spins = 0_u32;
-            while ball.load(Ordering::Acquire) != number + 2 {
-                spins = spins.wrapping_add(1);
-                if spins.is_multiple_of(4096) && begun.elapsed() > LIMIT {
-                    return parts;
-                }
-            }
-            number += 2;
+        let Some(latency) = latency(shared, &mut number, begun) else { break };
+        let (seconds, additions) = additions(shared, &mut number);
+        let started = Instant::now();
+        for _ in 0..ADDITIONS {
+            shared.word.0.fetch_add(1, Ordering::Relaxed);
         }
-        parts.push(started.elapsed().as_secs_f64() / (2 * ROUNDS) as f64 / cycle);
-        if begun.elapsed() > LIMIT {
-            break;
-        }
+        parts.push(Part {
+            latency: latency / cycle,
+            cycles: seconds / cycle,
+            additions,
+            alone: started.elapsed().as_secs_f64() / ADDITIONS as f64 / cycle,
+        });
         std::thread::sleep(PAUSE);
     }
     parts
+}
+
+/// Returns the seconds of a load of a line that the other thread wrote; none if that does not answer.
+fn latency(shared: &Shared, number: &mut u64, begun: Instant) -> Option<f64> {
+    let mut least = f64::MAX;
+    for _ in 0..ROUNDS {
+        *number += REQUESTS + 1;
+        shared.ball.0.store(*number | WRITE, Ordering::SeqCst);
+        let mut spins = 0_u32;
+        while shared.ball.0.load(Ordering::Acquire) != *number {
+            spins = spins.wrapping_add(1);
+            if spins.is_multiple_of(4096) && begun.elapsed() > LIMIT {
+                return None;
+            }
+        }
+        let started = Instant::now();
+        let mut at = 0;
+        for _ in 0..LINES {
+            at = shared.lines[at % LINES].0.load(Ordering::Relaxed);
+        }
+        std::hint::black_box(at);
+        least = least.min(started.elapsed().as_secs_f64() / LINES as f64);
+    }
+    Some(least)
+}
+
+/// Adds together with the other thread: the seconds, the additions, and how many of them followed one of the other's.
+fn additions(shared: &Shared, number: &mut u64) -> (f64, (f64, f64)) {
+    *number += REQUESTS + 1;
+    let word = &shared.word.0;
+    let mut last = word.load(Ordering::Relaxed);
+    shared.ball.0.store(*number | ADD, Ordering::SeqCst);
+    // until the other one is there
+    for _ in 0..100 * ADDITIONS {
+        let before = last;
+        last = word.fetch_add(1, Ordering::Relaxed);
+        if last > before + 1 {
+            break;
+        }
+    }
+    let (started, mut taken) = (Instant::now(), 0);
+    for _ in 0..ADDITIONS {
+        let seen = word.fetch_add(1, Ordering::Relaxed);
+        taken += u64::from(seen != last + 1);
+        last = seen;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    *number += REQUESTS + 1;
+    shared.ball.0.store(*number, Ordering::SeqCst);
+    (seconds, (ADDITIONS as f64, taken as f64))
 }
 
 /// Returns the seconds of a cycle.
@@ -144,15 +282,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_has_the_outer_tenths_and_nothing_absurd() {
-        let parts = (0..=100).map(|at| 100.0 + f64::from(at)).chain([0.0, 1e9, f64::NAN]).collect();
-        assert_eq!(range(parts), Some(LineTransfer { least: 110, most: 190 }));
-        assert_eq!(range(vec![0.0]), None);
+    fn a_part_tells_how_long_a_line_stays_and_how_long_it_is_under_way() {
+        let part = Part { latency: 120.0, cycles: 90_000.0, additions: (1000.0, 500.0), alone: 8.0 };
+        assert_eq!(part.transfer(), Some(LineTransfer { latency: 120, interval: 90, hold: 16 }));
+        for absurd in [
+            Part { additions: (1000.0, 0.0), ..part },
+            Part { latency: f64::NAN, ..part },
+            Part { cycles: 1e12, ..part },
+        ] {
+            assert_eq!(absurd.transfer(), None, "{absurd:?}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_measurements() {
+        let parts: Vec<LineTransfer> =
+            (0..=10).map(|at| LineTransfer { latency: 100 + at, interval: 90, hold: 16 }).collect();
+        let latency = |part| quantile(&parts, part).map(|transfer| transfer.latency);
+        assert_eq!([0.1, 0.5, 0.9].map(latency), [Some(101), Some(105), Some(109)]);
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn the_round_of_lines_is_a_full_one() {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut at = 0;
+        while seen.insert(at) {
+            at = next(at);
+        }
+        assert_eq!(seen.len(), LINES);
     }
 
     #[test]
     fn lines_are_timed_where_there_are_two_cpus() {
         let measured = measure().expect("CPUs");
-        assert!(measured.is_none_or(|range| range.least <= range.most && range.least > 0), "{measured:?}");
+        assert!(measured.iter().all(|part| part.hold <= part.interval && part.latency > 0), "{measured:?}");
+        assert!(measured.is_sorted(), "{measured:?}");
     }
 }

@@ -63,7 +63,6 @@ pub struct TimedCores {
     path: Vec<u32>,
     // none where lines pass between cores for nothing
     ownership: Option<Ownership>,
-    run_ahead: u32,
 }
 
 impl TimedCores {
@@ -90,7 +89,6 @@ impl TimedCores {
             },
             path: Vec::new(),
             ownership: None,
-            run_ahead: 1,
         })
     }
 
@@ -98,7 +96,6 @@ impl TimedCores {
     /// transfers are not charged.
     pub fn with_sharing(mut self, costs: SharingCosts) -> Self {
         self.caches.leave_to_owners();
-        self.run_ahead = costs.run_ahead();
         self.ownership = Some(Ownership::new(costs));
         self
     }
@@ -195,7 +192,7 @@ impl CoreModel for TimedCores {
 
     fn access(&mut self, core: u16, place: usize, access: &Access) -> Result<(), Error> {
         while self.threads.len() <= place {
-            self.threads.push(Thread::new(&self.processor, self.run_ahead));
+            self.threads.push(Thread::new(&self.processor));
         }
         let core = usize::from(core) % self.cores.len();
         let (before, time) = self.cores[core];
@@ -238,9 +235,18 @@ impl TimedModel for TimedCores {
 
     fn wait_until(&mut self, place: usize, time: u64) {
         while self.threads.len() <= place {
-            self.threads.push(Thread::new(&self.processor, self.run_ahead));
+            self.threads.push(Thread::new(&self.processor));
         }
         self.threads[place].wait(time.min(END));
+    }
+
+    fn leave_out(&mut self, place: usize) {
+        let Some(thread) = self.threads.get_mut(place) else { return };
+        // whose returns follow is not known
+        thread.calls.clear();
+        if let Some(last) = thread.pending.take() {
+            self.run(place, &last, None);
+        }
     }
 }
 
@@ -374,7 +380,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(processor: &Processor, run_ahead: u32) -> Self {
+    fn new(processor: &Processor) -> Self {
         Self {
             pending: None,
             started: None,
@@ -389,7 +395,7 @@ impl Thread {
             stored: 0,
             buffered: BufferedStores::new(processor.store_buffer),
             forwarded: vec![(u64::MAX, 0, 0); FORWARDED],
-            multiplied: vec![0; run_ahead.max(1) as usize],
+            multiplied: vec![0; processor.multiplier_queue() as usize],
             multiplied_at: 0,
             predictor: Predictor::new(processor.indirect_by_history),
             calls: Vec::new(),
@@ -498,7 +504,7 @@ impl Thread {
         let mut done = self.ready(reads).max(addressed);
         // the wait for other cores, and the first access that did
         let (mut waited, mut waiting) = (0, None);
-        let mut restarts = false;
+        let mut restarts = None;
         for access in accesses.iter().filter(|access| !access.store()) {
             let arrives = memory.fill(access, addressed);
             if memory.ownership.is_none() {
@@ -521,7 +527,7 @@ impl Thread {
             waited = waited.max(load.waited);
             waiting =
                 waiting.or((load.transferred || load.waited > 0).then_some((*access, load.transferred)));
-            restarts |= load.restarts;
+            restarts = restarts.max(load.restarts);
         }
         let is_owned_update = is_update && memory.ownership.is_some();
         if is_owned_update {
@@ -534,9 +540,9 @@ impl Thread {
                 done = done.max(arrives).max(granted + Time::from(memory.atomic()) * CYCLE);
             }
         }
-        if restarts {
+        if let Some(at) = restarts {
             // all that follows is fetched again
-            self.redirected = self.redirected.max(done);
+            self.redirected = self.redirected.max(at);
         }
         if !is_owned_update {
             done += Time::from(latency) * CYCLE;
@@ -594,8 +600,9 @@ impl Thread {
     /// Loads from lines that other cores may have.
     ///
     /// The processor gives a load the data of the store that it expects to have written the word, at once. A load whose
-    /// store is still in the buffer when the data is known needs no line. One whose store has left by then does, and
-    /// one whose line is taken before it retires is run again with what follows.
+    /// store is still in the buffer when the data is known needs no line; one whose store has left by then does. Whatever
+    /// its data came from, a load whose line is taken before it retires is run again with what follows, and then needs
+    /// the line.
     fn load(
         &self,
         access: &Access,
@@ -611,23 +618,24 @@ impl Thread {
             true => (data.max(addressed), data.max(addressed) + FORWARD),
             false => (arrives, addressed),
         };
-        if is_renamed && self.stores.earliest(number).is_some_and(|leaves| looked_up <= leaves) {
-            return LoadOutcome { at: known, ..LoadOutcome::default() };
+        let needs_none = is_renamed && self.stores.earliest(number).is_some_and(|leaves| looked_up <= leaves);
+        let (granted, transferred) = match needs_none {
+            true => (looked_up, false),
+            false => memory.request(access, false, looked_up),
+        };
+        let retires = (self.retired + step).max(known);
+        let lost = memory.lost(access);
+        if !transferred && granted <= known.max(looked_up) && lost > looked_up && lost <= retires {
+            let (granted, transferred) = memory.request(access, false, retires);
+            let again = retires + Time::from(memory.restart()) * CYCLE;
+            let at = granted.max(again);
+            return LoadOutcome { at, waited: at - known, transferred, restarts: Some(again) };
         }
-        let (granted, transferred) = memory.request(access, false, looked_up);
-        let restart = Time::from(memory.restart()) * CYCLE;
         if is_renamed && granted <= looked_up {
             return LoadOutcome { at: known, ..LoadOutcome::default() };
         }
-        let retires = (self.retired + step).max(known);
-        let lost = memory.lost(access);
-        if !transferred && granted <= known && lost > looked_up && lost <= retires {
-            let (granted, transferred) = memory.request(access, false, retires);
-            let at = granted + restart;
-            return LoadOutcome { at, waited: at - known, transferred, restarts: true };
-        }
         let at = known.max(granted);
-        LoadOutcome { at, waited: at - known, transferred, restarts: false }
+        LoadOutcome { at, waited: at - known, transferred, restarts: None }
     }
 
     fn predicts(&mut self, known: &DecodedInstruction, next: u64) -> bool {
@@ -649,7 +657,8 @@ struct LoadOutcome {
     // for lines of other cores
     waited: Time,
     transferred: bool,
-    restarts: bool,
+    // when what follows is fetched again
+    restarts: Option<Time>,
 }
 
 fn slot(address: u64) -> usize {

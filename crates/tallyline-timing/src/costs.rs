@@ -27,6 +27,17 @@ pub struct InstructionCost {
 }
 
 impl InstructionCost {
+    fn divide(&mut self, count: u64) {
+        let numbers = [
+            &mut self.executions,
+            &mut self.walks,
+            &mut self.mispredictions,
+            &mut self.time,
+            &mut self.shared,
+        ];
+        numbers.into_iter().chain(&mut self.sources).for_each(|number| *number /= count);
+    }
+
     /// Returns a copy of this cost whose time is replaced by `time`, in parts of a cycle ([`TraceCosts::PARTS`]).
     pub fn with_time(self, time: u64) -> Self {
         Self { time, ..self }
@@ -206,6 +217,41 @@ impl TraceCosts {
     /// cycle ([`PARTS`](Self::PARTS)); with a single thread, that of the whole run.
     pub fn parallel_time(&self) -> u64 {
         self.end.saturating_sub(self.together)
+    }
+
+    /// Returns the average of the costs of some runs of one trace.
+    pub fn average(runs: &[TraceCosts]) -> TraceCosts {
+        let Some((first, others)) = runs.split_first() else { return TraceCosts::default() };
+        let mut sum = first.clone();
+        for run in others {
+            sum.instructions.iter_mut().zip(&run.instructions).for_each(|(sum, cost)| *sum += *cost);
+            sum.explained = sum.explained.saturating_add(run.explained);
+            sum.unexplained = sum.unexplained.saturating_add(run.unexplained);
+            sum.unexplained_time = sum.unexplained_time.saturating_add(run.unexplained_time);
+            sum.end = sum.end.saturating_add(run.end);
+            sum.together = sum.together.saturating_add(run.together);
+            for (key, loss) in &run.losses {
+                let of = sum.losses.entry(*key).or_insert(SharingLoss { transfers: 0, time: 0, ..*loss });
+                of.transfers = of.transfers.saturating_add(loss.transfers);
+                of.time = of.time.saturating_add(loss.time);
+            }
+        }
+        let count = runs.len() as u64;
+        sum.instructions.iter_mut().for_each(|cost| cost.divide(count));
+        for number in [
+            &mut sum.explained,
+            &mut sum.unexplained,
+            &mut sum.unexplained_time,
+            &mut sum.end,
+            &mut sum.together,
+        ] {
+            *number /= count;
+        }
+        for loss in sum.losses.values_mut() {
+            loss.transfers /= count;
+            loss.time /= count;
+        }
+        sum
     }
 
     /// The unit of all simulated times: this many parts are one cycle.

@@ -112,6 +112,14 @@ impl Processor {
         }
     }
 
+    /// Returns the number of multiplications that wait for their operands at most. Zen 3 and 4 have a scheduler of 24
+    /// places for each integer unit, and one unit that multiplies; Zen 5 has one of 88 for all. Beside a busy thread it
+    /// is a part of that, as of the reorder buffer.
+    pub(super) fn multiplier_queue(&self) -> u32 {
+        let part = if self.width < 8 { self.reorder_buffer * 3 / 32 } else { self.reorder_buffer / 5 };
+        part.max(1)
+    }
+
     /// Checks it, and returns the geometry of each level's caches for so many cores.
     ///
     /// # Errors

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn stores_to_half_a_line_join_the_one_that_waits_for_it() {
-        let mut ownership = Ownership::new(SharingCosts::new(100, 0));
+        let mut ownership = Ownership::new(SharingCosts::new(100).with_contention(100, 0));
         ownership.request(1, 5, true, 0);
         let mut buffer = StoreBuffer::new(8);
         let other_half = PendingStore { address: 5 * 64 + 32, ..store(5, CYCLE) };

@@ -5,7 +5,7 @@ use crate::address_map::AddressMap;
 use crate::evidence::{Evidence, Slot, Subject, SubjectKind, Update};
 use crate::predict::Outlook;
 use crate::proposal::Proposal;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a counter for each CPU that counts, and of its handle.
 const BYTES: (u64, u64) = (8, 16);
@@ -51,7 +51,26 @@ pub(super) fn findings(evidence: &Evidence, sums: &Conflicts, words: CounterWord
             None => sets.push(vec![counter]),
         }
     }
-    sets.into_iter().filter_map(|set| finding(evidence, sums, set, words)).collect()
+    let sets = sets.into_iter().map(|set| with_neighbours(evidence, set));
+    sets.filter_map(|set| finding(evidence, sums, set, words)).collect()
+}
+
+/// Adds the counters that lie on the lines of others and wait for nothing themselves: who adds to one right behind another
+/// has its line, and would wait for it in that one's place.
+fn with_neighbours(evidence: &Evidence, mut set: Vec<Counter>) -> Vec<Counter> {
+    let lines: BTreeSet<usize> = set.iter().flat_map(|counter| counter.lines.iter().copied()).collect();
+    let mut places: BTreeMap<(usize, u64), BTreeSet<usize>> = BTreeMap::new();
+    for line in lines {
+        for slot in &evidence.lines[line].slots {
+            places.entry((slot.subject, slot.offset)).or_default().insert(line);
+        }
+    }
+    for counter in &set {
+        places.remove(&counter.place);
+    }
+    set.extend(places.into_iter().filter_map(|(place, lines)| counter(evidence, place, lines)));
+    set.sort_by_key(|counter| counter.place);
+    set
 }
 
 fn counter(evidence: &Evidence, place: (usize, u64), lines: BTreeSet<usize>) -> Option<Counter> {
@@ -65,7 +84,10 @@ fn counter(evidence: &Evidence, place: (usize, u64), lines: BTreeSet<usize>) -> 
         .iter()
         .flat_map(|line| &line.slots)
         .any(|slot| (slot.subject, slot.offset) == place && main_writers(slot) >= 2);
-    let field = fields.into_iter().next().filter(|field| is_shared && !is_polled(field))?;
+    let field = fields
+        .into_iter()
+        .next()
+        .filter(|field| is_shared && !is_polled(field) && !is_guarded(evidence, field))?;
     let confidence = additions(evidence, &field)?;
     Some(Counter { place, field, confidence, lines })
 }
@@ -121,6 +143,34 @@ fn finding(evidence: &Evidence, sums: &Conflicts, set: Vec<Counter>, words: Coun
 fn is_polled(field: &FieldEvidence) -> bool {
     let reads: u64 = field.sites.iter().filter(|(.., writes)| *writes == 0).map(|(_, reads, _)| reads).sum();
     reads > field.writes() / READS
+}
+
+/// Returns whether the threads that add to a word by plain instructions take a lock as often as they do: threads wait for
+/// the lock, and a counter beside it saves nothing.
+fn is_guarded(evidence: &Evidence, field: &FieldEvidence) -> bool {
+    let is_atomic = |site: usize| evidence.sites.get(site).is_some_and(|site| site.atomic);
+    if field.sites.iter().any(|(site, _, writes)| *writes > 0 && is_atomic(*site)) {
+        return false;
+    }
+    let is_exchange = |site: usize| {
+        evidence.sites.get(site).is_some_and(|site| site.atomic && site.update == Update::Exchange)
+    };
+    let slots = evidence.lines.iter().flat_map(|line| &line.slots);
+    let locks = slots.filter(|slot| slot.uses.iter().any(|used| used.writes > 0 && is_exchange(used.site)));
+    // by lock, as a field of all objects: writes by thread
+    let mut writes: BTreeMap<(usize, u64), BTreeMap<u32, u64>> = BTreeMap::new();
+    for slot in locks {
+        let of = writes.entry((slot.subject, slot.offset)).or_default();
+        slot.by_thread().iter().for_each(|(thread, _, writes)| *of.entry(*thread).or_default() += writes);
+    }
+    let total = field.writes();
+    let writers = || field.threads.iter().filter(|(.., writes)| *writes * MINOR > total);
+    writes.values().any(|lock| {
+        writers().all(|(thread, reads, writes)| {
+            // a lock is written twice for each turn, and an addition may be a read and a write
+            lock.get(thread).is_some_and(|taken| taken.saturating_mul(2) >= reads + writes)
+        })
+    })
 }
 
 /// Returns the number of threads with more than a small part of a word's writes.

@@ -242,7 +242,8 @@ fn layout(evidence: &Evidence, index: usize, groups: &[Group]) -> Option<LayoutP
     };
     let spelled: Vec<Vec<(String, u64, u64)>> = ordered.iter().map(described).collect();
     let placed = place(&spelled, super::separation(evidence, index));
-    let (size, align) = (placed.size, placed.align);
+    // an alignment that the type declares stays
+    let (size, align) = (placed.size.next_multiple_of(subject.align.max(1)), placed.align);
     let lines = |size: u64| size.div_ceil(evidence.line_size);
     Some(LayoutProposal {
         ty: subject.name.clone(),

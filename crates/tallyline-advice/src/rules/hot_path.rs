@@ -33,6 +33,8 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
     let hot = hot_members(subject, used);
     let order = order(subject, &hot);
     let Placement { members, size, .. } = place(&[order], Separation::None);
+    // an alignment that the type declares stays
+    let size = size.next_multiple_of(subject.align.max(1));
     if size > subject.size {
         return None;
     }

@@ -159,6 +159,9 @@ pub struct Finding {
 /// The smallest predicted speed-up (a ratio of times) of a finding worth reporting; findings below it are dropped.
 pub const LEAST_EFFECT: f64 = 1.02;
 
+/// The predicted speed-up below which a proposal is a loss.
+const NO_EFFECT: f64 = 0.99;
+
 /// Parts of all cycles that a conflict has to cost to be looked at: one of so many.
 const LEAST_SHARE: f64 = 1.0 / 500.0;
 
@@ -182,19 +185,19 @@ impl Finding {
     }
 
     /// Stores the predicted speed-up in the finding and lowers its confidence, at most `evident`, where some
-    /// schedules do not gain. Returns `false` if the finding should be dropped: the speed-up is below
-    /// [`LEAST_EFFECT`], or the run gets slower.
+    /// schedules do not gain. Returns `false` if the finding should be dropped: the median speed-up, and the mean of one
+    /// that loses on no schedule, is below [`LEAST_EFFECT`], or the run gets slower. Two threads may lose nothing
+    /// between near CPUs and half of their time between far ones.
     pub fn judge(&mut self, outlook: Outlook, evident: Confidence) -> bool {
         self.outlook = outlook;
-        let best = outlook.run.median.max(outlook.cores.median);
-        let least =
-            if outlook.run.median >= outlook.cores.median { outlook.run.low } else { outlook.cores.low };
-        self.confidence = match least {
+        let of = if outlook.run.median >= outlook.cores.median { outlook.run } else { outlook.cores };
+        self.confidence = match of.low {
             least if least >= LEAST_EFFECT => evident,
-            least if least >= 1.0 => evident.min(Confidence::Medium),
+            least if least >= 1.0 && of.median >= LEAST_EFFECT => evident.min(Confidence::Medium),
             _ => Confidence::Low,
         };
-        best >= LEAST_EFFECT && outlook.run.median >= 0.99
+        let gains_at_times = of.mean >= LEAST_EFFECT && of.low >= NO_EFFECT;
+        (of.median >= LEAST_EFFECT || gains_at_times) && outlook.run.median >= NO_EFFECT
     }
 }
 

@@ -289,6 +289,76 @@ fn a_hot_path_over_several_lines_gets_its_fields_together() {
 }
 
 #[test]
+fn a_counter_that_waits_for_nothing_goes_with_the_one_in_front_of_it() {
+    let uses = [(1, 900, 900), (2, 900, 900)];
+    let behind = Slot { lost: 0, transfers: 0, field: "out".into(), ..slot(0x1000, 24, &uses, 1) };
+    let read = Slot { lost: 0, transfers: 0, field: "limit".into(), ..slot(0x1000, 0, &[(1, 900, 0)], 0) };
+    let found = findings(&evidence(
+        vec![flow()],
+        vec![read, Slot { field: "in".into(), ..slot(0x1000, 16, &uses, 1) }, behind],
+    ));
+    let Proposal::Counter { names, .. } = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    assert_eq!(names, &["flow.in", "flow.out"]);
+}
+
+#[test]
+fn a_word_that_is_added_to_behind_a_lock_is_no_contended_counter() {
+    let plain = Site { atomic: false, ..site(Update::Add) };
+    let evidence = |locked| {
+        let threads: Vec<u32> = vec![1, 2];
+        let uses = |reads: u64, writes: u64| -> Vec<(u32, u64, u64)> {
+            threads.iter().map(|thread| (*thread, reads, writes)).collect()
+        };
+        let lock = slot(0x1000, 0, &uses(0, locked), 1);
+        let dropped = slot(0x1000, 8, &uses(1000, 1000), 0);
+        Evidence {
+            sites: vec![plain.clone(), site(Update::Exchange)],
+            ..self::evidence(
+                vec![record("journey", 16, vec![member("lock", 0, 4), member("dropped", 8, 8)])],
+                vec![lock, dropped],
+            )
+        }
+    };
+    let is_counter = |locked| {
+        let all = findings(&evidence(locked));
+        all.iter().any(|finding| finding.kind == FindingKind::ContendedCounter)
+    };
+    assert!(!is_counter(2000));
+    assert!(is_counter(10), "a lock that is hardly taken guards something else");
+}
+
+#[test]
+fn an_alignment_that_a_type_declares_stays() {
+    let members =
+        vec![member("key", 0, 8), member("name", 8, 100), member("value", 112, 8), member("note", 120, 100)];
+    let of_field = |offset| FieldUse {
+        offset,
+        size: 8,
+        accesses: 10_000,
+        cycles: 20_000,
+        misses: 5_000,
+        ..FieldUse::default()
+    };
+    let evidence = Evidence {
+        line_size: 64,
+        subjects: vec![Subject { align: 64, ..record("device", 256, members) }],
+        types: vec![TypeUse {
+            fields: vec![of_field(0), of_field(112)],
+            instructions: vec![(5, 0), (6, 112)],
+            objects: 4096,
+            stride: 256,
+            ..TypeUse::default()
+        }],
+        cycles: 100_000,
+        ..Evidence::default()
+    };
+    let found = findings(&evidence);
+    let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    assert_eq!(layout.sizes, (256, 256));
+    assert_eq!(found[0].map.map(0, 6, 3 * 256 + 112), 3 * 256 + 8, "objects stay where they are");
+}
+
+#[test]
 fn holes_matter_where_objects_lie_side_by_side() {
     let members =
         vec![member("open", 0, 1), member("price", 8, 8), member("side", 16, 1), member("size", 24, 8)];
@@ -325,13 +395,17 @@ fn what_the_model_does_not_confirm_is_dropped() {
     let found = findings(&evidence(vec![record("stats", 16, vec![member("a", 0, 8)])], elements));
     let finding = found.into_iter().next().expect("a finding");
     let outlook = |low, median, high| {
-        let run = Effect { low, median, high };
+        let run = Effect { low, median, high, mean: (low + median + high) / 3.0 };
         Outlook { run, cores: run }
     };
     assert!(!finding.clone().judge(outlook(0.9, 1.0, 1.3), Confidence::High));
     let mut unsure = finding.clone();
     assert!(unsure.judge(outlook(0.95, 1.2, 1.3), Confidence::High));
     assert_eq!(unsure.confidence, Confidence::Low);
+    let mut at_times = finding.clone();
+    assert!(at_times.judge(outlook(1.0, 1.01, 1.8), Confidence::High), "it loses on no schedule");
+    assert_eq!(at_times.confidence, Confidence::Low);
+    assert!(!finding.clone().judge(outlook(0.98, 1.01, 1.8), Confidence::High));
     let mut sure = finding;
     assert!(sure.judge(outlook(1.1, 1.2, 1.3), Confidence::High));
     assert_eq!(sure.confidence, Confidence::High);

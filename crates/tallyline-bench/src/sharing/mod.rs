@@ -4,7 +4,8 @@
 //! Programs of others can be measured with `--folder`. Both builds run in turn, each start of a process a pair with the other's; the prediction is `tallyline
 //! sharing-check`'s. What is measured moves from start to start as much as what is predicted does from schedule to
 //! schedule, so that both are ranges: a prediction is good if its range overlaps the measured 10 to 90 %, and its
-//! median is within half as much again of the measured one.
+//! median is within half as much again of the measured one. What a line takes between two CPUs of a virtual machine
+//! changes every few seconds; it is timed between the pairs, and the prediction is for these times.
 
 use crate::positive;
 use anyhow::{Context, Result, bail};
@@ -17,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 use tallyline_support::Machine;
 use tallyline_support::output::{Color, Output};
+use tallyline_support::transfers::{self, LineTransfer};
 
 /// The program of all cases.
 const SOURCE: &str = include_str!("cases.c");
@@ -145,9 +147,9 @@ fn all(options: &SharingOptions, folder: &Path) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for (at, program) in programs.iter().enumerate() {
         progress.show(at as u64, programs.len() as u64);
-        let predicted = predict(&tool, &program.naive, &program.fixed, &program.traced)?;
         let pairs = if options.quick { 2 } else { options.pairs };
-        let measured = measure(&program.naive, &program.fixed, &program.measured, pairs)?;
+        let (measured, transfers) = measure(&program.naive, &program.fixed, &program.measured, pairs)?;
+        let predicted = predict(&tool, &program.naive, &program.fixed, &program.traced, &transfers)?;
         cases.push(Case { name: program.name.clone(), measured, predicted });
     }
     Ok(cases)
@@ -226,8 +228,11 @@ fn compiler_options(words: &[String]) -> Vec<String> {
     options
 }
 
-/// Measures both builds in pairs.
-fn measure(naive: &Path, fixed: &Path, words: &[String], pairs: usize) -> Result<Range> {
+/// Parts of a line's timing in front of each pair.
+const TIMED_PARTS: usize = 6;
+
+/// Measures both builds in pairs, and what a line takes between the CPUs meanwhile.
+fn measure(naive: &Path, fixed: &Path, words: &[String], pairs: usize) -> Result<(Range, Vec<LineTransfer>)> {
     let time = |program: &Path| -> Result<f64> {
         let started = Instant::now();
         let status = Command::new(program).args(words).stdout(Stdio::null()).status();
@@ -237,8 +242,9 @@ fn measure(naive: &Path, fixed: &Path, words: &[String], pairs: usize) -> Result
         }
         Ok(started.elapsed().as_secs_f64())
     };
-    let mut ratios = Vec::new();
+    let (mut ratios, mut transfers) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
+        transfers.extend(transfers::measure_parts(TIMED_PARTS).context("cannot time lines between CPUs")?);
         let (before, after) = if pair % 2 == 0 {
             let before = time(naive)?;
             (before, time(fixed)?)
@@ -249,14 +255,31 @@ fn measure(naive: &Path, fixed: &Path, words: &[String], pairs: usize) -> Result
         ratios.push(before / after);
     }
     ratios.sort_by(f64::total_cmp);
+    transfers.sort_unstable();
     let at = |part: f64| ratios[((ratios.len() - 1) as f64 * part).round() as usize];
-    Ok(Range { low: at(0.1), median: at(0.5), high: at(0.9) })
+    Ok((Range { low: at(0.1), median: at(0.5), high: at(0.9) }, transfers))
+}
+
+/// Returns the tool's options for measured times of a line: least, most, usual.
+fn transfer_options(transfers: &[LineTransfer]) -> Vec<String> {
+    let times = [0.1, 0.9, 0.5].map(|part| transfers::quantile(transfers, part));
+    let [Some(least), Some(most), Some(usual)] = times else { return vec!["--calibrate".to_owned()] };
+    let words = [least, most, usual].map(|of| format!("{}:{}:{}", of.latency, of.interval, of.hold));
+    vec!["--transfer".to_owned(), words.join(",")]
 }
 
 /// Returns the tool's prediction.
-fn predict(tool: &Path, naive: &Path, fixed: &Path, words: &[String]) -> Result<Range> {
+fn predict(
+    tool: &Path,
+    naive: &Path,
+    fixed: &Path,
+    words: &[String],
+    transfers: &[LineTransfer],
+) -> Result<Range> {
     let output = Command::new(tool)
-        .args(["sharing-check", "--format", "json", "--cores", "2", "--calibrate", "--base"])
+        .args(["sharing-check", "--format", "json", "--cores", "2"])
+        .args(transfer_options(transfers))
+        .arg("--base")
         .arg(naive)
         .arg("--head")
         .arg(fixed)
@@ -365,6 +388,15 @@ mod tests {
     #[test]
     fn predictions_are_good_where_ranges_meet() {
         assert_eq!(good(&[case(2.0, 2.1), case(2.0, 4.0), case(1.0, 1.0)]), 2);
+    }
+
+    #[test]
+    fn measured_times_of_a_line_are_stated_as_least_most_and_usual() {
+        let near = LineTransfer { latency: 110, interval: 90, hold: 16 };
+        let far = LineTransfer { latency: 360, interval: 320, hold: 126 };
+        let options = transfer_options(&[near, near, near, near, far]).join(" ");
+        assert_eq!(options, "--transfer 110:90:16,360:320:126,110:90:16");
+        assert_eq!(transfer_options(&[]), ["--calibrate"]);
     }
 
     #[test]

@@ -195,7 +195,7 @@ fn shared(addresses: &[u64], operation: Operation, atomic: bool, store: bool) ->
     let processor = Processor { prefetch_distance: 0, ..Processor::default() };
     let mut cores = TimedCores::new(&processor, addresses.len() as u16, &instructions, &code)
         .expect("a processor")
-        .with_sharing(SharingCosts::new(100, 10));
+        .with_sharing(SharingCosts::new(100).with_contention(70, 10));
     let mut nows = vec![0; addresses.len()];
     for _ in 0..1000 * addresses.len() {
         let place =

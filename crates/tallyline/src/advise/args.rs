@@ -21,10 +21,13 @@ pub(crate) struct ModelArgs {
     #[arg(short, long, value_name = "BYTES", default_value_t = 64, value_parser = line_size)]
     pub(super) cacheline_size: u32,
 
-    /// Cycles to transfer a line from another core: the least and the most
-    #[arg(long, value_name = "LEAST,MOST", value_delimiter = ',', num_args = 1..=2)]
-    #[arg(default_values_t = [super::model::LEAST_TRANSFER, super::model::MOST_TRANSFER])]
-    pub(super) transfer: Vec<u32>,
+    /// Cycles to transfer a line from another core: the least and the most, and the usual
+    ///
+    /// CYCLES, or CYCLES:INTERVAL:HOLD: a line comes CYCLES after it is asked for; if two cores want it all the time, it
+    /// passes from one to the other every INTERVAL cycles, of which a core has it for HOLD.
+    #[arg(long, value_name = "LEAST,MOST", value_delimiter = ',', num_args = 1..=3, value_parser = transfer)]
+    #[arg(default_values_t = [super::model::LEAST_TRANSFER, super::model::MOST_TRANSFER].map(Transfer::of))]
+    pub(super) transfer: Vec<Transfer>,
 
     /// Measure the transfer of a line between two CPUs of this machine, in a fifth of a second, instead of
     /// --transfer
@@ -35,7 +38,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(super) schedules: u64,
 
-    /// Replay at most this many accesses of each thread, the last ones
+    /// Replay at most this many accesses of each thread, in pieces from all of its run
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub(super) accesses: u64,
 
@@ -138,6 +141,41 @@ impl AdviseArgs {
         }
         let stream = std::io::stderr().as_fd().try_clone_to_owned().context("cannot copy standard error")?;
         Ok(Some(File::from(stream)))
+    }
+}
+
+/// The cycles that a line from another core takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Transfer {
+    /// From the request to the data, if nobody else wants the line.
+    pub(super) latency: u32,
+    /// From one owner to the next where two want it all the time, and how long each has it.
+    pub(super) contention: Option<(u32, u32)>,
+}
+
+impl Transfer {
+    fn of(latency: u32) -> Self {
+        Self { latency, contention: None }
+    }
+}
+
+impl std::fmt::Display for Transfer {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.contention {
+            None => write!(to, "{}", self.latency),
+            Some((interval, hold)) => write!(to, "{}:{interval}:{hold}", self.latency),
+        }
+    }
+}
+
+fn transfer(text: &str) -> Result<Transfer, String> {
+    let numbers: Result<Vec<u32>, _> = text.split(':').map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok([latency]) => Ok(Transfer::of(*latency)),
+        Ok([latency, interval, hold]) if hold <= interval => {
+            Ok(Transfer { latency: *latency, contention: Some((*interval, *hold)) })
+        }
+        _ => Err("expected CYCLES or CYCLES:INTERVAL:HOLD".to_owned()),
     }
 }
 

@@ -84,7 +84,7 @@ fn by(basis: &Basis) -> &'static str {
 
 fn model(advice: &Advice) -> Value {
     let Basis::Model(model) = &advice.basis else { return Value::Null };
-    let (low, high) = model.costs;
+    let [low, high, _] = model.costs;
     json!({
         "cores": model.cores,
         "line": advice.evidence.line_size,

@@ -27,7 +27,7 @@ use std::cell::Cell;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tallyline_advice::evidence::Evidence;
-use tallyline_advice::{AddressMap, Finding, Model, predict, rules};
+use tallyline_advice::{AddressMap, Finding, Model, predict, rules, run_times};
 use tallyline_support::output::{Color, Output};
 use tallyline_timing::Code;
 use tallyline_trace::Trace;
@@ -271,7 +271,7 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
     let trace = Trace::open(&file).with_context(|| name.to_string())?;
-    let ModelledTrace { model, process, code, evidence, first, mut warnings } =
+    let ModelledTrace { model, process, code, evidence, runs, mut warnings } =
         model::evidence_of(&args.model, &trace).with_context(|| name.to_string())?;
     let mut candidates = rules::findings(&evidence);
     // of what is applied the effect is on top of nothing else
@@ -287,11 +287,11 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
     let mut findings = Vec::new();
     let mut dropped = Vec::new();
     if !candidates.is_empty() || !first_candidates.is_empty() {
-        let mut before = vec![(first.end(), first.time())];
-        for seed in 1..model.seeds {
+        let mut before: Vec<(u64, u64)> = runs.iter().map(run_times).collect();
+        for seed in runs.len() as u64..model.seeds {
             let run =
                 model.run(&trace, process, &code, None, seed).map_err(|why| anyhow!("{name}: {why}"))?;
-            before.push((run.end(), run.time()));
+            before.push(run_times(&run));
         }
         let mut confirmed = Confirmed { before, ..Confirmed::default() };
         for candidates in [first_candidates, candidates] {
@@ -366,7 +366,7 @@ impl Confirmed {
             self.before.clear();
             for seed in 0..model.seeds {
                 let run = model.run(trace, process, code, Some(&map), seed)?;
-                self.before.push((run.end(), run.time()));
+                self.before.push(run_times(&run));
             }
             self.taken = Some(map);
         }

@@ -1,6 +1,6 @@
 //! A trace on the model: the machine, its first run, and the evidence.
 
-use super::args::ModelArgs;
+use super::args::{ModelArgs, Transfer};
 use super::names::{ProgramNames, TracedInstructions};
 use crate::replay::{ProcessCode, processor};
 use anyhow::{Context, Result, anyhow, bail};
@@ -13,31 +13,32 @@ use tallyline_support::transfers::{self, LineTransfer};
 use tallyline_timing::{SharingCosts, TraceCosts};
 use tallyline_trace::Trace;
 
-/// Cycles that a line from another core takes on machines of one socket, the least.
+/// Cycles that a line from another core takes on machines of one socket: the least.
 pub(super) const LEAST_TRANSFER: u32 = 60;
-/// Cycles that a line from another core takes on machines of one socket, the most.
+/// Cycles that a line from another core takes on machines of one socket: the most.
 pub(super) const MOST_TRANSFER: u32 = 200;
 
-/// Cycles for which a core keeps a line that others ask for.
-///
-/// On Zen 4 an atomic addition beside another core's takes 25 to 32 cycles, alone 7, with transfers of 100: a core does
-/// about twelve before it loses the line.
-const HOLD: u32 = 90;
+/// The parts of all measurements that have less than the least, the most, and what lies between.
+const QUANTILES: [f64; 3] = [0.1, 0.9, 0.5];
 
-/// A trace of a program with the results of one simulated replay: evidence for the advice, and the cost of each
-/// instruction.
+/// The schedules whose losses together are the evidence. What two threads lose where a line comes soon and where it
+/// comes late are different things: on Zen 3 increments with 12 multiplications between lose nothing between near CPUs.
+const EVIDENCE: u64 = 2;
+
+/// A trace of a program with the results of the first simulated replays: evidence for the advice, and the cost of
+/// each instruction.
 pub(crate) struct ModelledTrace<'t> {
     pub(crate) model: Model,
     pub(crate) process: u32,
     pub(crate) code: ProcessCode<'t>,
     pub(crate) evidence: Evidence,
-    /// The costs on the schedule of seed 0.
-    pub(crate) first: TraceCosts,
+    /// The costs on the schedules of the first seeds.
+    pub(crate) runs: Vec<TraceCosts>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Replays a trace in the simulation once (thread schedule 0) and collects how the program's threads access and
-/// share its data.
+/// Replays a trace in the simulation on the first schedules and collects how the program's threads access and share
+/// its data.
 pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t, File>) -> Result<ModelledTrace<'t>> {
     if trace.header().whole_machine() {
         bail!("a trace of a whole machine: programs only are advised on");
@@ -51,24 +52,24 @@ pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t, File>) -> R
         bail!("there are no accesses of process {process}");
     }
     let measured = if args.calibrate { calibrated() } else { None };
-    let transfer = |at: usize| match &measured {
-        Some(measured) => [measured.least, measured.most][at],
-        None => args.transfer.get(at).or(args.transfer.last()).copied().unwrap_or(MOST_TRANSFER),
-    };
     let model = Model {
         processor: processor::of_host(args.cacheline_size),
         cores: args.cores.unwrap_or_else(|| u16::try_from(threads).unwrap_or(u16::MAX)),
-        costs: (SharingCosts::new(transfer(0), HOLD), SharingCosts::new(transfer(1), HOLD)),
+        costs: measured.unwrap_or_else(|| stated(&args.transfer)),
         seeds: args.schedules,
         limit: args.accesses,
     };
     let mut warnings = Vec::new();
     let code = ProcessCode::open(trace, process, args.symfs.as_deref(), &mut warnings);
-    let first = model.run(trace, process, &code, None, 0).map_err(|why| anyhow!(why))?;
+    let seeds = 0..EVIDENCE.min(model.seeds);
+    let runs: Result<Vec<TraceCosts>, String> =
+        seeds.map(|seed| model.run(trace, process, &code, None, seed)).collect();
+    let runs = runs.map_err(|why| anyhow!(why))?;
+    let average = TraceCosts::average(&runs);
     let instructions = TracedInstructions { trace, process };
     let mut names = ProgramNames::new(&instructions, args.symfs.as_deref());
     let line_size = u64::from(args.cacheline_size);
-    let mut evidence = collect(trace, process, line_size, &first, CollectLimits::default(), &mut names)
+    let mut evidence = collect(trace, process, line_size, &average, CollectLimits::default(), &mut names)
         .context("the evidence cannot be collected")?;
     for thread in &mut evidence.threads {
         // a thread that has set none has the emulator's
@@ -76,21 +77,47 @@ pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t, File>) -> R
         thread.name = name.unwrap_or_default().to_owned();
     }
     warnings.extend(names.into_warnings());
-    Ok(ModelledTrace { model, process, code, evidence, first, warnings })
+    Ok(ModelledTrace { model, process, code, evidence, runs, warnings })
+}
+
+/// Returns the costs that a command line states: the least, the most, and one between, which is their geometric mean
+/// where it is not stated.
+fn stated(transfers: &[Transfer]) -> [SharingCosts; 3] {
+    let default = Transfer { latency: MOST_TRANSFER, contention: None };
+    let at = |index: usize| transfers.get(index).or(transfers.last()).copied().unwrap_or(default);
+    let (least, most) = (at(0), at(1));
+    let mean = |one: u32, other: u32| (f64::from(one) * f64::from(other)).sqrt().round() as u32;
+    let between = Transfer {
+        latency: mean(least.latency, most.latency),
+        contention: least
+            .contention
+            .zip(most.contention)
+            .map(|(least, most)| (mean(least.0, most.0), mean(least.1, most.1))),
+    };
+    [least, most, transfers.get(2).copied().unwrap_or(between)].map(Transfer::costs)
+}
+
+impl Transfer {
+    fn costs(self) -> SharingCosts {
+        let costs = SharingCosts::new(self.latency);
+        self.contention.map_or(costs, |(interval, hold)| costs.with_contention(interval, hold))
+    }
 }
 
 /// Measures what lines cost here: once, so that two builds are compared on the same machine.
-fn calibrated() -> Option<LineTransfer> {
-    static MEASURED: OnceLock<Option<LineTransfer>> = OnceLock::new();
+fn calibrated() -> Option<[SharingCosts; 3]> {
+    static MEASURED: OnceLock<Option<[SharingCosts; 3]>> = OnceLock::new();
     *MEASURED.get_or_init(|| {
-        let measured = transfers::measure().unwrap_or_default();
-        match &measured {
-            Some(range) => eprintln!("tallyline: a line takes {} to {} cycles here", range.least, range.most),
-            None => {
-                eprintln!("tallyline: lines cannot be timed here: they cost what --transfer has by default")
-            }
-        }
-        measured
+        let parts = transfers::measure().unwrap_or_default();
+        let [Some(least), Some(most), Some(between)] =
+            QUANTILES.map(|part| transfers::quantile(&parts, part))
+        else {
+            eprintln!("tallyline: lines cannot be timed here: they cost what --transfer has by default");
+            return None;
+        };
+        eprintln!("tallyline: a line takes {} to {} cycles here", least.latency, most.latency);
+        let costs = |of: LineTransfer| SharingCosts::new(of.latency).with_contention(of.interval, of.hold);
+        Some([least, most, between].map(costs))
     })
 }
 

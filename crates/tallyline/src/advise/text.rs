@@ -51,7 +51,7 @@ fn head(advice: &Advice, out: &mut dyn Write) -> Result<()> {
         Basis::Model(model) => model,
         Basis::Observed(run) => return observed_head(advice, run, out),
     };
-    let (low, high) = model.costs;
+    let [low, high, _] = model.costs;
     writeln!(
         out,
         "# A model, not a measurement: {} cores, a line from another core takes {} to {} cycles, {} schedules",

@@ -17,6 +17,9 @@ pub trait TimedModel: CoreModel {
 
     /// Lets a thread do nothing before a time.
     fn wait_until(&mut self, place: usize, time: u64);
+
+    /// Notes that accesses of a thread are left out in front of its next one, and what lies between them takes no time.
+    fn leave_out(&mut self, place: usize);
 }
 
 /// The parameters of [`replay_by_time`]: the process, time slices, wake-up latency, start skew, and a limit. Times
@@ -43,10 +46,47 @@ impl TimedOptions {
         Self { skew, seed, ..self }
     }
 
-    /// Replays only the last `limit` accesses of each thread. The earlier ones mostly set up data, such as filling
-    /// tables, and say little about what follows.
+    /// Replays at most so many accesses of each thread. Of a thread that has more they are in a few pieces, each from the
+    /// middle of its part of the thread's accesses: a program begins with filling tables and ends with freeing them, and
+    /// neither says much about what comes between.
     pub fn with_limit(self, limit: u64) -> Self {
         Self { limit, ..self }
+    }
+}
+
+/// The pieces of a thread that has more accesses than are replayed: a phase of a tenth of them has a piece at least.
+const PIECES: u64 = 16;
+
+/// The accesses of a thread that are replayed: pieces at the same distance.
+#[derive(Clone, Copy, Debug)]
+struct Pieces {
+    // accesses that came
+    seen: u64,
+    // those of the thread, and those that are replayed at most
+    all: u64,
+    limit: u64,
+    // the last one was left out
+    leaves_out: bool,
+}
+
+impl Pieces {
+    fn new(all: u64, limit: u64) -> Self {
+        Self { seen: 0, all, limit, leaves_out: false }
+    }
+
+    /// Returns whether the next access is replayed.
+    fn next(&mut self) -> bool {
+        let at = self.seen;
+        self.seen += 1;
+        let (part, piece) = (self.all / PIECES, self.limit / PIECES);
+        if self.all <= self.limit || piece == 0 || part <= piece {
+            // what is too little for pieces comes from the end
+            return self.all <= self.limit || at >= self.all - self.limit;
+        }
+        let start = (part - piece) / 2;
+        // what does not divide is in the last part
+        let in_part = at - (at / part).min(PIECES - 1) * part;
+        (start..start + piece).contains(&in_part)
     }
 }
 
@@ -105,7 +145,7 @@ pub fn replay_by_time<S: ReadAt + ?Sized, M: TimedModel>(
             })
             .collect(),
         order: SyncOrder::new(&streams),
-        skipped: streams.iter().map(|stream| accesses(stream.thread).saturating_sub(options.limit)).collect(),
+        pieces: streams.iter().map(|stream| Pieces::new(accesses(stream.thread), options.limit)).collect(),
         options,
         passed_at: 0,
         has_woken: false,
@@ -129,8 +169,8 @@ pub fn replay_by_time<S: ReadAt + ?Sized, M: TimedModel>(
 struct Schedule {
     cores: Vec<Core>,
     order: SyncOrder,
-    // accesses of each thread that are still left out
-    skipped: Vec<u64>,
+    // of each thread
+    pieces: Vec<Pieces>,
     options: TimedOptions,
     // the time at which a point was passed last
     passed_at: u64,
@@ -206,12 +246,15 @@ impl Schedule {
             None => return Ok(Step::Ended),
             Some(Event::Access(access)) => {
                 // what is left out still passes its points
-                match self.skipped[place].checked_sub(1) {
-                    Some(left) => self.skipped[place] = left,
-                    None => {
-                        machine.access(core as u16, place, &access)?;
-                        course.accesses += 1;
+                let pieces = &mut self.pieces[place];
+                if pieces.next() {
+                    if std::mem::take(&mut pieces.leaves_out) {
+                        machine.leave_out(place);
                     }
+                    machine.access(core as u16, place, &access)?;
+                    course.accesses += 1;
+                } else {
+                    pieces.leaves_out = true;
                 }
             }
             Some(Event::Sync { kind, number, .. }) => {

@@ -8,11 +8,13 @@ struct Clocks {
     cores: u16,
     times: Vec<u64>,
     order: Vec<(usize, u64)>,
+    // instructions behind accesses that were left out
+    gaps: usize,
 }
 
 impl Clocks {
     fn new(cores: u16) -> Self {
-        Self { cores, times: vec![0; 8], order: Vec::new() }
+        Self { cores, times: vec![0; 8], order: Vec::new(), gaps: 0 }
     }
 }
 
@@ -35,6 +37,10 @@ impl TimedModel for Clocks {
 
     fn wait_until(&mut self, place: usize, time: u64) {
         self.times[place] = self.times[place].max(time);
+    }
+
+    fn leave_out(&mut self, _place: usize) {
+        self.gaps += 1;
     }
 }
 
@@ -138,16 +144,27 @@ fn a_seed_decides_when_threads_begin() {
 }
 
 #[test]
-fn a_limit_leaves_the_first_accesses_of_each_thread_out() {
-    let (stats, _) = run(&threads(2, 50), 2, TimedOptions::new(7, 1 << 20, 0).with_limit(20));
-    assert_eq!(stats.accesses(), 40);
-    let mut builder = Builder::new(1);
-    let first = builder.instructions(0x40_0000, 2);
-    let start = builder.number();
-    let mut thread = ThreadBuilder::new(7, 1);
-    thread.point(SyncPoint::Start, start);
-    (0..50).for_each(|at| thread.access(first + u64::from(at >= 30), 0x1000, 8, true, 1));
-    builder.thread(&mut thread);
-    let (_, clocks) = run(&builder.finish(), 1, TimedOptions::new(7, 1 << 20, 0).with_limit(20));
-    assert_eq!(clocks.times[0], 2000, "the last twenty take 100 each");
+fn a_limit_replays_pieces_from_the_middle_of_each_part_of_a_thread() {
+    let (stats, _) = run(&threads(2, 320), 2, TimedOptions::new(7, 1 << 20, 0).with_limit(80));
+    assert_eq!(stats.accesses(), 160);
+    let with_end = |at: u64| {
+        let mut builder = Builder::new(1);
+        let first = builder.instructions(0x40_0000, 2);
+        let start = builder.number();
+        let mut thread = ThreadBuilder::new(7, 1);
+        thread.point(SyncPoint::Start, start);
+        (0..320).for_each(|now| thread.access(first + u64::from(now >= at), 0x1000, 8, true, 1));
+        builder.thread(&mut thread);
+        let (_, clocks) = run(&builder.finish(), 1, TimedOptions::new(7, 1 << 20, 0).with_limit(80));
+        assert_eq!(clocks.gaps, 16);
+        clocks.times[0]
+    };
+    assert_eq!(with_end(160), 40 * 10 + 40 * 100, "half of the pieces are in each half");
+    assert_eq!(with_end(314), 80 * 10, "an end in the last part of a part is not replayed");
+}
+
+#[test]
+fn a_limit_of_less_than_a_piece_replays_the_last_accesses() {
+    let (stats, clocks) = run(&threads(1, 50), 1, TimedOptions::new(7, 1 << 20, 0).with_limit(3));
+    assert_eq!((stats.accesses(), clocks.times[0], clocks.gaps), (3, 30, 1));
 }
