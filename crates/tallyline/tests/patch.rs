@@ -70,6 +70,62 @@ fn a_patch_moves_whole_lines_and_compiles_to_what_it_promises() {
     assert!(layout.contains("conn\t40\t"), "{layout}");
 }
 
+/// A struct whose used members lie on three lines.
+const SPREAD: &str = "\
+struct conn {
+	struct conn *next;
+	int sent;	/* by transmit */
+	char name[60];
+	unsigned short mtu;
+	char first_note[50];
+	long received;	/* by receive */
+	char second_note[70];
+	unsigned char open:1,
+		      dead:1;
+	long limit;
+};
+";
+
+const USES: &str = "\
+conn struct fast path usage breakdown
+
+======== ======== =================== =================== =======
+Type     Name     fastpath_tx_access  fastpath_rx_access  Comment
+======== ======== =================== =================== =======
+int      sent     read_write
+u16      mtu      read_mostly
+long     received                     read_write
+u8       open     read_mostly         read_mostly
+long     limit    read_mostly         read_mostly
+======== ======== =================== =================== =======
+";
+
+#[test]
+fn groups_of_a_table_are_marked_and_lie_on_one_line() {
+    let unit = "struct conn one;\nint main(void) { return one.sent; }\n";
+    let Some(folder) = program("patch-groups", SPREAD, unit, &[]) else { return };
+    std::fs::write(folder.join("conn.rst"), USES).expect("written");
+    let shown = stdout(&run_in(&folder, &["reorganize", "--groups", "conn.rst", "./a"]));
+    assert!(shown.starts_with("conn: 4 groups on 1 cache lines, of 4 before; "), "{shown}");
+    let output = run_in(&folder, &["reorganize", "--groups", "conn.rst", "--patch", "./a"]);
+    assert!(output.status.success(), "{output:?}");
+    let edited = applied(&folder, &stdout(&output));
+    for whole in [
+        "\tint sent;\t/* by transmit */\n",
+        "\tchar __cacheline_group_begin__conn_write_rx[0];\n\tlong received;\t/* by receive */\n",
+        "\tunsigned char open:1,\n\t\t      dead:1;\n",
+    ] {
+        assert!(edited.contains(whole), "{whole} in {edited}");
+    }
+    assert!(compiles(Command::new("cc").current_dir(&folder).args(["-g", "a.c", "-o", "a"])));
+    let groups = stdout(&run_in(&folder, &["groups", "--brief", "conn", "./a"]));
+    for group in ["conn_read_tx", "conn_read_txrx", "conn_write_tx", "conn_write_rx"] {
+        assert!(groups.contains(group), "{group} in {groups}");
+    }
+    let checked = run_in(&folder, &["check", "./a", "--net-cachelines", "conn.rst"]);
+    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+}
+
 #[test]
 fn what_relies_on_the_order_is_refused_with_its_place() {
     let cases = [

@@ -71,6 +71,7 @@ mod type_rules;
 
 pub use catalogue::RULES;
 pub use keys::reference;
+pub(crate) use net_cachelines::TableEntry;
 pub use net_cachelines::{Table, check_table};
 pub use parse::PolicyError;
 pub use policy::{GroupRule, Level, Policy};

@@ -52,6 +52,11 @@ impl Table {
         &self.name
     }
 
+    /// Returns the rows of the `net_cachelines` table that say which path uses a field.
+    pub(crate) fn uses(&self) -> impl Iterator<Item = &TableEntry> {
+        self.entries.iter().filter(|entry| entry.path().is_some())
+    }
+
     /// Returns the number of rows, that is fields of the struct, in the `net_cachelines` table.
     pub fn member_count(&self) -> usize {
         self.entries.len()
@@ -143,13 +148,37 @@ fn cells(row: &str) -> Vec<(usize, &str)> {
 }
 
 impl TableEntry {
+    /// Returns the name of the field.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns `true` if one of the paths writes the field.
+    pub(crate) fn is_written(&self) -> bool {
+        self.tx.max(self.rx) == Some(Access::Write)
+    }
+
+    /// Returns the paths that use the field, as names of groups have them; none for an unused field.
+    pub(crate) fn path(&self) -> Option<&'static str> {
+        match (self.tx.is_some(), self.rx.is_some()) {
+            (true, true) => Some("txrx"),
+            (true, false) => Some("tx"),
+            (false, true) => Some("rx"),
+            (false, false) => None,
+        }
+    }
+
+    /// Returns the use of this field and another one together.
+    pub(crate) fn joined(&self, other: &TableEntry) -> TableEntry {
+        TableEntry { tx: self.tx.max(other.tx), rx: self.rx.max(other.rx), ..self.clone() }
+    }
+
     /// Returns the name of the group that a field belongs to; none for an unused field.
     fn group(&self) -> Option<[String; 2]> {
-        let access = if self.tx.max(self.rx)? == Access::Write { "write" } else { "read" };
-        let path = match (self.tx.is_some(), self.rx.is_some()) {
-            (true, true) => ["txrx", "rxtx"],
-            (true, false) => ["tx", "tx"],
-            _ => ["rx", "rx"],
+        let access = if self.is_written() { "write" } else { "read" };
+        let path = match self.path()? {
+            "txrx" => ["txrx", "rxtx"],
+            path => [path, path],
         };
         Some(path.map(|path| format!("_{access}_{path}")))
     }

@@ -32,6 +32,7 @@
 #[cfg(test)]
 mod against_all;
 pub mod declare;
+mod grouped;
 mod item;
 mod moves;
 mod proposal;

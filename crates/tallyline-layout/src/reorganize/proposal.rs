@@ -5,6 +5,7 @@ use super::{Reorganizer, moves};
 use crate::explain::{Declaration, Declarations};
 use crate::print::pahole::{Printer, Style};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use tallyline_debuginfo::model::Original;
 use tallyline_debuginfo::model::{Bitfield, Language, Member, RecordId, Type, TypeId, Types};
 
@@ -70,7 +71,18 @@ impl Move {
     }
 }
 
-/// A proposed smaller layout of a struct: the same members in another order, with the moves that lead there.
+/// The groups of a proposed order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Grouping {
+    /// The groups' names, and their members by index in the proposed order.
+    pub(super) groups: Vec<(String, Range<usize>)>,
+    /// Cache lines that the fields of all groups take today and as proposed.
+    pub(super) lines: (u64, u64),
+    /// The names of the table that are fields of no member that may move.
+    pub(super) unplaced: Vec<String>,
+}
+
+/// A proposed layout of a struct, smaller or by groups: its members in another order.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub(crate) record: RecordId,
@@ -87,6 +99,8 @@ pub struct Proposal {
     items: Vec<Item>,
     // items in the new order
     pub(crate) arranged: Vec<usize>,
+    /// The groups that the order is by, if it is.
+    pub(super) grouping: Grouping,
 }
 
 impl Proposal {
@@ -136,6 +150,22 @@ impl Proposal {
         self.inferred
     }
 
+    /// Returns the cache-line groups of the proposed order, each with the indices of its members in it; none for an
+    /// order that only makes the struct smaller.
+    pub fn groups(&self) -> &[(String, Range<usize>)] {
+        &self.grouping.groups
+    }
+
+    /// Returns the numbers of cache lines that the fields of all groups take today and as proposed.
+    pub fn group_lines(&self) -> (u64, u64) {
+        self.grouping.lines
+    }
+
+    /// Returns the names of the table that are fields of no member that may move.
+    pub fn unplaced(&self) -> &[String] {
+        &self.grouping.unplaced
+    }
+
     /// Returns the alignment of the struct in bytes.
     pub fn align(&self) -> u64 {
         self.align
@@ -170,6 +200,7 @@ pub(super) fn lay_out(
         cacheline: line,
         items: items.to_vec(),
         arranged: order.to_vec(),
+        grouping: Grouping::default(),
     })
 }
 
@@ -275,12 +306,12 @@ impl Proposal {
 
     /// Returns the number of bytes by which the proposed layout is smaller.
     pub fn saved(&self) -> u64 {
-        self.old.size - self.new.size
+        self.old.size.saturating_sub(self.new.size)
     }
 
     /// Returns the number of cache lines by which the proposed layout is smaller.
     pub fn saved_lines(&self) -> u64 {
-        self.old.lines - self.new.lines
+        self.old.lines.saturating_sub(self.new.lines)
     }
 
     /// Returns the comment that pahole prints after a reorganised struct: `/* saved 8 bytes and 1 cacheline! */`.

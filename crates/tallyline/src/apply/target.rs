@@ -112,6 +112,38 @@ impl Target {
         })
     }
 
+    /// Makes a target of an order by groups, with the markers of these.
+    ///
+    /// # Errors
+    /// In words, if the declaration is not known, or a group would begin in front of all members.
+    pub(crate) fn of_groups(types: &Types, name: &str, proposal: &Proposal) -> Result<Target, String> {
+        let mut target = Target::of_proposal(types, name, proposal)
+            .ok_or_else(|| "the debug information has no place of its declaration".to_owned())?;
+        let members = proposal.members();
+        // how many declared members are in front of one, and the first byte behind those
+        let front = |at: usize| members[..at].iter().filter(|member| is_declared(member)).count();
+        let mut placed = target.promised.members.clone().into_iter().enumerate().peekable();
+        let mut promised = Vec::with_capacity(placed.len() + 2 * proposal.groups().len());
+        let mut marks: Vec<(usize, String)> = Vec::new();
+        for (group, range) in proposal.groups() {
+            marks.push((front(range.start), format!("__cacheline_group_begin__{group}")));
+            marks.push((front(range.end), format!("__cacheline_group_end__{group}")));
+        }
+        for (behind, marker) in marks {
+            while let Some((_, member)) = placed.next_if(|(at, _)| *at < behind) {
+                promised.push(member);
+            }
+            let after = behind.checked_sub(1).and_then(|last| target.order.get(last)).copied();
+            let after = after.ok_or("a group would begin in front of the first member")?;
+            let end = promised.last().map_or(0, |(_, bit, bits): &(String, u64, u64)| bit + bits);
+            promised.push((marker.clone(), end.next_multiple_of(8), 0));
+            target.pads.push(Pad { after, name: marker, bytes: 0 });
+        }
+        promised.extend(placed.map(|(_, member)| member));
+        target.promised.members = promised;
+        Ok(target)
+    }
+
     /// Creates a target from a new layout for the struct `record`.
     ///
     /// # Errors
@@ -328,7 +360,8 @@ impl Target {
         let is_smaller = self.promised.size < self.current.size;
         let aligned = self.aligned.iter().map(|(at, bytes)| (name(*at), *bytes));
         let placed = &self.promised.members;
-        let apart = self.pads.iter().filter_map(|pad| {
+        // markers of groups have no bytes
+        let apart = self.pads.iter().filter(|pad| pad.bytes > 0).filter_map(|pad| {
             let at = placed.iter().position(|(name, ..)| *name == pad.name)?;
             let (before, ..) = placed.get(at.checked_sub(1)?)?;
             let (next, ..) = placed.get(at + 1)?;

@@ -63,6 +63,12 @@ pub(crate) struct ReorganizeArgs {
     #[arg(long)]
     force: bool,
 
+    /// Order the members by this table of who uses which field, as those of the kernel's
+    /// Documentation/networking/net_cachelines: what a path uses lies together, between markers of groups, on as
+    /// few cache lines as it takes. The struct may get larger. May be given again, for another struct
+    #[arg(long, value_name = "TABLE", conflicts_with_all = ["classes", "all", "instances", "steps", "verify"])]
+    pub(super) groups: Vec<PathBuf>,
+
     /// Show the moves step by step, with the layout after each
     #[arg(short = 'S', long, alias = "show_reorg_steps")]
     pub(super) steps: bool,
@@ -96,6 +102,7 @@ Examples:
   tallyline reorganize --steps --unpin first,private connection ./server
   tallyline reorganize --verify ./vmlinux | head -20        where a kernel can save most
   tallyline reorganize --instances /proc/slabinfo --json -o savings.json
+  tallyline reorganize --groups tcp_sock.rst --patch ./vmlinux
 
 A proposal says if it is optimal or the best one found. It is optimal for up to 20 members between two pinned ones, and for more if they have few different sizes, as nearly all structs do. BTF does not record alignments, so these are inferred.
 

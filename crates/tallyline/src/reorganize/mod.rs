@@ -1,6 +1,7 @@
 //! `tallyline reorganize`: smaller structs, checked by compiling them.
 
 mod args;
+mod groups;
 mod json;
 mod patch;
 mod pinned;
@@ -77,6 +78,9 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
         });
     }
     let (file, operands) = operands::split(&args.operands, args.file.as_deref());
+    if !args.groups.is_empty() {
+        return groups::run(args, &file, &operands, Output::open(args.output.as_deref(), color)?);
+    }
     let mut names = Names::default();
     operands.iter().try_for_each(|name| names.add_one(name))?;
     args.classes.iter().try_for_each(|list| names.add_list(list))?;

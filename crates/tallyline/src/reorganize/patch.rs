@@ -1,7 +1,7 @@
 //! Patches of the sources that declare the types.
 
 use super::{ReorganizeArgs, TypeResult};
-use crate::apply::{self, Outcome, Target, layout};
+use crate::apply::{self, Outcome, Plan, Target, layout};
 use anyhow::{Result, bail};
 use std::collections::HashSet;
 use std::path::Path;
@@ -51,11 +51,23 @@ pub(super) fn run(
             .collect()
     };
     let plan = apply::plan(file, targets, &promises, &args.apply)?;
+    finish(args, file, &plan, &unplaced, ranks, output)
+}
+
+/// Writes a plan's patch, or carries it out, and says what is not edited.
+pub(super) fn finish(
+    args: &ReorganizeArgs,
+    file: &Path,
+    plan: &Plan,
+    unplaced: &[String],
+    ranks: bool,
+    output: Output,
+) -> Result<()> {
     let applied = match args.apply.apply {
-        true => apply::carry_out(&plan, file, &args.apply)?,
+        true => apply::carry_out(plan, file, &args.apply)?,
         false => None,
     };
-    let outcome = Outcome { plan: &plan, applied: applied.as_ref() };
+    let outcome = Outcome { plan, applied: applied.as_ref() };
     output.write(|out| match (args.json, args.apply.apply) {
         (true, _) => {
             serde_json::to_writer(&mut *out, &outcome.json())?;
