@@ -145,7 +145,10 @@ fn groups(
         groups.entry((entry.is_written(), entry.path().unwrap_or_default())).or_default().push(*item);
     }
     let groups = groups.into_iter().map(|((is_written, path), mut members)| {
-        members.sort_by_key(|at| std::cmp::Reverse((alignment(&items[*at]), items[*at].body.least())));
+        // of one size in the order of the declaration: what stands in one conditional stays together
+        members.sort_by_key(|at| {
+            std::cmp::Reverse((alignment(&items[*at]), items[*at].body.least().div_ceil(8)))
+        });
         let access = if is_written { "write" } else { "read" };
         ItemGroup { name: format!("{}_{access}_{path}", table.name()), is_written, items: members }
     });
@@ -215,8 +218,13 @@ impl Placement<'_> {
 
     /// Fills with items of no group up to the end of the line, as far as they fit without holes.
     fn fill_line(&mut self) {
-        while !self.position.is_multiple_of(self.line) {
-            let left = self.line - self.position % self.line;
+        self.fill(self.position.next_multiple_of(self.line));
+    }
+
+    /// Fills with items of no group up to a position, the largest first, as far as they fit without holes.
+    fn fill(&mut self, end: u64) {
+        while self.position < end && self.position.is_multiple_of(8) {
+            let left = end - self.position;
             let fitting = (0..self.rest.len()).filter(|at| {
                 let item = self.rest[*at];
                 self.items[item].body.least() <= left && self.fits(item, 1)
@@ -272,6 +280,7 @@ fn arrange(
             };
             let item = waiting.remove(at);
             let start = placement.start(item);
+            placement.fill(start);
             placement.place(item);
             for number in start / line..=placement.position.saturating_sub(1) / line {
                 lines.insert(number);
