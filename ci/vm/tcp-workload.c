@@ -1,5 +1,5 @@
-/* What a virtual machine boots into when the kernel's TCP is sampled: connections by IPv4 and IPv6 that carry streams in
- * both directions, requests and answers, and streams that the application limits. They go over three links to a network
+/* What a virtual machine boots into when the kernel's TCP is sampled: connections by IPv4 and IPv6 that carry streams
+ * in both directions, requests and answers, and streams that the application limits. They go over three links to a network
  * namespace of its own or this one: two network cards that the emulator joins, with deferred interrupts, so that
  * packets are merged, and spread to CPUs by software; a pair of virtual interfaces with two queues; and the loopback
  * interface. Its console says `workload: done` where all went well.
