@@ -45,8 +45,8 @@ use std::fmt;
 pub struct ApproximateCounter(BoundedSum);
 
 impl ApproximateCounter {
-    /// Creates a counter with the value `initial` in the global pool. Each CPU keeps less than `batch` to itself before
-    /// it adds to the shared word that approximate reads load.
+    /// Creates a counter with the value `initial`, in the process's global pool of counter memory. Each CPU keeps less
+    /// than `batch` to itself before it adds to the shared word that approximate reads load.
     ///
     /// # Errors
     /// Fails as [`new_in`](Self::new_in) and [`Pool::global`] do.
@@ -54,8 +54,8 @@ impl ApproximateCounter {
         ApproximateCounter::new_in(Pool::global()?, initial, batch)
     }
 
-    /// Creates a counter with the value `initial` in `pool`. Each CPU keeps less than `batch` to itself before it adds
-    /// to the shared word that approximate reads load.
+    /// Creates a counter with the value `initial`, in the counter memory of `pool`. Each CPU keeps less than `batch` to
+    /// itself before it adds to the shared word that approximate reads load.
     ///
     /// # Errors
     /// [`Error::BadSetting`](crate::Error::BadSetting) for a batch of 0, or one whose bound is 2⁶² or more,

@@ -36,7 +36,7 @@ use std::fmt;
 pub struct Average(Lines);
 
 impl Average {
-    /// Creates an average without values in the global pool.
+    /// Creates an average without values, in the process's global pool of counter memory.
     ///
     /// # Errors
     /// Fails as [`Counter::new`](crate::Counter::new) does.
@@ -44,7 +44,7 @@ impl Average {
         Average::new_in(Pool::global()?)
     }
 
-    /// Creates an average without values in `pool`.
+    /// Creates an average without values, in the counter memory of `pool`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for address space.

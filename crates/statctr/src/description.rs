@@ -30,7 +30,7 @@ impl Description {
         Description { name: name.into(), help: Cow::Borrowed(""), unit: Unit::NONE, labels: Vec::new() }
     }
 
-    /// Creates the description of a static counter, in a constant expression.
+    /// Creates the description (name, help text, unit) of a counter that is a `static`, in a constant expression.
     ///
     /// # Panics
     /// For a bad name: where it is evaluated by the compiler, that is an error of the compilation.

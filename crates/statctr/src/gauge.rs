@@ -36,7 +36,7 @@ use std::fmt;
 pub struct Gauge(Counter);
 
 impl Gauge {
-    /// Creates a gauge with the value `initial` in the global pool.
+    /// Creates a gauge with the value `initial`, in the process's global pool of counter memory.
     ///
     /// # Errors
     /// Fails as [`Counter::new`] does.
@@ -44,7 +44,7 @@ impl Gauge {
         Gauge::new_in(Pool::global()?, initial)
     }
 
-    /// Creates a gauge with the value `initial` in `pool`.
+    /// Creates a gauge with the value `initial`, in the counter memory of `pool`.
     ///
     /// # Errors
     /// Fails as [`Counter::new_in`] does.

@@ -485,7 +485,7 @@ macro_rules! group {
                     Ok(SCHEMA.get_or($crate::Schema::new(items, EVENTS)?))
                 }
 
-                /// Creates a group, all zero, in the global pool.
+                /// Creates a group, all zero, in the process's global pool of counter memory.
                 ///
                 /// # Errors
                 /// Fails as `statctr::Group::new` does.
@@ -493,7 +493,7 @@ macro_rules! group {
                     Ok(Self($crate::Group::new(Self::schema()?)?))
                 }
 
-                /// Creates a group, all zero, in `pool`.
+                /// Creates a group, all zero, in the counter memory of `pool`.
                 ///
                 /// # Errors
                 /// Fails as `statctr::Group::new_in` does.

@@ -94,8 +94,8 @@ impl Scale {
 }
 
 impl Histogram {
-    /// Creates a histogram for values up to `max` in the global pool, whose quantiles have at most the relative error
-    /// `error` (0.01 for 1 %).
+    /// Creates a histogram for values up to `max`, in the process's global pool of counter memory, whose quantiles have
+    /// at most the relative error `error` (0.01 for 1 %).
     ///
     /// # Errors
     /// Fails as [`new_in`](Self::new_in) and [`Pool::global`] do.

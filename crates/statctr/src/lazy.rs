@@ -306,8 +306,8 @@ pub struct SyntheticCpu {
 }
 
 impl LazyPool<PerCpu> {
-    /// Returns a permit to update objects of the pool as the synthetic CPU `cpu`, valid until it is dropped. Takes the
-    /// pool's lock.
+    /// Returns a permit to update lazy objects of the pool as the synthetic CPU `cpu` (one that this kernel cannot
+    /// have, for measurements), valid until it is dropped. Takes the pool's lock.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real, and where somebody is this CPU.

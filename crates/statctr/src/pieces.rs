@@ -39,7 +39,7 @@ impl<T> Pieces<T> {
         Ok(pieces)
     }
 
-    /// Returns the number of elements of the array whose memory the pieces are.
+    /// Returns the number of elements of the array, over all pieces of its memory.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

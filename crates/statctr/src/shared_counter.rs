@@ -40,7 +40,7 @@ pub struct SharedCounter {
 }
 
 impl SharedCounter {
-    /// Creates a shared counter with the value `initial` in the global pool.
+    /// Creates a shared counter with the value `initial`, in the process's global pool of counter memory.
     ///
     /// # Errors
     /// Fails as [`Counter::new`] does.

@@ -307,8 +307,8 @@ impl Report {
         self.ratios.iter().find(found).map(|ratio| ratio.figure.median)
     }
 
-    /// Adds a target (the project's goal) for the ratio of the cases `over` / `under` to the report, if that ratio was
-    /// measured.
+    /// Adds a target to the report, if the ratio was measured: the ratio of the cases `over` / `under` is to be at
+    /// least or at most (`bound`) `limit`.
     pub(crate) fn aim(
         &mut self,
         over: &str,

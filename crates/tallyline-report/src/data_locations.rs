@@ -22,8 +22,8 @@ impl DataLocations {
         self.places.is_empty()
     }
 
-    /// Adds a data location and the address that a sample has for it, and returns its id; `None` if 32 bits cannot
-    /// number it.
+    /// Adds a data location (file and offset, or plain address) and the address that a sample has for it, and returns
+    /// its id; `None` if 32 bits cannot number it.
     pub(crate) fn push(&mut self, place: Place, recorded: u64) -> Option<DataId> {
         let id = DataId::from_position(self.places.len())?;
         self.places.push(place);
@@ -41,38 +41,39 @@ impl DataLocations {
         self.places.get(id.position())
     }
 
-    /// Returns the run-time address of a data location, as the first sample that accessed it has it.
+    /// Returns the run-time address of a data location (file and offset), as the first sample that accessed it has it.
     pub(crate) fn recorded(&self, id: DataId) -> u64 {
         self.recorded.get(id.position()).copied().unwrap_or(0)
     }
 
-    /// Returns the linked address of a data location, as in its file's symbol table; 0 before these are set.
+    /// Returns the linked address of a data location (file and offset), as in its file's symbol table; 0 before these
+    /// are set.
     pub(crate) fn linked(&self, id: DataId) -> u64 {
         self.linked.get(id.position()).copied().unwrap_or(0)
     }
 
-    /// Returns the variable at a data location; `None` if variables were not looked up.
+    /// Returns the variable at a data location (file and offset); `None` if variables were not looked up.
     pub(crate) fn symbol(&self, id: DataId) -> Option<SymbolId> {
         self.symbols.get(id.position()).copied()
     }
 
-    /// Sets the linked addresses of all data locations, by id.
+    /// Sets the linked addresses of all data locations (files and offsets), by id.
     pub(crate) fn set_linked_addresses(&mut self, linked: Vec<u64>) {
         self.linked = linked;
     }
 
-    /// Returns each data location with its linked address; empty before these are set.
+    /// Returns each data location (file and offset) with its linked address; empty before these are set.
     pub(crate) fn with_addresses(&self) -> impl Iterator<Item = (&Place, u64)> {
         self.places.iter().zip(self.linked.iter().copied())
     }
 
-    /// Sets the variables at all data locations, by id.
+    /// Sets the variables at all data locations (files and offsets), by id.
     pub(crate) fn set_symbols(&mut self, symbols: Vec<SymbolId>) {
         self.symbols = symbols;
     }
 }
 
-/// Builder of [`DataLocations`]: gives each distinct data location one id while samples are read.
+/// Builder of [`DataLocations`]: gives each distinct data location (file and offset) one id while samples are read.
 #[derive(Default)]
 pub(crate) struct DataCollector {
     list: DataLocations,
@@ -80,8 +81,8 @@ pub(crate) struct DataCollector {
 }
 
 impl DataCollector {
-    /// Returns the id of a data location, which is added on first use with its run-time address; `None` if 32 bits
-    /// cannot number it.
+    /// Returns the id of a data location (file and offset), which is added on first use with its run-time address;
+    /// `None` if 32 bits cannot number it.
     pub(crate) fn intern(&mut self, place: Place, recorded: u64) -> Option<DataId> {
         if let Some(id) = self.ids.get(&place) {
             return Some(*id);
@@ -91,7 +92,7 @@ impl DataCollector {
         Some(id)
     }
 
-    /// Returns the collected data locations.
+    /// Returns the collected data locations (files and offsets).
     pub(crate) fn finish(self) -> DataLocations {
         self.list
     }

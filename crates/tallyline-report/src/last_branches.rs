@@ -48,7 +48,7 @@ impl LastBranch {
     }
 }
 
-/// The number of samples by code place and most recent branch.
+/// The number of samples by code place (file and offset of code) and most recent branch.
 pub(crate) type LastBranchCounts = FxHashMap<(PlaceId, LastBranch), u64>;
 
 /// The last branches of a recording's samples, while those are placed.

@@ -87,9 +87,9 @@ impl LoadedSamples {
 }
 
 impl Profile {
-    /// Builds a profile from a recording: reads the samples, opens the programs, and looks up what `needs` says.
-    /// With `correct_skid`, samples of imprecise events are charged to the instruction that caused them. `None` if
-    /// the recording has to be read as a whole.
+    /// Builds a profile from a recording: reads the samples, opens the programs, and looks up what `needs` says
+    /// (symbols, lines, types, …). With `correct_skid`, samples of imprecise events are charged to the instruction that
+    /// caused them. `None` if the recording has to be read as a whole.
     ///
     /// # Errors
     /// Damaged records.

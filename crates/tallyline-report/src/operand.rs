@@ -13,7 +13,7 @@ use tallyline_perf_data::spaces::DsoId;
 /// without a type, or the reason why it is unknown.
 pub type Outcome = tallyline_inference::Outcome<Operand, Reason>;
 
-/// The outcome of instructions for which types were not inferred.
+/// The result of type inference for instructions for which types were not inferred.
 pub(crate) const NOT_LOOKED: Outcome = Outcome::Untyped(Reason::NotLooked);
 
 /// Returns `true` if the access of a sampled instruction could have a type: it has one, or inference lost track of

@@ -38,7 +38,7 @@ pub struct Place {
     pub(crate) kind: PlaceKind,
 }
 
-/// The function, source line and linked address of a code place.
+/// The function, source line and linked address of a code place (file and offset of code).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resolved {
     /// The address in the file as the linker gave it; the offset where the file is not there.
@@ -64,63 +64,66 @@ pub(crate) struct CodePlaces {
 }
 
 impl CodePlaces {
-    /// Returns the number of distinct code places.
+    /// Returns the number of distinct code places (file and offset of code).
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Returns all code places with their ids.
+    /// Returns all code places (files and offsets of code) with their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PlaceId, &Place)> {
         (0..).map(PlaceId::of).zip(&self.places)
     }
 
-    /// Returns all code places with their ids and linked addresses; empty before these are set.
+    /// Returns all code places (files and offsets of code) with their ids and linked addresses; empty before these are
+    /// set.
     pub(crate) fn linked(&self) -> impl Iterator<Item = (PlaceId, &Place, u64)> {
         self.iter().zip(&self.addresses).map(|((id, place), address)| (id, place, *address))
     }
 
-    /// Returns the code place with an id. Ids come from this list, which never shrinks.
+    /// Returns the code place (file and offset of code) with an id. Ids come from this list, which never shrinks.
     pub(crate) fn get(&self, id: PlaceId) -> &Place {
         &self.places[id.position()]
     }
 
-    /// Returns the linked address of a code place, as in its file's symbol table; 0 before these are set.
+    /// Returns the linked address of a code place (file and offset of code), as in its file's symbol table; 0 before
+    /// these are set.
     pub(crate) fn address(&self, id: PlaceId) -> u64 {
         self.addresses.get(id.position()).copied().unwrap_or(0)
     }
 
-    /// Returns the function, source line and linked address of a code place, as far as they have been looked up.
+    /// Returns the function, source line and linked address of a code place (file and offset of code), as far as they
+    /// have been looked up.
     pub(crate) fn resolved(&self, id: PlaceId) -> Resolved {
         let (source_file, source_line) = self.lines.get(id.position()).copied().unwrap_or_default();
         let symbol = self.symbols.get(id.position()).copied();
         Resolved { address: self.address(id), symbol, source_file, source_line }
     }
 
-    /// Sets the linked addresses of all code places, by id.
+    /// Sets the linked addresses of all code places (files and offsets of code), by id.
     pub(crate) fn set_addresses(&mut self, addresses: Vec<u64>) {
         self.addresses = addresses;
     }
 
-    /// Adds a code place with its linked address, for samples that are charged to another instruction than their
-    /// own, and returns its id.
+    /// Adds a code place (file and offset of code) with its linked address, for samples that are charged to another
+    /// instruction than their own, and returns its id.
     pub(crate) fn push(&mut self, place: Place, address: u64) -> PlaceId {
         self.places.push(place);
         self.addresses.push(address);
         PlaceId::of(self.places.len() - 1)
     }
 
-    /// Sets the functions of all code places, by id.
+    /// Sets the functions of all code places (files and offsets of code), by id.
     pub(crate) fn set_symbols(&mut self, symbols: Vec<SymbolId>) {
         self.symbols = symbols;
     }
 
-    /// Sets the source file (`file.c`) and line (`file.c:12`) of all code places, by id.
+    /// Sets the source file (`file.c`) and line (`file.c:12`) of all code places (files and offsets of code), by id.
     pub(crate) fn set_lines(&mut self, lines: Vec<(NameId, NameId)>) {
         self.lines = lines;
     }
 }
 
-/// Builder of [`CodePlaces`]: gives each distinct code place one id while samples are read.
+/// Builder of [`CodePlaces`]: gives each distinct code place (file and offset of code) one id while samples are read.
 #[derive(Default)]
 pub(crate) struct PlaceCollector {
     list: CodePlaces,
@@ -128,7 +131,7 @@ pub(crate) struct PlaceCollector {
 }
 
 impl PlaceCollector {
-    /// Returns the id of a code place, which is added on first use.
+    /// Returns the id of a code place (file and offset of code), which is added on first use.
     pub(crate) fn intern(&mut self, place: Place) -> PlaceId {
         *self.ids.entry(place).or_insert_with(|| {
             self.list.places.push(place);
@@ -136,7 +139,7 @@ impl PlaceCollector {
         })
     }
 
-    /// Returns the collected code places.
+    /// Returns the collected code places (files and offsets of code).
     pub(crate) fn finish(self) -> CodePlaces {
         self.list
     }

@@ -82,7 +82,8 @@ impl Profile {
         self.samples.dso_name(id)
     }
 
-    /// Returns the number of distinct code places of samples, which is also the upper bound of their ids.
+    /// Returns the number of distinct code places (files and offsets of code) of samples, which is also the upper bound
+    /// of their ids.
     pub fn places_count(&self) -> usize {
         self.samples.places.len()
     }
@@ -92,7 +93,7 @@ impl Profile {
         self.samples.places.get(id)
     }
 
-    /// Returns the function, source line and linked address of a code place.
+    /// Returns the function, source line and linked address of a code place (file and offset of code).
     pub fn at(&self, place: PlaceId) -> Resolved {
         self.samples.at(place)
     }
@@ -103,14 +104,14 @@ impl Profile {
         self.operands.outcome(group.charged)
     }
 
-    /// Returns the type and field that the instruction at a code place accesses, or the reason why they are
-    /// unknown.
+    /// Returns the type and field that the instruction at a code place (file and offset of code) accesses, or the
+    /// reason why they are unknown.
     pub fn outcome_at(&self, place: PlaceId) -> &Outcome {
         self.operands.outcome(place)
     }
 
-    /// Returns the text for the vtable slot (class and number) that the instruction at a code place reads; `None` for
-    /// other instructions.
+    /// Returns the text for the vtable slot (class and number) that the instruction at a code place (file and offset of
+    /// code) reads; `None` for other instructions.
     pub fn slot(&self, place: PlaceId) -> Option<NameId> {
         self.operands.slots.get(&place).copied()
     }
@@ -141,7 +142,8 @@ impl Profile {
         self.symbols.get(id.position())
     }
 
-    /// Returns the function that contains a code place; `None` if functions were not looked up.
+    /// Returns the function that contains a code place (file and offset of code); `None` if functions were not looked
+    /// up.
     pub fn function(&self, place: PlaceId) -> Option<&Symbol> {
         self.symbol(self.at(place).symbol?)
     }
@@ -187,8 +189,8 @@ impl Profile {
         of_call.or_else(|| self.charges.rules.get(&group.place)).copied()
     }
 
-    /// Returns the rule by which samples at a code place were charged to other instructions; `None` if they were
-    /// not. Charges to calls by return addresses are left out.
+    /// Returns the rule by which samples at a code place (file and offset of code) were charged to other instructions;
+    /// `None` if they were not. Charges to calls by return addresses are left out.
     pub fn rule_at(&self, place: PlaceId) -> Option<Rule> {
         self.charges.rules.get(&place).copied()
     }

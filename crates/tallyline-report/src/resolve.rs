@@ -19,10 +19,10 @@ use tallyline_perf_data::jit::JitMap;
 use tallyline_perf_data::spaces::{Dso, DsoId, DsoKind};
 
 impl LoadedSamples {
-    /// Builds a profile from loaded samples: opens the programs and looks up what `needs` says. `records`, the
-    /// recording that the samples come from, is read again only for registers that decide types; `ahead` is an
-    /// analysis that began while it was read. With `correct_skid`, samples of imprecise events are charged to the
-    /// instruction that caused them.
+    /// Builds a profile from loaded samples: opens the programs and looks up what `needs` says (symbols, lines, types,
+    /// …). `records`, the recording that the samples come from, is read again only for registers that decide types;
+    /// `ahead` is an analysis that began while it was read. With `correct_skid`, samples of imprecise events are
+    /// charged to the instruction that caused them.
     pub(crate) fn resolve(
         self,
         records: &dyn RecordSource,

@@ -82,8 +82,8 @@ pub struct SampleGroup {
     pub(crate) code_page_size: u64,
 }
 
-/// The samples of a recording with the tables of code places, data locations, strings and files that they refer to
-/// by id.
+/// The samples of a recording with the tables of code places (file and offset), data locations, strings and files that
+/// they refer to by id.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     pub(crate) info: RecordingInfo,
@@ -110,12 +110,13 @@ impl Samples {
         }
     }
 
-    /// Returns the file of a code place (`None` without one) and the place's linked address.
+    /// Returns the file that a code place is in (`None` for code without a file) and the place's linked address.
     pub(crate) fn linked(&self, place: PlaceId) -> (Option<DsoId>, u64) {
         (self.places.get(place).dso, self.places.address(place))
     }
 
-    /// Returns the function, source line and linked address of a code place, as far as they have been looked up.
+    /// Returns the function, source line and linked address of a code place (file and offset of code), as far as they
+    /// have been looked up.
     pub(crate) fn at(&self, place: PlaceId) -> Resolved {
         self.places.resolved(place)
     }
@@ -140,8 +141,8 @@ pub struct LoadedSamples {
     pub(crate) branches: LastBranchCounts,
 }
 
-/// Samples whose programs have been opened and whose code places have linked addresses: the second stage of
-/// building a profile.
+/// Samples whose programs have been opened and whose code places (file and offset) have linked addresses: the second
+/// stage of building a profile.
 pub(crate) struct LocatedSamples {
     pub(crate) samples: Samples,
     pub(crate) returns: Vec<(u32, PlaceId)>,
@@ -172,7 +173,7 @@ pub(crate) struct Charges {
     pub(crate) calls: CallCounts,
 }
 
-/// The inferred types of the instructions at all code places, by id of the place.
+/// The inferred types of the instructions at all code places (files and offsets), by id of the place.
 #[derive(Debug, Default)]
 pub(crate) struct Operands {
     // as long as the places, or empty where types were not asked for
@@ -183,18 +184,18 @@ pub(crate) struct Operands {
 }
 
 impl Operands {
-    /// Stores the inferred types of the instructions at all code places, by id of the place.
+    /// Stores the inferred types of the instructions at all code places (files and offsets), by id of the place.
     pub(crate) fn new(outcomes: Vec<Outcome>) -> Operands {
         Operands { outcomes, ..Operands::default() }
     }
 
-    /// Returns the type and field that the instruction at a code place accesses, or the reason why they are
-    /// unknown.
+    /// Returns the type and field that the instruction at a code place (file and offset of code) accesses, or the
+    /// reason why they are unknown.
     pub(crate) fn outcome(&self, place: PlaceId) -> &Outcome {
         self.outcomes.get(place.position()).unwrap_or(&NOT_LOOKED)
     }
 
-    /// Appends the inferred type of the instruction at the most recently added code place.
+    /// Appends the inferred type of the instruction at the most recently added code place (file and offset of code).
     pub(crate) fn push(&mut self, outcome: Outcome) {
         self.outcomes.push(outcome);
     }

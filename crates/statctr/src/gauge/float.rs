@@ -43,7 +43,7 @@ use std::fmt;
 pub struct FloatGauge(FloatSum);
 
 impl FloatGauge {
-    /// Creates a gauge with the value `initial` in the global pool.
+    /// Creates a gauge with the value `initial`, in the process's global pool of counter memory.
     ///
     /// # Errors
     /// Fails as [`Counter::new`](crate::Counter::new) does.
@@ -51,7 +51,7 @@ impl FloatGauge {
         FloatGauge::new_in(Pool::global()?, initial)
     }
 
-    /// Creates a gauge with the value `initial` in `pool`.
+    /// Creates a gauge with the value `initial`, in the counter memory of `pool`.
     ///
     /// # Errors
     /// Fails as [`Counter::new_in`](crate::Counter::new_in) does.

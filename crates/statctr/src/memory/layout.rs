@@ -44,8 +44,8 @@ impl Layout {
     }
 }
 
-/// The layout of latched cache lines: each line twice, and a sequence number that says which copy is current (as the
-/// kernel's `seqcount_latch`).
+/// The layout of latched cache lines: each line twice, and a sequence number that says which copy is current and not
+/// being written (as the kernel's `seqcount_latch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LatchLayout {
     /// Lines that hold items.

@@ -152,14 +152,14 @@ impl Lines {
         self.chunks as usize
     }
 
-    /// Gives up ownership of the cache lines, for C; returns the handle of the first word, the number of lines, and the
-    /// layout if they are latched (kept twice, with a sequence number).
+    /// Gives up ownership of the cache lines of counter memory, for C; returns the handle of the first word, the number
+    /// of lines, and the layout if they are latched (kept twice, with a sequence number).
     pub(crate) fn into_parts(self) -> (Handle, u32, Option<LatchLayout>) {
         let lines = std::mem::ManuallyDrop::new(self);
         (lines.handle, lines.chunks, lines.layout)
     }
 
-    /// Takes ownership of cache lines back, by what [`into_parts`](Self::into_parts) returned.
+    /// Takes ownership of cache lines of counter memory back from C, by what [`into_parts`](Self::into_parts) returned.
     ///
     /// # Safety
     /// The parts came from [`Lines::into_parts`] and were not taken back yet.

@@ -330,8 +330,8 @@ impl Reservation {
         unsafe { (*entries.add(cpu)).load(Ordering::Acquire) }
     }
 
-    /// Returns the displacement of the unit that belongs to the calling thread; `None` where none does, or it is not in
-    /// use.
+    /// Returns the distance in bytes from home words (words that belong to no CPU) to the words that the calling thread
+    /// alone adds to; `None` if it has none, or they are not in use.
     ///
     /// # Safety
     /// The table's reservation lives.
@@ -346,8 +346,9 @@ impl Reservation {
         (displacement != 0).then_some(displacement)
     }
 
-    /// Returns the displacement of the unit that belongs to the calling thread, which takes one if there is one to be
-    /// had, and which readers walk from now on. Async-signal-safe.
+    /// Returns the distance in bytes from home words (words that belong to no CPU) to the words that the calling thread
+    /// alone adds to, which it takes if some are free, and which readers include from now on; `None` if there are none
+    /// for it. Async-signal-safe.
     #[cold]
     pub(crate) fn announced_owned(&self) -> Option<usize> {
         let (numbers, offset) = self.layout.owned;
@@ -394,8 +395,8 @@ impl Reservation {
         self.layout.stride()
     }
 
-    /// Makes a CPU active: adds it to the mask that readers walk, then enters its words into the table, so that rseq
-    /// critical sections count there. Returns `false` if it has no memory in this reservation.
+    /// Makes a CPU active: adds it to the set of CPUs whose words readers sum, then enters its words into the table, so
+    /// that rseq critical sections count there. Returns `false` if it has no memory in this reservation.
     ///
     /// The mask first: a reader that can know of a store there must find the CPU in the mask.
     /// Async-signal-safe: no lock, no allocation.
@@ -484,9 +485,9 @@ impl Reservation {
         self.cpus.displacement(cpu).is_some()
     }
 
-    /// Adds a synthetic CPU to the mask that readers walk, without letting rseq critical sections count there; returns
-    /// the distance in bytes from home words (words that belong to no CPU) to its words, `None` if it has none. The
-    /// arena's lock has to be held.
+    /// Adds a synthetic CPU (one that this kernel cannot have) to the set of CPUs whose words readers sum, without
+    /// letting rseq critical sections count there; returns the distance in bytes from home words (words that belong to
+    /// no CPU) to its words, `None` if it has none. The arena's lock has to be held.
     pub(crate) fn announce_to_readers(&self, cpu: usize) -> Option<usize> {
         let displacement = self.assign(cpu).then(|| self.cpus.displacement(cpu)).flatten()?;
         if self.cpus.walk().displacement_if_active(cpu).is_none() {

@@ -170,9 +170,9 @@ impl StampedLines {
         });
     }
 
-    /// Adds `value` to the counter in word `index` on a synthetic CPU and stamps its line as written; returns `false`
-    /// if the CPU has no unit (memory for words). The arena's lock has to be held, which makes the caller the only
-    /// writer.
+    /// Adds `value` to the counter in word `index` on a synthetic CPU (one that this kernel cannot have) and stamps its
+    /// line as written; returns `false` if the CPU has no unit (memory for words). The arena's lock has to be held,
+    /// which makes the caller the only writer.
     pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
         if self.front == 0 {
             return self.lines.add_on_synthetic_locked(index, cpu, value);

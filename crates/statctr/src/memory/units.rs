@@ -105,19 +105,22 @@ impl Units {
         self.cpus
     }
 
-    /// Returns the number of the units of CPU numbers and of those that belong to threads, which come behind them.
+    /// Returns the number of units (parts of the counter memory): those of CPU numbers, and behind them those that
+    /// belong to single threads.
     pub(crate) fn with_owned(&self) -> usize {
         self.displacements.len()
     }
 
-    /// Returns the numbers of the units that belong to threads of a CPU.
+    /// Returns the numbers of the units (parts of the counter memory) that belong to single threads, taken by these on
+    /// one CPU.
     pub(crate) fn owned_of(&self, cpu: usize) -> std::ops::Range<usize> {
         let end = self.displacements.len();
         let first = self.cpus + cpu.min(self.cpus) * OWNED_PER_CPU;
         first.min(end)..(first + OWNED_PER_CPU).min(end)
     }
 
-    /// Returns the distance in bytes from a home word to the same counter's word in a unit, by its number.
+    /// Returns the distance in bytes from a counter's home word (its word that belongs to no CPU) to its word in a
+    /// unit, by the unit's number; `None` if that is not in use.
     #[inline]
     pub(crate) fn unit(&self, number: usize) -> Option<usize> {
         let displacement = self.displacements.get(number)?.load(Ordering::Acquire);

@@ -328,8 +328,8 @@ define_add!(
     dec, dec_in_area, "sub {t}, {t}, #1"
 );
 
-/// Adds nothing and returns `false`, as aarch64 has no single store that is wide enough for an event (statistics
-/// updated together) (`commit` of the specification).
+/// Adds nothing and returns `false`, as aarch64 has no single store that is wide enough for several statistics.
+/// (`commit` of the specification.)
 ///
 /// # Safety
 /// None needed here.

@@ -1,7 +1,8 @@
 //! The tag of a handle, which the sections test.
 
 /// The tag in the low bits of a handle's table address, which says how the counter is updated: by rseq, by rseq on
-/// latched lines (kept twice), atomically (on a shared word or on one per CPU), or by plain instructions.
+/// latched lines (kept twice), atomically on a shared word, by words of threads and CPUs (striped), or by plain
+/// instructions.
 ///
 /// These values are part of the C ABI (`statctr.h` tests them in line).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

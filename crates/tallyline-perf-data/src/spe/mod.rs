@@ -226,7 +226,7 @@ impl SampleId {
         Self { pid: Some(pid), tid: Some(tid), time: Some(time), cpu: Some(cpu) }
     }
 
-    /// Creates the trailer of a record that has a CPU alone.
+    /// Creates the trailer (`sample_id`) of a record that has a CPU number and nothing else.
     pub fn of_cpu(cpu: u32) -> Self {
         Self { cpu: Some(cpu), ..Self::default() }
     }

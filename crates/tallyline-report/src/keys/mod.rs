@@ -75,7 +75,7 @@ impl Needs {
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
     /// The data address of every single sample, computed from registers where it was not recorded.
     pub const ADDRESSES: Needs = Needs { types: true, apart: MergeGranularity::Addresses, ..Needs::NONE };
-    /// The CPU of each sample, so that only samples of one CPU are merged.
+    /// The CPU of each sample, so that equal samples are merged only if they are of one CPU.
     pub const CPUS: Needs = Needs { apart: MergeGranularity::Cpus, ..Needs::NONE };
     /// Single samples in time order: equal ones are not merged.
     pub const SAMPLES: Needs = Needs { apart: MergeGranularity::Samples, ..Needs::NONE };

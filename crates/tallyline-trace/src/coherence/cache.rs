@@ -69,9 +69,9 @@ impl Cache {
         set.iter_mut().find(|way| way.line == line && way.state != State::Invalid)
     }
 
-    /// Inserts cache line number `line` in the given state, in the place of the least recently used line of its
-    /// set; returns the evicted line, `None` if a slot was free. `index` is the line's index in the machine's
-    /// directory.
+    /// Inserts cache line number `line` in the given state, in the place of the least recently used line of its set;
+    /// returns the evicted line, `None` if a slot was free. `index` is the line's index in the machine's directory, its
+    /// table of all lines.
     pub(crate) fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
         if self.ways.is_empty() {
             self.ways.resize(geometry.sets() as usize * geometry.ways() as usize, Way::default());

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Command-line options that describe the modelled machine and the number of its schedules, for `advise` and
-/// `sharing-check`.
+/// Command-line options that describe the modelled machine and the number of thread schedules to simulate on it, for
+/// `advise` and `sharing-check`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {

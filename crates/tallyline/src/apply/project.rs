@@ -46,8 +46,8 @@ pub(crate) struct FileEdit {
     pub(crate) new: Vec<u8>,
 }
 
-/// Edits the declarations of the targets in the sources. Returns the changed files, and for each target `None` or
-/// the reason why it is not edited.
+/// Edits the declarations of the targets (structs to change) in the sources. Returns the changed files, and for each
+/// target `None` or the reason why it is not edited.
 pub(crate) fn edit_all(targets: &[&Target], texts: &mut Texts) -> (Vec<FileEdit>, Vec<Option<Refused>>) {
     let mut refused: Vec<Option<Refused>> = vec![None; targets.len()];
     let mut by_file: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
@@ -158,9 +158,9 @@ pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Searches a project's sources for code that relies on the order of a target's members. Returns for each target
-/// the first such use of each kind as the reason not to edit it. If all units are compiled (`is_compiled`), uses
-/// that compilers report anyway are not searched for.
+/// Searches a project's sources for code that relies on the order of the members of a target (struct to edit). Returns
+/// for each target the first such use of each kind as the reason not to edit it. If all units are compiled
+/// (`is_compiled`), uses that compilers report anyway are not searched for.
 pub(crate) fn search(
     targets: &[&Target],
     root: &Path,

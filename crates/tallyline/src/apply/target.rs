@@ -98,8 +98,8 @@ impl NewLayout {
 }
 
 impl Target {
-    /// Creates a target from a proposal of a smaller member order; `None` if debug information does not say where
-    /// the struct is declared, or in a language that can be edited.
+    /// Creates a target (struct to edit) from a proposal of a smaller member order; `None` if debug information does
+    /// not say where the struct is declared, or in a language that can be edited.
     pub(crate) fn of_proposal(types: &Types, name: &str, proposal: &Proposal) -> Option<Target> {
         let target = Target::of_record(types, name, proposal.record())?;
         let members = types.members(types.record(proposal.record()));
@@ -144,7 +144,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Creates a target from a new layout for the struct `record`.
+    /// Creates a target (struct to edit) from a new layout for the struct `record`.
     ///
     /// # Errors
     /// A sentence that says why: the place of the declaration is unknown, or the layout cannot be declared.

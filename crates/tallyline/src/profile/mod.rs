@@ -23,7 +23,8 @@ use tallyline_perf_data::file::{ChunkedRecording, RecordSource};
 use tallyline_report::Profile;
 use tallyline_report::keys::Needs;
 
-/// Reads the recording named by the options into a profile with the look-ups that `needs` says.
+/// Reads the recording named by the options into a profile with the look-ups (symbols, lines, types, …) that `needs`
+/// says.
 pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<Profile> {
     load_from(&args.input, args, needs)
 }

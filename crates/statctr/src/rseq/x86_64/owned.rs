@@ -21,11 +21,12 @@ use crate::sys;
 use std::arch::naked_asm;
 use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
-/// Numbers for each CPU: a thread takes one of the CPU that it runs on, and keeps it wherever it goes.
+/// The number of threads of each CPU that get counter words of their own: a thread takes such words on the CPU that it
+/// runs on, and keeps them wherever it goes.
 pub(crate) const OWNED_PER_CPU: usize = 2;
 /// CPUs with such numbers.
 const OWNING_CPUS: usize = 8192;
-/// Numbers of stripes that belong to a thread.
+/// The number of stripes (sets of counter words) that can belong to single threads, over all CPUs.
 pub(crate) const OWNED_STRIPES: usize = OWNED_PER_CPU * OWNING_CPUS;
 
 /// Values in the place of a number: nobody looked for one; there is none to be had; one is being taken.
@@ -64,8 +65,9 @@ fn mixed(number: usize, pointer: usize) -> usize {
     (pointer << 16) ^ (number + 1)
 }
 
-/// Returns the number of the stripe that the calling thread alone adds to, if it has one, by the offset that memory with
-/// such stripes names; 0: there are none. Async-signal-safe.
+/// Returns the number of the stripe (set of counter words) that the calling thread alone adds to; `None` if it has
+/// none. `offset` leads to the thread's own word with the number; 0 means that no thread has stripes.
+/// Async-signal-safe.
 ///
 /// # Safety
 /// The offset is 0 or that of [`offset_of_mine`] of some copy of the library.
@@ -96,8 +98,9 @@ fn mine<'a>(offset: isize) -> &'a AtomicUsize {
     unsafe { &*thread_pointer().wrapping_offset(offset).cast::<AtomicUsize>() }
 }
 
-/// Returns the number of the calling thread's stripe in memory that names this offset, or takes one, if there is one to be
-/// had: not in another copy's memory. Async-signal-safe.
+/// Returns the number of the stripe (set of counter words) that the calling thread alone adds to, and takes a free one
+/// if it has none; `None` if there is none for it, as where the offset is that of another copy of the library.
+/// Async-signal-safe.
 #[cold]
 pub(crate) fn claim_owned_stripe(offset: isize) -> Option<usize> {
     if offset == 0 || OFFSET.load(Ordering::Acquire) != offset {
@@ -116,8 +119,9 @@ pub(crate) fn claim_owned_stripe(offset: isize) -> Option<usize> {
     }
 }
 
-/// Prepares for threads that own stripes of the first `cpus` CPUs. Returns the number of these stripes, 0 where the
-/// ends of threads cannot be told, and the offset that memory with them names. Not for signal handlers.
+/// Prepares for threads that own stripes (sets of counter words) of the first `cpus` CPUs. Returns the number of these
+/// stripes, 0 where the ends of threads cannot be told, and the offset in threads of the word that names theirs. Not
+/// for signal handlers.
 pub(crate) fn prepare_owned_stripes(cpus: usize) -> (usize, isize) {
     let offset = offset_of_mine();
     if cpus > OWNING_CPUS || offset == 0 || !end::prepare() {

@@ -215,7 +215,7 @@ pub(crate) enum Family {
     Statctr,
 }
 
-/// The identifier and the display names of a counting method in the demo.
+/// The identifier and the display names of a counting method (such as shared atomics) in the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Label {
     /// In JSON.
