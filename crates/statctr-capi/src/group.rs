@@ -277,8 +277,8 @@ pub unsafe extern "C" fn statctr_group_read_item(
     unsafe { read_into(group, value, |group| Ok(group.read_item(item_of(group, item)?))) }
 }
 
-/// Stores in `*value` what one CPU added to an item of a C group; returns 0, `-EINVAL` for an uninitialised group,
-/// `-ERANGE` for an item that it does not have: `statctr_group_read_cpu()` of `statctr/group.h`.
+/// Stores in `*value` what one CPU added to an item (64-bit statistic) of a C group; returns 0, `-EINVAL` for an
+/// uninitialised group, `-ERANGE` for an item that it does not have: `statctr_group_read_cpu()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_read_cpu(
     group: *const StatctrGroup,
@@ -299,8 +299,8 @@ unsafe fn values_of<'a>(values: *mut u64, len: usize) -> Result<&'a mut [u64], c
     Ok(unsafe { std::slice::from_raw_parts_mut(values, len) })
 }
 
-/// Stores the values of all items of a C group, each summed over the CPUs; returns 0 or `-errno` (`-ENOSPC` for too
-/// short a target, which is left as it was): `statctr_group_fold()` of `statctr/group.h`.
+/// Stores the values of all items (64-bit statistics) of a C group, each summed over the CPUs; returns 0 or `-errno`
+/// (`-ENOSPC` for too short a target, which is left as it was): `statctr_group_fold()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fold(
     group: *const StatctrGroup,
@@ -387,8 +387,8 @@ pub unsafe extern "C" fn statctr_group_fill_stats(
     })
 }
 
-/// Sets the value of one item of a C group; returns 0, `-EINVAL` for an uninitialised group, `-ERANGE` for an item that
-/// it does not have: `statctr_group_set()` of `statctr/group.h`.
+/// Sets the value of one item (64-bit statistic) of a C group; returns 0, `-EINVAL` for an uninitialised group,
+/// `-ERANGE` for an item that it does not have: `statctr_group_set()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     guard(|| {
@@ -401,8 +401,8 @@ pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uin
     })
 }
 
-/// Stores pointers to the name, unit and help text of an item of a C group, which stay valid; returns 0 or `-errno`:
-/// `statctr_group_describe()` of `statctr/group.h`.
+/// Stores pointers to the name, unit and help text of an item (64-bit statistic) of a C group, which stay valid;
+/// returns 0 or `-errno`: `statctr_group_describe()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_describe(
     group: *const StatctrGroup,

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The watcher, where one is started. No lock: a fork could leave it held.
 static WATCHER: AtomicPtr<Watcher> = AtomicPtr::new(null_mut());
 
-/// Starts a background thread that drains CPUs when they go offline; returns 0, or `-EBUSY` if it already runs:
-/// `statctr_watch_cpus()` of `statctr/allocator.h`.
+/// Starts a background thread that drains CPUs (moves their counts to shared words) when they go offline; returns 0, or
+/// `-EBUSY` if it already runs: `statctr_watch_cpus()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_watch_cpus() -> c_int {
     guard(|| {
@@ -36,8 +36,8 @@ pub extern "C" fn statctr_watch_cpus() -> c_int {
     })
 }
 
-/// Stops the background thread that drains CPUs when they go offline; returns 0, or `-ESRCH` if it does not run:
-/// `statctr_unwatch_cpus()` of `statctr/allocator.h`.
+/// Stops the background thread that drains CPUs (moves their counts to shared words) when they go offline; returns 0,
+/// or `-ESRCH` if it does not run: `statctr_unwatch_cpus()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_unwatch_cpus() -> c_int {
     guard(|| {
@@ -51,18 +51,18 @@ pub extern "C" fn statctr_unwatch_cpus() -> c_int {
     })
 }
 
-/// C callback that is called after a drain with the CPU's number and the bytes of counts that were moved:
-/// `statctr_moved_fn`.
+/// C callback that is called after a drain (move of a CPU's counts to shared words) with the CPU's number and the bytes
+/// of counts that were moved: `statctr_moved_fn`.
 pub type StatctrMovedFn = Option<extern "C" fn(cpu: c_uint, bytes: usize, data: *mut c_void)>;
 
-/// The registration of a C callback for drains: `statctr_moved_t`, opaque in C.
+/// The registration of a C callback for drains (moves of CPUs' counts to shared words): `statctr_moved_t`, opaque in C.
 #[derive(Debug)]
 pub struct StatctrMoved {
     _callback: DrainCallbackGuard,
 }
 
-/// Registers a C callback that is called whenever a CPU was drained; stores the registration in `*target`; returns 0 or
-/// `-errno`: `statctr_on_moved()` of `statctr/allocator.h`.
+/// Registers a C callback that is called whenever a CPU was drained (its counts moved to shared words); stores the
+/// registration in `*target`; returns 0 or `-errno`: `statctr_on_moved()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_on_moved(
     target: *mut *mut StatctrMoved,
@@ -83,8 +83,8 @@ pub unsafe extern "C" fn statctr_on_moved(
     })
 }
 
-/// Unregisters a C callback for drains; returns 0, or `-EINVAL` for NULL: `statctr_moved_free()` of
-/// `statctr/allocator.h`.
+/// Unregisters a C callback for drains (moves of CPUs' counts to shared words); returns 0, or `-EINVAL` for NULL:
+/// `statctr_moved_free()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_moved_free(moved: *mut StatctrMoved) -> c_int {
     guard(|| {

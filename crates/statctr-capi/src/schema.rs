@@ -14,8 +14,8 @@ use statctr::{ItemSpec, Schema, Unit};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A row of a C group's description: an item's name, unit, help text and slot, or an event's width:
-/// `statctr_item_desc_t`.
+/// An entry of a C group's description: an item's (statistic's) name, unit, help text and slot, or an event's width
+/// (number of items updated together): `statctr_item_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrItemDesc {
@@ -31,7 +31,8 @@ pub struct StatctrItemDesc {
     pub width: u32,
 }
 
-/// A C description of a kind of group, the list of its items and events: `statctr_group_desc_t`.
+/// A C description of a kind of group, the list of its items (64-bit statistics) and events (items updated together):
+/// `statctr_group_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrGroupDesc {
@@ -49,7 +50,7 @@ const _: () = assert!(size_of::<StatctrGroupDesc>() == size_of::<usize>() + 8);
 /// More than any schema has, to refuse nonsense before it is read.
 const MAX_SLOTS: u32 = 1 << 16;
 
-/// The name, unit and help text of one item of a C group as C strings; empty for an unused slot.
+/// The name, unit and help text of one item (64-bit statistic) of a C group as C strings; empty for an unused slot.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ItemTexts {
     pub(crate) name: CString,

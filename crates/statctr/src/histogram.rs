@@ -103,8 +103,8 @@ impl Histogram {
         Histogram::new_in(Pool::global()?, max, error)
     }
 
-    /// Creates a histogram for values up to `max` in `pool`, whose quantiles have at most the relative error `error`
-    /// (0.01 for 1 %).
+    /// Creates a histogram for values up to `max`, in the counter memory of `pool`, whose quantiles have at most the
+    /// relative error `error` (0.01 for 1 %).
     ///
     /// # Errors
     /// [`Error::BadSetting`] for an error that is not between 0.000123 and 1, [`Error::TooMany`] where

@@ -58,8 +58,8 @@ impl<T> Pieces<T> {
         1 << self.shift
     }
 
-    /// Returns the piece that contains the element at `index` of the array, and the element's index in the piece;
-    /// `None` beyond the end.
+    /// Returns the piece (part of the array's memory) that contains the element at `index` of the array, and the
+    /// element's index in the piece; `None` beyond the end.
     #[inline(always)]
     pub(crate) fn find(&self, index: usize) -> Option<(&T, usize)> {
         if index < self.first_len {
@@ -71,8 +71,8 @@ impl<T> Pieces<T> {
         Some((self.rest.get((index >> self.shift) - 1)?, index & (self.piece_len() - 1)))
     }
 
-    /// Calls `visit` for each piece with elements of `range`: the piece, those elements' indices in it, and the number
-    /// of elements of `range` before them.
+    /// Calls `visit` for each piece (part of the array's memory) with elements of `range`: the piece, those elements'
+    /// indices in it, and the number of elements of `range` before them.
     pub(crate) fn for_each(&self, range: Range<usize>, mut visit: impl FnMut(&T, Range<usize>, usize)) {
         let mut from = range.start;
         while from < range.end {

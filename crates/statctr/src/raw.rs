@@ -127,7 +127,7 @@ impl RawCounter {
     }
 }
 
-/// The words of a C group of counters: handle, length in cache lines, and schema.
+/// The words of a C group of counters: handle, length in cache lines, and schema (its items and events).
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawGroup {
@@ -201,8 +201,8 @@ impl RawGroup {
         Some(result)
     }
 
-    /// Adds `value` to the item in `slot` of a C group: the slow path of the C header's inline rseq critical section.
-    /// Returns `false` if the words are zero or there is no such slot.
+    /// Adds `value` to the item (64-bit statistic) in `slot`, a word of a C group: the slow path of the C header's
+    /// inline rseq critical section. Returns `false` if the words are zero or there is no such slot.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -216,9 +216,9 @@ impl RawGroup {
         there
     }
 
-    /// Adds `deltas` to the items from `slot` on of a C group by one commit (a single store): the slow path of the C
-    /// header's inline rseq critical section. Returns `false` if the words are zero or the event is not within one
-    /// cache line of the group, aligned.
+    /// Adds `deltas` to the items (64-bit statistics) from `slot` (a word) on of a C group by one commit (a single
+    /// store): the slow path of the C header's inline rseq critical section. Returns `false` if the words are zero or
+    /// the items are not within one cache line of the group, aligned.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).

@@ -34,7 +34,8 @@ pub(crate) struct ArenaSettings {
     pub(crate) nodes: Vec<(NodeId, CpuSet)>,
 }
 
-/// The numbers of reservations, bytes of address space and counter words that an arena (a pool's counter memory) takes.
+/// The numbers of reservations (address ranges), bytes of address space and counter words that an arena (a pool's
+/// counter memory) takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     /// Reservations made.
@@ -113,8 +114,8 @@ impl Arena {
         &self.settings
     }
 
-    /// Returns the number of 64-bit counter words in a unit (one CPU's part of a reservation), which limits the size of
-    /// a group.
+    /// Returns the number of 64-bit counter words in a unit (one CPU's part of an address range for counters), which
+    /// limits the size of a group.
     pub(crate) fn unit_words(&self) -> usize {
         self.settings.layout.unit_bytes / 8
     }
@@ -312,7 +313,8 @@ impl Arena {
         addresses
     }
 
-    /// Returns the CPUs that counted in the arena (a pool's counter memory) and were not drained since.
+    /// Returns the CPUs that counted in the arena (a pool's counter memory) and were not drained (their counts moved to
+    /// shared words) since.
     pub(crate) fn active_cpus(&self) -> CpuSet {
         let mut cpus = CpuSet::new();
         for held in self.state.lock().reservations.values() {

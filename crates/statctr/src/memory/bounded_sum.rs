@@ -44,7 +44,7 @@ unsafe impl Send for BoundedSum {}
 unsafe impl Sync for BoundedSum {}
 
 impl BoundedSum {
-    /// Allocates memory in `arena` for an approximate counter with the value `initial`.
+    /// Allocates memory in `arena` (a pool's counter memory) for an approximate counter with the value `initial`.
     pub(crate) fn take(arena: &Arc<Arena>, initial: u64, batch: u64) -> Result<BoundedSum> {
         let handle = adopt(arena.take_bounded_sum(initial)?, arena);
         let sum = BoundedSum {
@@ -150,7 +150,8 @@ impl BoundedSum {
         self.handle.read()
     }
 
-    /// Returns the value without what CPUs have not flushed yet: off by at most [`bound`](Self::bound).
+    /// Returns the value without what CPUs have not flushed (added to the shared word) yet: off by at most
+    /// [`bound`](Self::bound).
     #[inline]
     pub(crate) fn approximate(&self) -> u64 {
         // the baseline first, as in `Handle::read`

@@ -131,12 +131,13 @@ impl Depot {
         }
     }
 
-    /// Frees a block that was allocated and never written. Async-signal-safe.
+    /// Frees a block (memory for a CPU's counter words) that was allocated and never written. Async-signal-safe.
     pub(crate) fn give_unused(&self, cpu: usize, block: usize) {
         self.buckets[self.bucket_of(cpu)].put(block);
     }
 
-    /// Refills the stock of zeroed blocks, so that slow paths of updates find one without a system call.
+    /// Refills the stock of zeroed blocks (memory for CPUs' counter words), so that slow paths of updates find one
+    /// without a system call.
     pub(crate) fn refill(&self) {
         let mut spare = self.spare.lock();
         self.short.store(0, Ordering::Relaxed);
@@ -189,7 +190,8 @@ impl Depot {
         Ok((0..count).map(move |index| start + index * stride))
     }
 
-    /// Makes the first `bytes` of a block writable, for good; returns `false` if the kernel refuses. Async-signal-safe.
+    /// Makes the first `bytes` of a block (memory for a CPU's counter words) writable, for good; returns `false` if the
+    /// kernel refuses. Async-signal-safe.
     pub(crate) fn make_writable(&self, block: usize, bytes: usize) -> bool {
         match self.slabs.iter().find(|slab| slab.addresses().contains(&block)) {
             Some(slab) => slab.make_writable(block - slab.addresses().start, bytes.min(self.block_bytes)),
@@ -197,7 +199,8 @@ impl Depot {
         }
     }
 
-    /// Prefaults the first `bytes` of a block, so that later stores take no page fault.
+    /// Prefaults the first `bytes` of a block (memory for a CPU's counter words), so that later stores take no page
+    /// fault.
     pub(crate) fn populate(&self, block: usize, bytes: usize) -> Result<()> {
         match self.slabs.iter().find(|slab| slab.addresses().contains(&block)) {
             Some(slab) => slab.populate(block - slab.addresses().start, bytes.min(self.block_bytes)),
@@ -205,13 +208,13 @@ impl Depot {
         }
     }
 
-    /// Returns the address ranges of the mappings that blocks are cut from.
+    /// Returns the address ranges of the mappings that blocks (memory for CPUs' counter words) are cut from.
     pub(crate) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
         self.slabs.iter().map(Mapping::addresses).collect()
     }
 
-    /// Returns the number of updates that found no block in stock, and `true` if there was one since the last complete
-    /// refill.
+    /// Returns the number of updates that found no block (memory for a CPU's words) in stock, and `true` if there was
+    /// one since the last complete refill.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         (self.shortfalls.load(Ordering::Relaxed), self.short.load(Ordering::Relaxed) != 0)
     }

@@ -19,7 +19,8 @@ use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
 use crate::rseq;
 
-/// The result of a drain: numbers of memory blocks, and of bytes of counts, that were moved away from a CPU.
+/// The result of draining a CPU, moving its counts to shared words and freeing its memory: numbers of memory blocks,
+/// and of bytes of counts, that were moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Drained {

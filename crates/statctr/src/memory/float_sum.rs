@@ -46,7 +46,7 @@ unsafe impl Send for FloatSum {}
 unsafe impl Sync for FloatSum {}
 
 impl FloatSum {
-    /// Allocates memory in `arena` for a floating-point gauge with the value `initial`.
+    /// Allocates memory in `arena` (a pool's counter memory) for a floating-point gauge with the value `initial`.
     pub(crate) fn take(arena: &Arc<Arena>, initial: f64) -> Result<FloatSum> {
         let handle = adopt(arena.take_float_sum()?, arena);
         let zero = || AtomicU64::new(0);

@@ -81,7 +81,7 @@ unsafe impl Send for Maximum {}
 unsafe impl Sync for Maximum {}
 
 impl Maximum {
-    /// Allocates memory in `arena` for a maximum without values.
+    /// Allocates memory in `arena` (a pool's counter memory) for a maximum without values.
     pub(crate) fn take_memory(arena: &Arc<Arena>) -> Result<Maximum> {
         let words = [EpochWords::take(arena)?, EpochWords::take(arena)?];
         // the CPUs' words are zero, and so is no epoch

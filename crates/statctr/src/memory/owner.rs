@@ -46,7 +46,7 @@ unsafe impl Send for Word {}
 unsafe impl Sync for Word {}
 
 impl Word {
-    /// Allocates memory in `arena` for one counter with the value `initial`.
+    /// Allocates memory in `arena` (a pool's counter memory) for one counter with the value `initial`.
     pub(crate) fn take(arena: &Arc<Arena>, initial: u64) -> Result<Word> {
         arena.take_word(initial).map(|handle| Word(adopt(handle, arena)))
     }
@@ -96,14 +96,14 @@ unsafe impl Send for Lines {}
 unsafe impl Sync for Lines {}
 
 impl Lines {
-    /// Allocates `chunks` consecutive cache lines in the arena for an array of single counters, each with the value
-    /// `initial`.
+    /// Allocates `chunks` consecutive cache lines in the arena (a pool's counter memory) for an array of single
+    /// counters, each with the value `initial`.
     pub(crate) fn take_words(arena: &Arc<Arena>, chunks: usize, initial: u64) -> Result<Lines> {
         Lines::take(arena, chunks, None, arena.settings().counters, initial)
     }
 
-    /// Allocates `chunks` consecutive cache lines in the arena for groups of counters, all zero; with a `layout`,
-    /// latched ones (two copies and a sequence number).
+    /// Allocates `chunks` consecutive cache lines in the arena (a pool's counter memory) for groups of counters, all
+    /// zero; with a `layout`, latched ones (two copies and a sequence number).
     pub(crate) fn take_group(
         arena: &Arc<Arena>,
         chunks: usize,
@@ -168,7 +168,8 @@ impl Lines {
         Lines { handle, chunks, layout }
     }
 
-    /// Returns the number of cache lines with items; of latched lines, which exist twice, each counts once.
+    /// Returns the number of cache lines with items (64-bit statistics); of latched lines, which exist twice, each
+    /// counts once.
     #[inline]
     pub(crate) fn item_chunks(&self) -> usize {
         self.layout.map_or(self.chunks as usize, |layout| layout.lines)
@@ -337,8 +338,8 @@ impl Lines {
         unsafe { fold::fold_tile(self.handle.word(first * CHUNK_WORDS), sums) };
     }
 
-    /// Returns `true` if the cache lines of `next` directly follow these in the same reservation, so that both can be
-    /// read in one pass.
+    /// Returns `true` if the cache lines of `next` directly follow these in the same reservation (address range for
+    /// counters), so that both can be read in one pass.
     pub(crate) fn is_followed_by(&self, next: &Lines) -> bool {
         let end = self.handle.base.addr().get() + self.chunks() * CHUNK_BYTES;
         self.layout.is_none()

@@ -221,7 +221,8 @@ impl Reservation {
         &self.layout
     }
 
-    /// Returns the start address of the reservation's mapping, which identifies the reservation.
+    /// Returns the start address of the reservation's mapping (the address range of its counters), which identifies the
+    /// reservation.
     pub(crate) fn address(&self) -> usize {
         self.mapping.addresses().start
     }
@@ -234,7 +235,7 @@ impl Reservation {
         self.layout.unit_bytes / CHUNK_BYTES
     }
 
-    /// Returns the per-CPU units (parts of the counter memory) of the reservation.
+    /// Returns the per-CPU units (parts of the counter memory) of the reservation, an address range for counters.
     #[inline]
     pub(crate) fn cpus(&self) -> &Units {
         &self.cpus
@@ -258,7 +259,8 @@ impl Reservation {
         unsafe { self.mapping.start().add(size_of::<Header>() + tag as usize) }
     }
 
-    /// Returns the reservation that a table belongs to; `table` is the tagged address from [`table`](Self::table).
+    /// Returns the reservation (address range for counters) that a table belongs to; `table` is the tagged address from
+    /// [`table`](Self::table).
     ///
     /// # Safety
     /// `table` was made by [`Reservation::table`] of a reservation that lives for `'a`.
@@ -383,7 +385,7 @@ impl Reservation {
     }
 
     /// Returns the slot (offset in words within a unit) of the counter whose home word is at this address; `None` if it
-    /// is not in this reservation.
+    /// is not in this reservation (address range for counters).
     pub(crate) fn slot_of(&self, home: usize) -> Option<usize> {
         let offset = home.checked_sub(self.mapping.addresses().start + self.home)?;
         (offset < self.layout.unit_bytes && offset % 8 == 0).then_some(offset / 8)
@@ -472,8 +474,8 @@ impl Reservation {
         }
     }
 
-    /// Gives a CPU memory for its words where that is allocated on demand and it has none; returns `true` if it has
-    /// some afterwards. The arena's lock has to be held.
+    /// Gives a CPU memory for its words in the reservation, where that is allocated on demand and it has none; returns
+    /// `true` if it has some afterwards. The arena's lock has to be held.
     pub(crate) fn assign(&self, cpu: usize) -> bool {
         if self.cpus.is_movable() && cpu < self.cpus.len() {
             let held = self.cpus.changing().lock();

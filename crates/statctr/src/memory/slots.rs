@@ -25,8 +25,8 @@ pub(crate) struct Slots {
     words: usize,
 }
 
-/// An allocated word or run of cache lines, as an index of words in the unit, with a flag that says whether it has to
-/// be zeroed.
+/// An allocated word or run of cache lines, as an index of words in the unit (a CPU's part of the memory), with a flag
+/// that says whether it has to be zeroed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AllocatedSlots {
     /// Index of the first word in the unit.
@@ -86,7 +86,8 @@ impl Slots {
         Some(AllocatedSlots { word: first * CHUNK_WORDS, used })
     }
 
-    /// Allocates one word, preferably in a cache line that other single counters use; `None` if the unit is full.
+    /// Allocates one counter's word, preferably in a cache line that other single counters use; `None` if the unit (a
+    /// CPU's part of the memory) is full.
     pub(crate) fn take_word(&mut self) -> Option<AllocatedSlots> {
         let chunk = match self.partial.first() {
             Some(&chunk) => chunk,
@@ -110,7 +111,7 @@ impl Slots {
     }
 
     /// Allocates two words at an even index, preferably in a cache line that other single counters use; `None` if the
-    /// unit is full.
+    /// unit (a CPU's part of the memory) is full.
     pub(crate) fn take_pair(&mut self) -> Option<AllocatedSlots> {
         // of the chunks with room only the first few: a program may have many with one word left
         let with_room = self.partial.iter().take(PAIR_SEARCH).find_map(|&chunk| {

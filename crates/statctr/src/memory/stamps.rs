@@ -45,13 +45,14 @@ pub(crate) fn most_stamped(unit_words: usize) -> usize {
 }
 
 impl StampedLines {
-    /// Returns `true` if groups in the arena can be stamped (marked as written since the last fold): they are updated
-    /// by rseq critical sections, in memory that does not move.
+    /// Returns `true` if groups in the arena (a pool's counter memory) can be stamped (marked as written since the last
+    /// fold): they are updated by rseq critical sections, in memory that does not move.
     pub(crate) fn fit(arena: &Arena) -> bool {
         rseq::CAN_STAMP && arena.settings().groups == HandleTag::Rseq && arena.depot().is_none()
     }
 
-    /// Allocates `lines` consecutive stamped cache lines, all zero, in an arena that can stamp ([`fit`](Self::fit)).
+    /// Allocates `lines` consecutive stamped cache lines, all zero, in an arena (a pool's counter memory) that can
+    /// stamp them as written ([`fit`](Self::fit)).
     pub(crate) fn take(arena: &Arc<Arena>, lines: usize) -> Result<StampedLines> {
         let piece = Lines::take_group(arena, with_front(lines), None)?;
         let head = piece.handle();

@@ -24,8 +24,8 @@ struct View {
     residue: AtomicUsize,
 }
 
-/// The units (CPUs' parts) of one reservation's counter memory, at fixed addresses or movable, and the view of them
-/// that readers sum.
+/// The units (CPUs' parts) of one reservation (address range for counters), at fixed addresses or movable, and the view
+/// of them that readers sum.
 #[derive(Debug)]
 pub(crate) struct Units {
     /// By CPU number: displacement from a home word to that CPU's, 0 where the CPU has no unit. Then those of the units
@@ -40,8 +40,8 @@ pub(crate) struct Units {
     changing: SignalSafeLock,
 }
 
-/// A reader's view of the counter memory: the CPUs' units to sum, and the residue (counts of drained CPUs). Valid until
-/// a drain publishes another.
+/// A reader's view of the counter memory: the CPUs' units (memory parts) to sum, and the residue (counts of drained,
+/// usually departed CPUs). Valid until a drain of a CPU publishes another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk<'a> {
     units: &'a Units,
@@ -222,15 +222,15 @@ impl Walk<'_> {
         self.units.generation.load(Ordering::Relaxed) == self.generation
     }
 
-    /// Returns the distance in bytes from a counter's home word (its word that belongs to no CPU) to its word with the
-    /// counts of drained CPUs; 0 if there are none.
+    /// Returns the distance in bytes from a counter's home word (its word that belongs to no CPU) to its residue, the
+    /// word with the counts of drained (usually departed) CPUs; 0 if there are none.
     #[inline]
     pub(crate) fn residue(self) -> usize {
         if self.units.movable { self.view.residue.load(Ordering::Relaxed) } else { 0 }
     }
 
     /// Calls `visit` with the distance in bytes from home words (counters' words that belong to no CPU) to each set of
-    /// words to sum: those of drained CPUs, then each active CPU's.
+    /// words to sum: that with the counts of drained (usually departed) CPUs, then each active CPU's.
     #[inline]
     pub(crate) fn for_each(self, mut visit: impl FnMut(usize)) {
         let residue = self.residue();
@@ -249,7 +249,8 @@ impl Walk<'_> {
         });
     }
 
-    /// Calls `visit` with the number of the CPU of each unit that a reader sums: its own, and its threads'.
+    /// Calls `visit` with the number of the CPU of each unit (set of words) that a reader sums: the CPU's own, and
+    /// those that its threads own.
     pub(crate) fn for_each_cpu(self, mut visit: impl FnMut(usize)) {
         let cpus = self.units.cpus;
         self.view.active.for_each(|unit| {
@@ -257,7 +258,8 @@ impl Walk<'_> {
         });
     }
 
-    /// Calls `visit` with the displacement of each unit of a CPU, if it ever counted: its own, and its threads'.
+    /// Calls `visit` with the distance in bytes from home words (words that belong to no CPU) to each set of words of a
+    /// CPU, if it ever counted: its own, and those that its threads own.
     pub(crate) fn for_each_of_cpu(self, cpu: usize, visit: impl FnMut(usize)) {
         let owned = self.units.owned_of(cpu).filter(|unit| self.view.active.contains(*unit));
         let owned = owned.filter_map(|unit| self.units.unit(unit));

@@ -33,8 +33,8 @@ impl DrainCallbacks {
     }
 }
 
-/// The registration of a callback for drains ([`Pool::on_moved`](super::Pool::on_moved)); dropping it unregisters the
-/// callback.
+/// The registration of a callback for drains of CPUs, whose counts are moved to shared words
+/// ([`Pool::on_moved`](super::Pool::on_moved)); dropping it unregisters the callback.
 #[must_use = "the callback is unregistered when this is dropped"]
 pub struct DrainCallbackGuard {
     callback: Callback,

@@ -454,8 +454,9 @@ impl Pool {
         Ok(drained)
     }
 
-    /// Registers a callback that is called after each drain of a CPU in this pool, on the thread that drained it, with
-    /// the CPU and what was moved. Dropping the result unregisters it; a call under way is completed.
+    /// Registers a callback that is called after each drain of a CPU (move of its counts to shared words) in this pool,
+    /// on the thread that drained it, with the CPU and what was moved. Dropping the result unregisters it; a call under
+    /// way is completed.
     pub fn on_moved(&self, callback: impl Fn(CpuId, Drained) + Send + Sync + 'static) -> DrainCallbackGuard {
         self.drain_callbacks.add(callback)
     }
@@ -503,7 +504,7 @@ impl Pool {
         usage::measure(&self.arena)
     }
 
-    /// Returns the CPUs that counted in this pool and were not drained since.
+    /// Returns the CPUs that counted in this pool and were not drained (their counts moved to shared words) since.
     #[must_use]
     pub fn active_cpus(&self) -> CpuSet {
         self.arena.active_cpus()

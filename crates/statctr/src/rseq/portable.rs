@@ -124,7 +124,8 @@ pub(crate) unsafe fn add_bounded(_base: *mut u8, _table: *const u8, _limit: u64,
     false
 }
 
-/// Marks nothing as flushed and returns `false`: a stub for architectures without rseq critical sections.
+/// Marks nothing of an approximate counter as flushed (added to its shared word) and returns `false`: a stub for
+/// architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.

@@ -7,8 +7,8 @@ use crate::model::{NameId, Origin, Position, RecordId, Type, TypeId, TypeSource,
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
-/// An index of the distinct type definitions among the listed types of a [`Types`], by name. Results do not depend on
-/// the order of units: definitions of one name are sorted by where they are declared.
+/// An index of the distinct type definitions among the listed (requested) types of a [`Types`], by name. Results do not
+/// depend on the order of units: definitions of one name are sorted by where they are declared.
 #[derive(Debug)]
 pub struct Definitions<'t> {
     types: &'t Types,

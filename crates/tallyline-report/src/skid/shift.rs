@@ -86,7 +86,7 @@ pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) 
 }
 
 impl ShiftCounts {
-    /// Adds the numbers of samples counted in another function.
+    /// Adds the numbers of samples that were counted, by the same distances or pairs, in another function.
     pub(crate) fn add(&mut self, other: &ShiftCounts) {
         for (own, other) in self.loads.iter_mut().zip(other.loads) {
             *own += other;

@@ -3,7 +3,8 @@
 use super::{asm, offset_of_table};
 
 /// Adds `value` to the CPU's word of an approximate counter in an rseq critical section, unless more than `limit` would
-/// then be unflushed. Returns `false` if nothing was added. (`add_bounded` of the specification.)
+/// then be unflushed (not in the word that approximate reads load). Returns `false` if nothing was added.
+/// (`add_bounded` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`.
@@ -44,8 +45,9 @@ pub(crate) unsafe fn add_bounded(base: *mut u8, table: *const u8, limit: u64, va
     true
 }
 
-/// Marks in an rseq critical section everything that the CPU counted as flushed, and stores what was unflushed in
-/// `*claimed`. Returns `false` if nothing was marked; `*claimed` is meaningless then. (`claim` of the specification.)
+/// Marks in an rseq critical section all that the CPU added to an approximate counter as flushed (to be added to the
+/// shared word by the caller), and stores what was unflushed in `*claimed`. Returns `false` if nothing was marked;
+/// `*claimed` is meaningless then. (`claim` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`; `claimed` is the caller's.
