@@ -101,16 +101,16 @@ pub unsafe extern "C" fn statctr_ninit(counters: *mut StatctrHandle, count: c_in
     guard(|| unsafe { init_all(handles(counters, count)?, u64::from(value)) })
 }
 
-/// Initialises a C counter, as `statctr_init()`, after a check of the ABI number that its caller was compiled
-/// with.
+/// Initialises a C counter as `statctr_init()` does, after a check of the ABI number that its caller was compiled with;
+/// returns 0 or `-errno`, `-EPROTO` for another number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_init_abi(counter: *mut StatctrHandle, value: c_ulong, abi: c_uint) -> c_int {
     // SAFETY: the module's contract.
     unsafe { statctr_ninit_abi(counter, 1, value, abi) }
 }
 
-/// Initialises an array of C counters, as `statctr_ninit()`, after a check of the ABI number that its caller
-/// was compiled with.
+/// Initialises an array of C counters as `statctr_ninit()` does, after a check of the ABI number that its caller was
+/// compiled with; returns 0 or `-errno`, `-EPROTO` for another number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_ninit_abi(
     counters: *mut StatctrHandle,

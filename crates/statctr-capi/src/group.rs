@@ -80,8 +80,8 @@ pub unsafe extern "C" fn statctr_group_init(
     })
 }
 
-/// Initialises a C group of counters, as `statctr_group_init()`, after a check of the ABI number that its
-/// caller was compiled with.
+/// Initialises a C group of counters as `statctr_group_init()` does, after a check of the ABI number that its caller
+/// was compiled with; returns 0 or `-errno`, `-EPROTO` for another number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_init_abi(
     group: *mut StatctrGroup,
@@ -131,7 +131,7 @@ unsafe fn update(group: *const StatctrGroup, work: impl FnOnce(StatctrGroup) -> 
 }
 
 /// Adds a value to one item (64-bit statistic) of a C group: the slow path of the header's inline rseq critical
-/// section, taken if that did not commit.
+/// section, taken if that did not commit. Returns 0 or `-errno`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_add(group: *mut StatctrGroup, item: c_uint, value: u64) -> c_int {
     // SAFETY: the module's contract.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn statctr_group_slow_add(group: *mut StatctrGroup, item: 
 }
 
 /// Adds two values to the items of an event (statistics updated together) of a C group by one store: the slow path of
-/// the header's inline rseq critical section, taken if that did not commit.
+/// the header's inline rseq critical section, taken if that did not commit. Returns 0 or `-errno`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event2(
     group: *mut StatctrGroup,
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn statctr_group_slow_event2(
 }
 
 /// Adds four values to the items of an event (statistics updated together) of a C group by one store: the slow path of
-/// the header's inline rseq critical section, taken if that did not commit.
+/// the header's inline rseq critical section, taken if that did not commit. Returns 0 or `-errno`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event4(
     group: *mut StatctrGroup,
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn statctr_group_slow_event4(
 }
 
 /// Adds eight values to the items of an event (statistics updated together) of a C group by one store: the slow path of
-/// the header's inline rseq critical section, taken if that did not commit.
+/// the header's inline rseq critical section, taken if that did not commit. Returns 0 or `-errno`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_slow_event8(
     group: *mut StatctrGroup,

@@ -67,8 +67,8 @@ pub unsafe extern "C" fn statctr_histogram_init(
     unsafe { statctr_histogram_init_abi(histogram, max, error, crate::ABI) }
 }
 
-/// Initialises a C histogram, as `statctr_histogram_init()`, after a check of the ABI number that its caller was
-/// compiled with.
+/// Initialises a C histogram as `statctr_histogram_init()` does, after a check of the ABI number that its caller was
+/// compiled with; returns 0 or `-errno`, `-EPROTO` for another number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_init_abi(
     histogram: *mut StatctrHistogram,

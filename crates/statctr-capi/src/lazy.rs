@@ -126,7 +126,8 @@ pub unsafe extern "C" fn statctr_lazy_init(object: *mut StatctrLazy, pool: *mut 
 }
 
 /// Initialises a C lazy object (four statistics whose per-CPU copies are allocated when a CPU first writes) as
-/// `statctr_lazy_init()` does, after a check of the ABI number that its caller was compiled with.
+/// `statctr_lazy_init()` does, after a check of the ABI number that its caller was compiled with; returns 0 or
+/// `-errno`, `-EPROTO` for another number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_init_abi(
     object: *mut StatctrLazy,
@@ -179,7 +180,7 @@ pub unsafe extern "C" fn statctr_lazy_update(
 }
 
 /// Combines one value with each of the four statistics of a C lazy object, by the operations of its pool: the slow path
-/// of the header's inline rseq critical section, taken if that did not commit.
+/// of the header's inline rseq critical section, taken if that did not commit. Returns 0 or `-errno`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_slow_update(
     object: *const StatctrLazy,

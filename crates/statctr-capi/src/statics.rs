@@ -93,8 +93,8 @@ pub unsafe extern "C" fn statctr_static_dec(counter: *mut StatctrStatic) -> c_in
 pub static statctr_static_table_: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Adds a value to a static C counter: the slow path of the header's inline rseq critical section, taken if that did
-/// not commit. Adds atomically if the caller was compiled with another ABI number; as the table is then never stored
-/// for it, such code always comes here.
+/// not commit. Returns 0, or `-EINVAL` for NULL. Adds atomically if the caller was compiled with another ABI number; as
+/// the table is then never stored for it, such code always comes here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_slow_add(
     counter: *mut StatctrStatic,

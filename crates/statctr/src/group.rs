@@ -13,9 +13,9 @@ use std::ops::Range;
 /// A fixed set of per-CPU counters (*items*) that are allocated, updated and read together, such as a flow's packets
 /// and bytes.
 ///
-/// A group lies on whole cache lines of its own, so one fold reads each line of each CPU once. The
-/// items of an *event* lie in one line and are added to by one commit: a reader that sees one of
-/// them sees, for pairs, the other one too.
+/// A group lies on whole cache lines of its own, so one fold (read of all items) reads each line of each CPU once. The
+/// items of an *event* lie in one line and are added to by one commit (a single store): a reader that sees one of them
+/// sees, for pairs, the other one too.
 ///
 /// Arithmetic, ordering, and where updates are allowed: as for [`Counter`](crate::Counter).
 #[derive(Debug)]

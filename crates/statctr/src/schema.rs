@@ -366,7 +366,8 @@ impl Schema {
         }
     }
 
-    /// Returns `true` if both are clones of one schema; equal contents alone do not count.
+    /// Returns `true` if both are clones of one schema (items and events of a group); equal contents alone do not
+    /// count.
     #[must_use]
     pub fn is_same(&self, other: &Schema) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

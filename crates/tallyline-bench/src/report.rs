@@ -326,7 +326,7 @@ impl Report {
         }
     }
 
-    /// Adds a remark for the reader; adding the same one twice has no effect.
+    /// Adds a remark for the report's reader; adding the same one twice has no effect.
     pub(crate) fn note(&mut self, note: &str) {
         if !self.notes.iter().any(|noted| noted == note) {
             self.notes.push(note.into());

@@ -227,7 +227,7 @@ impl TypeTable {
         &self.functions
     }
 
-    /// Returns the analysed function that contains an address.
+    /// Returns the analysed function that contains an address; `None` if none does.
     pub fn function_at(&self, address: u64) -> Option<&Function> {
         let index = self.ranges.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
         let (range, function) = &self.ranges[index];

@@ -84,7 +84,7 @@ impl Dso {
         self.kind
     }
 
-    /// Returns the build-id of the mapped file, if the recording has it.
+    /// Returns the build-id of the mapped file; `None` if the recording does not have it.
     #[inline]
     pub fn build_id(&self) -> Option<BuildId> {
         self.build_id

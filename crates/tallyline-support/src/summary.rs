@@ -39,7 +39,8 @@ impl Summary {
         Some(Summary { median, q1, q3, min, max, rounds: sorted.len() })
     }
 
-    /// Computes the median and spread of the round-by-round ratios `over[i] / under[i]` of two series.
+    /// Computes the median and spread of the round-by-round ratios `over[i] / under[i]` of two series; `None` if there
+    /// are none or one is not finite.
     ///
     /// The two sides of a round ran one after the other, so what disturbed both cancels out; a
     /// ratio of two medians would keep it.

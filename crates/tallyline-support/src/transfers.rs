@@ -118,7 +118,7 @@ pub fn measure_parts(count: usize) -> io::Result<Vec<LineTransfer>> {
     Ok(sensible)
 }
 
-/// Returns that one of some measurements, in their order, that lies at a part of them.
+/// Returns the measurement at the quantile `part` (0.5: the median) of sorted ones; `None` if there are none.
 pub fn quantile(parts: &[LineTransfer], part: f64) -> Option<LineTransfer> {
     let last = parts.len().checked_sub(1)?;
     parts.get((last as f64 * part.clamp(0.0, 1.0)).round() as usize).copied()

@@ -105,8 +105,8 @@ impl FloatSum {
         let _ = fallback.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Sets the floating-point gauge by starting a new epoch, in which CPUs' earlier sums do not count. Takes the
-    /// arena's lock.
+    /// Sets the floating-point gauge by starting a new epoch (time between two sets), in which CPUs' earlier sums do
+    /// not count. Takes the arena's lock.
     pub(crate) fn set(&self, value: f64) {
         arena_of(self.handle).while_locked(|| {
             let next = self.epoch.load(Ordering::Relaxed) + 1;
@@ -119,7 +119,8 @@ impl FloatSum {
         });
     }
 
-    /// Returns the floating-point gauge's value: what was set last and the CPUs' sums of this epoch. Async-signal-safe.
+    /// Returns the floating-point gauge's value: what was set last and the CPUs' sums of this epoch (the time since).
+    /// Async-signal-safe.
     pub(crate) fn read(&self) -> f64 {
         let epoch = self.epoch.load(Ordering::Acquire);
         let value = f64::from_bits(self.values[slot(epoch)].load(Ordering::Relaxed));

@@ -65,7 +65,8 @@ impl RawStatic {
         self.word.read()
     }
 
-    /// Returns the tag that says how the static C counter is updated; see [`StaticWord::tag`].
+    /// Returns the tag that says how the static C counter is updated; `None` if it has no per-CPU words and its next
+    /// update cannot get any.
     pub(crate) fn tag(&self) -> Option<HandleTag> {
         self.word.tag()
     }

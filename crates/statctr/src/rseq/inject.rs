@@ -66,7 +66,7 @@ pub enum Site {
     Membarrier,
 }
 
-/// All kinds of requests that tests can make fail.
+/// All kinds of requests (for address space, pages, blocks, `membarrier` and so on) that tests can make fail.
 pub const SITES: [Site; 7] =
     [Site::Map, Site::Populate, Site::Discard, Site::Block, Site::Instance, Site::Table, Site::Membarrier];
 

@@ -313,7 +313,7 @@ const _: () = assert!(
 );
 
 /// The parameters of a stamp, which an update stores to mark its cache line as written: address of the stamps, current
-/// epoch, index of the line.
+/// epoch (time between two folds), index of the line.
 #[derive(Debug, Clone, Copy)]
 #[allow(dead_code)] // read by sections alone, where there are some that stamp
 pub(crate) struct Stamps {
@@ -338,16 +338,18 @@ pub(crate) fn offset() -> Option<isize> {
     registration::offset().filter(|_| self_test::is_trusted())
 }
 
-/// Returns the [`offset`], after looking for a registration and, if necessary, testing whether this kernel aborts rseq
-/// critical sections. It may start threads and take two seconds, so it is for building pools only.
+/// Returns the [`offset`] of threads' rseq areas, after looking for a registration and, if necessary, testing whether
+/// this kernel aborts rseq critical sections; `None` if rseq cannot be used. It may start threads and take two seconds,
+/// so it is for building pools only.
 pub(crate) fn tested_offset() -> Option<isize> {
     registration::settle();
     self_test::test_once(registration::offset()?);
     offset()
 }
 
-/// Returns the [`offset`] if it can be found without threads, locks or allocation: where libc registers threads and
-/// this kernel needs no test, or it was found before. Async-signal-safe, but for `errno`.
+/// Returns the [`offset`] of threads' rseq areas if it can be found without threads, locks or allocation: where libc
+/// registers threads and this kernel needs no test, or it was found before; else `None`. Async-signal-safe, but for
+/// `errno`.
 pub(crate) fn offset_at_once() -> Option<isize> {
     registration::settle_by_libc();
     if self_test::is_due() { None } else { offset() }

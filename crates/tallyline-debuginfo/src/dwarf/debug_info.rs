@@ -186,7 +186,7 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
     }
 
     /// Returns the global offset (across all unit sections) of the DIE that a reference attribute (such as
-    /// `DW_AT_type`) of a DIE in this unit points to.
+    /// `DW_AT_type`) of a DIE in this unit points to; `None` if it points to none.
     pub(crate) fn target(&self, unit: usize, value: &AttributeValue<Slice<'a>>) -> Option<u64> {
         let place = self.units.target(unit, value)?;
         self.units.index_of(place).map(|_| place.0 as u64)
@@ -236,7 +236,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(context.language)
     }
 
-    /// Returns the bytes of the string that a string attribute of a DIE in this unit has or refers to.
+    /// Returns the bytes of the string that a string attribute of a DIE in this unit has or refers to; `None` if it
+    /// cannot be read.
     pub(crate) fn string(
         &self,
         unit: usize,

@@ -8,7 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Returns the first listed record, enumeration or typedef of this name that is defined, not only declared.
+/// Returns the first listed record, enumeration or typedef of this name that is defined, not only declared; `None` if
+/// there is none.
 pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
     types.listed().iter().copied().find(|id| is_defined(types, *id) && is_type_called(types, *id, name))
 }
@@ -19,7 +20,7 @@ fn is_type_called(types: &Types, id: TypeId, name: &[u8]) -> bool {
     own.is_some() && is_called(name, types.name(types.path(id)), types.name(own))
 }
 
-/// Returns the first type of this name, even if it is only declared or referred to by others.
+/// Returns the first type of this name, even if it is only declared or referred to by others; `None` if there is none.
 pub fn find_mentioned(types: &Types, name: &[u8]) -> Option<TypeId> {
     let named = |id: &TypeId| is_type_called(types, *id, name);
     find(types, name).or_else(|| (1..types.len() as u32).map(TypeId).find(named))

@@ -137,7 +137,8 @@ impl<'b> Unpacker<'b> {
         Some(bytes)
     }
 
-    /// Decodes the id of a type; an id that the unpacked [`Types`] does not have leads to [`Type::Missing`] there.
+    /// Decodes the id of a type; `None` if the bytes are damaged. An id that the unpacked [`Types`] does not have leads
+    /// to [`Type::Missing`] there.
     pub fn type_id(&mut self) -> Option<TypeId> {
         // as many as can be counted on from
         self.small().filter(|id| *id < 1 << 31).map(TypeId)

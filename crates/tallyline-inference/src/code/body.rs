@@ -188,7 +188,8 @@ impl Body {
         self.code.instructions.binary_search_by_key(&address, |instruction| instruction.address).ok()
     }
 
-    /// Returns the index, in [`blocks`](Self::blocks), of the block that contains the instruction at a position.
+    /// Returns the index, in [`blocks`](Self::blocks), of the block that contains the instruction at a position; `None`
+    /// beyond the last one.
     pub fn block_of(&self, position: usize) -> Option<usize> {
         self.block_index.get(position).map(|block| *block as usize)
     }

@@ -435,7 +435,8 @@ impl Image {
         self.data_at(address).filter(|_| !self.is_code(address)).into_iter().chain(same)
     }
 
-    /// Returns the symbol of the thread-local variable at an offset in the program's block of thread-local storage.
+    /// Returns the symbol of the thread-local variable at an offset in the program's block of thread-local storage;
+    /// `None` if there is none.
     pub(crate) fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
         let all = &self.symbols.sorted_symbols().data;
         covering(&all[self.data().len()..], offset)

@@ -158,7 +158,8 @@ impl TableEntry {
         self.tx.max(self.rx) == Some(Access::Write)
     }
 
-    /// Returns the paths that use the field, as names of groups have them; none for an unused field.
+    /// Returns the network paths that use the field, as names of groups have them (`tx`, `rx` or `txrx`); `None` for an
+    /// unused field.
     pub(crate) fn path(&self) -> Option<&'static str> {
         match (self.tx.is_some(), self.rx.is_some()) {
             (true, true) => Some("txrx"),

@@ -153,7 +153,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Returns the recording machine's architecture, as `uname -m` prints it.
+    /// Returns the recording machine's architecture, as `uname -m` prints it; `None` if the file does not say it.
     #[inline]
     pub fn arch(&self) -> Option<&str> {
         self.arch.as_deref()
@@ -165,26 +165,26 @@ impl Features {
         &self.pmus
     }
 
-    /// Returns the recording machine's host name.
+    /// Returns the recording machine's host name; `None` if the file does not say it.
     #[inline]
     pub fn hostname(&self) -> Option<&str> {
         self.hostname.as_deref()
     }
 
-    /// Returns the recording machine's kernel release, as `uname -r` prints it.
+    /// Returns the recording machine's kernel release, as `uname -r` prints it; `None` if the file does not say it.
     #[inline]
     pub fn os_release(&self) -> Option<&str> {
         self.os_release.as_deref()
     }
 
-    /// Returns the name of the recording machine's CPU model.
+    /// Returns the name of the recording machine's CPU model; `None` if the file does not say it.
     #[inline]
     pub fn cpu_description(&self) -> Option<&str> {
         self.cpu_description.as_deref()
     }
 
-    /// Returns perf's identifier of the recording machine's CPU model, such as `AuthenticAMD,25,1,1`; on Arm the
-    /// register `MIDR_EL1`.
+    /// Returns perf's identifier of the recording machine's CPU model, such as `AuthenticAMD,25,1,1` (on Arm the
+    /// register `MIDR_EL1`); `None` if the file does not say it.
     #[inline]
     pub fn cpu_id(&self) -> Option<&str> {
         self.cpu_id.as_deref()

@@ -117,7 +117,7 @@ impl Builder {
         self.scratch.folder().join(format!("unit-{index}.o"))
     }
 
-    /// Makes the copy have the edits `now` and no longer the edits `before`.
+    /// Makes the copy of the project contain the edits `now` in place of the edits `before`.
     pub(crate) fn set(&self, now: &[FileEdit], before: &[FileEdit]) -> Result<()> {
         for edit in before.iter().filter(|edit| now.iter().all(|other| other.path != edit.path)) {
             self.scratch.restore(&edit.path)?;

@@ -2,8 +2,9 @@
 
 use super::{asm, offset_of_table};
 
-/// Adds `value` to the CPU's sum of a floating-point gauge in an rseq critical section; a sum of another epoch than
-/// `*epoch` is replaced. Returns `false` if nothing was added. (`add_float` of the specification.)
+/// Adds `value` to the CPU's sum of a floating-point gauge in an rseq critical section; a sum of another epoch (time
+/// between two sets of the gauge) than `*epoch` is replaced. Returns `false` if nothing was added. (`add_float` of the
+/// specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`; `epoch` leads to a live word.

@@ -3,7 +3,7 @@
 use super::{asm, offset_of_table};
 
 /// Raises the CPU's word of a maximum to `value` in an rseq critical section, if it is smaller. Returns `false` if
-/// nothing was done, also if the epoch is no longer `number`. (`raise` of the specification.)
+/// nothing was done, also if the epoch (time between two resets) is no longer `number`. (`raise` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`, which are those of `number`;

@@ -149,8 +149,8 @@ impl Results {
         self.threads.last().copied().unwrap_or(1)
     }
 
-    /// Returns the fastest counting method that uses shared atomics, at a number of threads: what `statctr` is
-    /// compared with.
+    /// Returns the fastest counting method that uses shared atomics, at a number of threads, with which `statctr` is
+    /// compared; `None` if none was measured.
     pub(crate) fn best_atomics(&self, threads: usize) -> Option<&Case> {
         let atomics =
             self.cases.iter().filter(|case| case.threads == threads && case.label.family == Family::Atomics);
