@@ -82,8 +82,8 @@ pub struct StatctrPcpuCtr {
     pub handle: RawCounter,
 }
 
-/// Allocates a C counter with a 64-bit word for each CPU; returns NULL on failure: `pcpu_ctr_alloc()` of
-/// `statctr/allocator.h`.
+/// Allocates a C counter with a 64-bit word for each CPU, by the allocator that `flag` names; returns NULL on failure:
+/// `pcpu_ctr_alloc()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     guard_value(std::ptr::null_mut(), || {

@@ -259,7 +259,7 @@ impl Walk<'_> {
     }
 
     /// Calls `visit` with the distance in bytes from home words (words that belong to no CPU) to each set of words of a
-    /// CPU, if it ever counted: its own, and those that its threads own.
+    /// CPU that readers sum: its own, if it ever counted, and those that its threads own and count in.
     pub(crate) fn for_each_of_cpu(self, cpu: usize, visit: impl FnMut(usize)) {
         let owned = self.units.owned_of(cpu).filter(|unit| self.view.active.contains(*unit));
         let owned = owned.filter_map(|unit| self.units.unit(unit));

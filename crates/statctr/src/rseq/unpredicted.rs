@@ -5,7 +5,7 @@ use super::{add_in_area, dec_in_area, inc_in_area};
 /// Support for predicting where a CPU's word is: `false`, as the target's critical sections load the table's entry.
 pub(crate) const CAN_PREDICT: bool = false;
 
-/// Adds `value` to the counter in a critical section. Returns `false` if nothing was added.
+/// Adds `value` to the counter in an rseq critical section. Returns `false` if nothing was added.
 ///
 /// # Safety
 /// The contract is that of [`add_in_area`].
@@ -21,7 +21,7 @@ pub(crate) unsafe fn add_predicted(
     unsafe { add_in_area(area, base, table, value) }
 }
 
-/// Adds 1 to the counter in a critical section. Returns `false` if nothing was added.
+/// Adds 1 to the counter in an rseq critical section. Returns `false` if nothing was added.
 ///
 /// # Safety
 /// The contract is that of [`add_in_area`].
@@ -36,7 +36,7 @@ pub(crate) unsafe fn inc_predicted(
     unsafe { inc_in_area(area, base, table) }
 }
 
-/// Subtracts 1 from the counter in a critical section. Returns `false` if nothing was subtracted.
+/// Subtracts 1 from the counter in an rseq critical section. Returns `false` if nothing was subtracted.
 ///
 /// # Safety
 /// The contract is that of [`add_in_area`].

@@ -125,8 +125,8 @@ pub(crate) fn load_stored_once(place: &'static AtomicPtr<u8>) -> *const u8 {
     std::ptr::with_exposed_provenance(address)
 }
 
-/// Orders earlier stores to the header in front of a reservation's table before all uses of the table's address; see
-/// [`offset_of_table`].
+/// Orders earlier stores to the header in front of a reservation's table (CPU number to place of the CPU's words)
+/// before all uses of the table's address; see [`offset_of_table`].
 #[inline(always)]
 pub(crate) fn publish_header(header: *const u8) {
     // SAFETY: no instruction, but as far as the compiler knows one that uses all memory.

@@ -8,8 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Returns the first listed record, enumeration or typedef of this name that is defined, not only declared; `None` if
-/// there is none.
+/// Returns the first listed (requested) record, enumeration or typedef of this name that is defined, not only declared;
+/// `None` if there is none.
 pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
     types.listed().iter().copied().find(|id| is_defined(types, *id) && is_type_called(types, *id, name))
 }
@@ -26,13 +26,13 @@ pub fn find_mentioned(types: &Types, name: &[u8]) -> Option<TypeId> {
     find(types, name).or_else(|| (1..types.len() as u32).map(TypeId).find(named))
 }
 
-/// Returns the listed records that have a name and a definition, in the order of the file; of equal ones
+/// Returns the listed (requested) records that have a name and a definition, in the order of the file; of equal ones
 /// ([`is_same_record`]) the first.
 pub fn distinct_records(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, false)
 }
 
-/// Returns the listed records that have a definition, in the order of the file: of equal named ones
+/// Returns the listed (requested) records that have a definition, in the order of the file: of equal named ones
 /// ([`is_same_record`]) the first, and all anonymous ones.
 pub fn records_and_anonymous(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, true)

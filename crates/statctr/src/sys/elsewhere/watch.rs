@@ -18,7 +18,7 @@ pub(crate) struct Watch(Arc<State>);
 pub(crate) struct Wakeup(Arc<State>);
 
 impl Watch {
-    /// Creates a [`Watch`] and the [`Wakeup`] that ends its waiting.
+    /// Creates a [`Watch`], an interruptible timer, and the [`Wakeup`] that ends its waiting.
     ///
     /// # Errors
     /// None here.

@@ -71,7 +71,8 @@ pub(crate) struct Watch {
 pub(crate) struct Wakeup(UnixStream);
 
 impl Watch {
-    /// Creates a [`Watch`] and the [`Wakeup`] that ends its waiting. Hotplug messages sent from now on are not missed.
+    /// Creates a [`Watch`] for CPU hotplug messages and the [`Wakeup`] that ends its waiting. Hotplug messages sent
+    /// from now on are not missed.
     ///
     /// # Errors
     /// The error of `socketpair`: no descriptors are left.

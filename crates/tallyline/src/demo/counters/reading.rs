@@ -112,8 +112,8 @@ pub(crate) fn slices() -> u32 {
     (2 + STEPS.len() as u32) * What::ALL.len() as u32 * ROUNDS
 }
 
-/// Measures the time of reading counters while nobody writes: those of the race, and those of a synthetic machine
-/// with 192 possible CPUs, by the number of CPUs that have counted.
+/// Measures the time of reading counters while nobody writes: those of the compared counting methods, and those of a
+/// synthetic machine with 192 possible CPUs, by the number of CPUs that have counted.
 pub(crate) fn measure(
     store: &Store,
     pool: &Pool,
