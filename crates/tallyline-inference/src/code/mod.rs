@@ -18,6 +18,7 @@ mod operation;
 mod packed;
 mod region;
 mod scan;
+mod spin;
 mod symbols;
 mod tables;
 mod text;
@@ -38,6 +39,7 @@ pub use instruction::{
 };
 pub use operation::{Operation, operation_at};
 pub use scan::{instructions, is_branched_to};
+pub use spin::spin_loops;
 pub use symbols::Symbol;
 pub use update::{MemoryUpdate, memory_update_at};
 pub(crate) use vector::{LaneQuery, Lanes, lanes_written, vector_index};

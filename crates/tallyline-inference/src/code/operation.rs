@@ -109,7 +109,7 @@ fn operation(bytes: &[u8], address: u64) -> Option<Operation> {
 }
 
 /// The flags, in a set of registers.
-const FLAGS: RegisterSet = 1 << 63;
+pub(super) const FLAGS: RegisterSet = 1 << 63;
 
 /// Returns the bit of a register, whole: general ones, vectors, and one for all others.
 fn register_bit(native: Native) -> RegisterSet {
