@@ -163,16 +163,8 @@ impl ThreadBuilder {
     /// Appends a synchronisation with other threads to the thread's block; `number`, from [`Builder::number`], is
     /// its place in the order of all threads.
     pub(crate) fn point(&mut self, kind: SyncPoint, number: u64) {
-        let kinds = [
-            SyncPoint::Atomic,
-            SyncPoint::Start,
-            SyncPoint::Exit,
-            SyncPoint::Wake,
-            SyncPoint::Waited,
-            SyncPoint::Clone,
-        ];
-        let kind = kinds.iter().position(|known| *known == kind).unwrap_or_default();
-        varint(&mut self.events, 7 | (kind as u64) << 3);
+        let number_of_kind = (0..).find(|number| SyncPoint::from_number(*number) == Some(kind));
+        varint(&mut self.events, 7 | number_of_kind.expect("each kind has a number") << 3);
         varint(&mut self.events, number.wrapping_sub(self.point));
         varint(&mut self.events, 0);
         self.point = number;

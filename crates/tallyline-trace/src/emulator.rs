@@ -30,7 +30,8 @@ impl PluginOptions {
     }
 
     /// Restricts the trace to accesses by the functions that a text file lists, one in a line: offset in its object
-    /// file and length, in hexadecimal, then the object's path. `None` records all functions.
+    /// file and length, in hexadecimal, then the object's path. `None` records all functions. A line that begins with
+    /// `wait` describes a spin loop, which is left out.
     pub fn with_window(self, window: Option<PathBuf>) -> Self {
         Self { window, ..self }
     }

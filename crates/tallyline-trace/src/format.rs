@@ -16,7 +16,9 @@
 //! | `BACK` | process (32): it could not become that program, and goes on |
 //! | `DONE` | process (32), 1 if the file got too large, 2 if it could not be written (32), instructions run (64; in a sample 0), accesses written (64) |
 //!
-//! Of a trace of chosen functions the instructions run are an estimate: of those outside not all blocks are counted.
+//! Of a trace of chosen functions the instructions run are an estimate: of those outside not all blocks are counted, and
+//! of loops in which threads wait for others none. Its atomic instructions are no points of synchronisation, as those
+//! outside would be missing in their order.
 //!
 //! An event begins with a varint. Its three lowest bits are the access's size as a power of two; then
 //! come a bit for a store, a bit that says that as many instructions were run as lie between this one
@@ -290,6 +292,10 @@ pub enum SyncPoint {
     Waited,
     /// A thread or process that is about to be made.
     Clone,
+    /// The start of a loop that only waits for other threads: what they wait for of this one was done before.
+    Spins,
+    /// The first traced block behind such a loop.
+    Spun,
 }
 
 impl SyncPoint {
@@ -301,13 +307,15 @@ impl SyncPoint {
             3 => Self::Wake,
             4 => Self::Waited,
             5 => Self::Clone,
+            6 => Self::Spins,
+            7 => Self::Spun,
             _ => return None,
         })
     }
 
-    /// Returns `true` for a synchronisation by a system call (futex, start, end or creation of a thread), whose
-    /// recorded order a replay must keep; `false` for an atomic instruction.
-    pub(crate) fn is_kernels(self) -> bool {
+    /// Returns `true` for a synchronisation by a system call (futex, start, end or creation of a thread) or by a spin
+    /// loop that is left out, whose recorded order a replay must keep; `false` for an atomic instruction.
+    pub(crate) fn is_awaited(self) -> bool {
         self != Self::Atomic
     }
 }

@@ -5,7 +5,8 @@
 //! of instructions each, the *quantum*. The recorded order holds only where a thread waited for others,
 //! with the kernel's help: its first instruction comes after the calls that make threads and have lower
 //! numbers, and what follows a futex call that waited comes after the calls that wake and the ends of
-//! threads that have lower numbers. Who wakes, makes threads or ends waits for nobody. Atomic instructions
+//! threads that have lower numbers; so does what follows a loop that waited, where such loops are left out of the
+//! trace, and it comes after the starts of other threads' loops, too: they did what it waited for before. Who wakes, makes threads or ends waits for nobody. Atomic instructions
 //! are free unless the plan says that their order holds too, which brings the accident back for threads
 //! that count with them.
 
@@ -50,7 +51,7 @@ pub struct ReplayOptions {
 pub struct ReplayStats {
     /// Thread and core, in the order in which the threads began.
     pub(crate) threads: Vec<(u32, u16)>,
-    /// Points of synchronisation that the kernel took part in; with recorded atomics these, too.
+    /// Points of synchronisation that threads waited for; with recorded atomics these, too.
     pub(crate) ordered: u64,
     /// Atomic instructions.
     pub(crate) atomics: u64,
@@ -66,7 +67,8 @@ impl ReplayStats {
     }
 
     /// Returns the number of synchronisations that were replayed in their recorded order: futex waits and wake-ups,
-    /// starts and ends of threads, and with [`AtomicOrder::Recorded`] also atomic instructions.
+    /// starts and ends of threads and of left-out spin loops, and with [`AtomicOrder::Recorded`] also atomic
+    /// instructions.
     #[inline]
     pub fn ordered(&self) -> u64 {
         self.ordered
@@ -237,7 +239,7 @@ impl CoreSchedule {
 enum SyncClass {
     /// A thread is made: those that begin wait for it.
     Made,
-    /// Somebody is woken, or a thread ends: those that waited wait for it.
+    /// Somebody is woken, a thread ends or begins to spin: those that waited wait for it.
     Woken,
     /// An atomic instruction: others wait for it if their order is kept.
     Atomic,
@@ -248,9 +250,9 @@ impl SyncClass {
     fn of(kind: SyncPoint) -> Option<Self> {
         match kind {
             SyncPoint::Clone => Some(Self::Made),
-            SyncPoint::Wake | SyncPoint::Exit => Some(Self::Woken),
+            SyncPoint::Wake | SyncPoint::Exit | SyncPoint::Spins => Some(Self::Woken),
             SyncPoint::Atomic => Some(Self::Atomic),
-            SyncPoint::Start | SyncPoint::Waited => None,
+            SyncPoint::Start | SyncPoint::Waited | SyncPoint::Spun => None,
         }
     }
 
@@ -258,9 +260,9 @@ impl SyncClass {
     fn awaited(kind: SyncPoint) -> Option<Self> {
         match kind {
             SyncPoint::Start => Some(Self::Made),
-            SyncPoint::Waited => Some(Self::Woken),
+            SyncPoint::Waited | SyncPoint::Spun => Some(Self::Woken),
             SyncPoint::Atomic => Some(Self::Atomic),
-            SyncPoint::Clone | SyncPoint::Wake | SyncPoint::Exit => None,
+            SyncPoint::Clone | SyncPoint::Wake | SyncPoint::Exit | SyncPoint::Spins => None,
         }
     }
 }
@@ -364,7 +366,7 @@ impl<'t, S: ReadAt + ?Sized> EventStream<'t, S> {
     }
 
     fn keeps(&self, kind: SyncPoint) -> bool {
-        kind.is_kernels() || self.atomics == AtomicOrder::Recorded
+        kind.is_awaited() || self.atomics == AtomicOrder::Recorded
     }
 
     /// Fetches the next event.
@@ -406,6 +408,11 @@ impl<'t, S: ReadAt + ?Sized> EventStream<'t, S> {
                 Event::Access(access) => {
                     run.machine.access(run.core, run.place, &access)?;
                     run.course.accesses += 1;
+                    // of chosen functions they have no points
+                    if self.trace.header().windowed {
+                        let instruction = self.trace.instructions().get(access.instruction);
+                        run.course.atomics += u64::from(instruction.is_some_and(|known| known.atomic()));
+                    }
                 }
                 Event::Sync { kind, number, now } => {
                     if self.keeps(kind) {

@@ -52,7 +52,8 @@ static inline uint8_t *put_u64(uint8_t *at, uint64_t value)
 /* Seven bits a byte, lowest first; at most ten bytes. */
 static inline uint8_t *put_varint(uint8_t *at, uint64_t value)
 {
-	while (value >= 0x80) {
+	/* most are small */
+	while (__builtin_expect(value >= 0x80, 0)) {
 		*at++ = value | 0x80;
 		value >>= 7;
 	}

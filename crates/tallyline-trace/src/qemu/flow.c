@@ -185,8 +185,8 @@ int64_t flow_block(enum machine machine, uint64_t start, size_t count, uint64_t 
 		uint64_t address = next.addresses[at];
 		/* each circle has a jump back: an error there would add up */
 		bool is_back = address <= start;
-		/* the window counts for itself, and begins with nothing */
-		bool is_window = address && !window_excludes(address);
+		/* the window counts for itself, and begins with nothing; so does what waits, and is not counted */
+		bool is_window = address && (!window_excludes(address) || window_waits(address));
 		int64_t there, difference;
 
 		place = address ? place_of(carries, room, address) : NULL;

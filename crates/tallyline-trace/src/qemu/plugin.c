@@ -45,7 +45,16 @@ enum {
 };
 
 /* Points of synchronisation, as in the file. */
-enum point { POINT_ATOMIC, POINT_START, POINT_EXIT, POINT_WAKE, POINT_WAITED, POINT_CLONE };
+enum point {
+	POINT_ATOMIC,
+	POINT_START,
+	POINT_EXIT,
+	POINT_WAKE,
+	POINT_WAITED,
+	POINT_CLONE,
+	POINT_SPINS,
+	POINT_SPUN,
+};
 enum { POINT_MARK = 7, STORE = 1 << 3, TOGETHER = 1 << 4 };
 
 /* What an event's head says of a kind of access. */
@@ -62,6 +71,8 @@ struct thread {
 	uint64_t block;
 	uint64_t block_count;
 	uint64_t before;
+	/* whether nothing is written down now; looked at once for a block */
+	bool is_stopped;
 	/* accesses until the next that is written down, and the state of the numbers that choose it */
 	uint64_t countdown;
 	uint64_t random;
@@ -79,6 +90,8 @@ struct thread {
 	uint64_t since;
 	uint64_t recorded;
 	bool futex_waits;
+	/* whether it is in a loop that waits, or has run nothing of the window since */
+	bool spins;
 	uint32_t pid;
 	uint32_t tid;
 	struct thread *next;
@@ -295,7 +308,9 @@ static struct thread *thread_new(uint32_t tid)
 	return thread;
 }
 
-static inline struct thread *current(unsigned int cpu)
+/* The thread of which `own` is not known: a new one, or a CPU of a whole machine. Apart from what is called for each
+ * access, so that that saves no registers for it. */
+__attribute__((noinline, cold)) static struct thread *find_thread(unsigned int cpu)
 {
 	if (whole_machine) {
 		cpu %= CPUS;
@@ -303,9 +318,16 @@ static inline struct thread *current(unsigned int cpu)
 			cpus[cpu] = thread_new(cpu);
 		return cpus[cpu];
 	}
-	if (!own)
-		own = thread_new(gettid());
+	own = thread_new(gettid());
 	return own;
+}
+
+static inline struct thread *current(unsigned int cpu)
+{
+	/* a whole machine sets none */
+	struct thread *thread = own;
+
+	return __builtin_expect(!thread, 0) ? find_thread(cpu) : thread;
 }
 
 static void thread_end(void)
@@ -343,6 +365,23 @@ static void on_block(unsigned int cpu, void *data)
 		passed = 0;
 	thread->block = block >> 10;
 	thread->block_count = block & 0x3ff;
+	thread->is_stopped = stopped();
+	if (__builtin_expect(thread->spins, 0)) {
+		thread->spins = false;
+		put_point(thread, POINT_SPUN, thread->before);
+	}
+}
+
+/* A block of a loop that waits. Before it the thread has done what others wait for: a point of the order. */
+static void on_wait(unsigned int cpu, void *data)
+{
+	struct thread *thread = current(cpu);
+
+	(void)data;
+	if (thread->spins || stopped())
+		return;
+	thread->spins = true;
+	put_point(thread, POINT_SPINS, now_of(thread));
 }
 
 /* A block outside of the window that stands for its instructions and for others: they are counted, for the time between
@@ -358,7 +397,7 @@ static inline uint64_t head_of(struct thread *thread, qemu_plugin_meminfo_t info
 {
 	struct kind *kind = &thread->kinds[(info ^ info >> 16) % KINDS];
 
-	if (kind->info != info || !kind->is_known) {
+	if (__builtin_expect(kind->info != info || !kind->is_known, 0)) {
 		uint64_t head = qemu_plugin_mem_size_shift(info) & 7;
 
 		if (head == POINT_MARK)
@@ -370,16 +409,18 @@ static inline uint64_t head_of(struct thread *thread, qemu_plugin_meminfo_t info
 	return kind->head;
 }
 
-static inline void put_access(struct thread *thread, qemu_plugin_meminfo_t info, uint64_t address, uint64_t id)
+/* `all`: not a sample. */
+static inline __attribute__((always_inline)) void put_access(struct thread *thread, qemu_plugin_meminfo_t info,
+							     uint64_t address, uint64_t id, bool all)
 {
-	uint64_t now = every == 1 ? thread->before + (id - thread->block) : thread->now;
+	uint64_t now = all ? thread->before + (id - thread->block) : thread->now;
 	uint64_t *remembered = &thread->remembered[id % REMEMBERED];
 	uint64_t from = *remembered ? *remembered : thread->address;
 	uint64_t head = head_of(thread, info);
-	bool together = every != 1 || now - thread->now == id - thread->instruction;
+	bool together = !all || now - thread->now == id - thread->instruction;
 
 	head |= together ? TOGETHER : 0;
-	if (thread->at + EVENT_ROOM > thread->bytes + BLOCK_ROOM)
+	if (__builtin_expect(thread->at + EVENT_ROOM > thread->bytes + BLOCK_ROOM, 0))
 		block_flush(thread), from = thread->address;
 	thread->at = put_varint(thread->at, head | zigzag((int64_t)(id - thread->instruction)) << 5);
 	if (!together)
@@ -397,8 +438,17 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 {
 	struct thread *thread = current(cpu);
 
+	if (!thread->is_stopped)
+		put_access(thread, info, address, (uintptr_t)data, true);
+}
+
+/* An access of a whole machine, whose CPUs still run while the trace is ended. */
+static void on_machine_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct thread *thread = current(cpu);
+
 	if (!stopped())
-		put_access(thread, info, address, (uintptr_t)data);
+		put_access(thread, info, address, (uintptr_t)data, true);
 }
 
 static void on_sampled(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
@@ -409,7 +459,7 @@ static void on_sampled(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t ad
 		return;
 	thread->countdown = distance(thread);
 	if (!stopped())
-		put_access(thread, info, address, (uintptr_t)data);
+		put_access(thread, info, address, (uintptr_t)data, false);
 }
 
 static void on_atomic(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
@@ -419,7 +469,7 @@ static void on_atomic(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 	if (stopped())
 		return;
 	put_point(thread, POINT_ATOMIC, thread->before + ((uintptr_t)data - thread->block));
-	put_access(thread, info, address, (uintptr_t)data);
+	put_access(thread, info, address, (uintptr_t)data, true);
 }
 
 enum { CODE_ROOM = 16 };
@@ -477,6 +527,8 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 	size_t count = qemu_plugin_tb_n_insns(tb), at;
 	uint64_t first;
 
+	on_memory on_one = every != 1 ? on_sampled : whole_machine ? on_machine_access : on_access;
+
 	(void)plugin;
 	if (!count)
 		return;
@@ -484,9 +536,12 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 	if (!whole_machine)
 		look_for_mappings(tb);
 	/* a function's blocks lie in it as a whole: jumps end them */
-	if (windowed && window_excludes(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0)))) {
+	first = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
+	if (windowed && window_excludes(first)) {
 		/* a whole machine has no files, and so nothing in a window */
-		if (every == 1 && !whole_machine)
+		if (every == 1 && !whole_machine && window_waits(first))
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, on_wait, CALLBACK_WITHOUT_REGISTERS, NULL);
+		else if (every == 1 && !whole_machine)
 			count_other(tb, count);
 		pthread_mutex_unlock(&table_lock);
 		return;
@@ -499,8 +554,9 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 		bool atomic = is_atomic(machine, code, size);
 
 		table_add(first + at, qemu_plugin_insn_vaddr(insn), qemu_plugin_insn_size(insn), atomic);
-		/* a sample of accesses cannot be replayed, and needs no order */
-		qemu_plugin_register_vcpu_mem_cb(insn, every != 1 ? on_sampled : atomic ? on_atomic : on_access,
+		/* A sample of accesses cannot be replayed, and needs no order. Of a window not all atomic instructions
+		 * are there to be ordered: to number them, all threads would write to one word. */
+		qemu_plugin_register_vcpu_mem_cb(insn, atomic && every == 1 && !windowed ? on_atomic : on_one,
 						 CALLBACK_WITHOUT_REGISTERS, MEMORY_READ_OR_WRITE,
 						 (void *)(uintptr_t)(first + at));
 	}
@@ -649,6 +705,7 @@ static void in_child(void)
 		own->tid = gettid();
 		own->recorded = 0;
 		own->before = own->block_count = own->now = 0;
+		own->spins = false;
 		passed = 0;
 		block_start(own);
 		put_point(own, POINT_START, 0);

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Functions, and loops that wait. */
+enum part { PART_FUNCTION, PART_WAIT, PARTS };
+
 struct function {
+	enum part part;
 	uint64_t offset;
 	uint64_t length;
 	char *path;
@@ -19,10 +23,14 @@ struct range {
 static struct function *functions;
 static size_t function_count;
 /* of the program's memory, sorted by start */
-static struct range *ranges;
-static size_t range_count;
-static size_t range_room;
+static struct ranges {
+	struct range *all;
+	size_t count;
+	size_t room;
+} mapped[PARTS];
 static bool is_set;
+
+static const char WAIT[] = "wait ";
 
 bool window_read(const char *path)
 {
@@ -35,10 +43,13 @@ bool window_read(const char *path)
 	while (file && getline(&line, &room, file) > 0) {
 		unsigned long long offset, length;
 		struct function *larger;
+		const char *rest = line;
+		bool waits = !strncmp(line, WAIT, strlen(WAIT));
 		int name = 0;
 
 		line[strcspn(line, "\n")] = 0;
-		if (sscanf(line, "%llx %llx %n", &offset, &length, &name) < 2 || !name || !line[name]) {
+		rest += waits ? strlen(WAIT) : 0;
+		if (sscanf(rest, "%llx %llx %n", &offset, &length, &name) < 2 || !name || !rest[name]) {
 			read = false;
 			break;
 		}
@@ -48,9 +59,10 @@ bool window_read(const char *path)
 			break;
 		}
 		functions = larger;
+		functions[function_count].part = waits ? PART_WAIT : PART_FUNCTION;
 		functions[function_count].offset = offset;
 		functions[function_count].length = length;
-		functions[function_count].path = strdup(line + name);
+		functions[function_count].path = strdup(rest + name);
 		read = read && functions[function_count].path;
 		function_count += read;
 	}
@@ -73,39 +85,48 @@ void window_mapped(const char *path, uint64_t address, uint64_t length, uint64_t
 
 	for (at = 0; at < function_count; at++) {
 		const struct function *function = &functions[at];
+		struct ranges *ranges = &mapped[function->part];
 
 		if (function->offset < offset || function->offset - offset >= length || strcmp(function->path, path))
 			continue;
-		if (range_count == range_room) {
-			size_t room = range_room ? range_room * 2 : 64;
-			struct range *larger = realloc(ranges, room * sizeof *ranges);
+		if (ranges->count == ranges->room) {
+			size_t room = ranges->room ? ranges->room * 2 : 64;
+			struct range *larger = realloc(ranges->all, room * sizeof *larger);
 
 			if (!larger)
 				return;
-			ranges = larger;
-			range_room = room;
+			ranges->all = larger;
+			ranges->room = room;
 		}
-		ranges[range_count].start = address + (function->offset - offset);
-		ranges[range_count].end = ranges[range_count].start + function->length;
-		range_count++;
+		ranges->all[ranges->count].start = address + (function->offset - offset);
+		ranges->all[ranges->count].end = ranges->all[ranges->count].start + function->length;
+		ranges->count++;
+		qsort(ranges->all, ranges->count, sizeof *ranges->all, by_start);
 	}
-	qsort(ranges, range_count, sizeof *ranges, by_start);
 }
 
-bool window_excludes(uint64_t address)
+static bool is_in(const struct ranges *ranges, uint64_t address)
 {
-	size_t first = 0, last = range_count;
+	size_t first = 0, last = ranges->count;
 
-	if (!is_set)
-		return false;
 	/* the first range that starts behind the address */
 	while (first < last) {
 		size_t middle = first + (last - first) / 2;
 
-		if (ranges[middle].start <= address)
+		if (ranges->all[middle].start <= address)
 			first = middle + 1;
 		else
 			last = middle;
 	}
-	return !first || address >= ranges[first - 1].end;
+	return first && address < ranges->all[first - 1].end;
+}
+
+bool window_excludes(uint64_t address)
+{
+	return is_set && (!is_in(&mapped[PART_FUNCTION], address) || window_waits(address));
+}
+
+bool window_waits(uint64_t address)
+{
+	return is_in(&mapped[PART_WAIT], address);
 }

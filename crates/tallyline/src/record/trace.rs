@@ -142,6 +142,7 @@ fn run_emulator(
     if let Some(stdout) = stdout {
         command.stdout(stdout.try_clone()?);
     }
+    let started = Instant::now();
     let mut child = command.args(emulation.words()).spawn()?;
     let mut is_told = false;
     loop {
@@ -152,12 +153,17 @@ fn run_emulator(
             ask_to_end(&child);
             is_told = true;
         }
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(interval(started.elapsed()));
     }
 }
 
-/// The interval between checks whether the emulator has ended.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// Returns the time until the next check whether the emulator has ended, which has run for some time: a hundredth of
+/// that, as the run's time, which is stated, is too long by it.
+fn interval(elapsed: Duration) -> Duration {
+    const SHORTEST: Duration = Duration::from_millis(1);
+    const LONGEST: Duration = Duration::from_millis(20);
+    (elapsed / 100).clamp(SHORTEST, LONGEST)
+}
 
 /// Returns a file without a trace in it means that the emulator did not come as far as the plugin.
 fn not_traced(

@@ -1,12 +1,12 @@
 //! A replay by modelled time: the core whose time is the earliest comes next.
 //!
 //! There is no quantum: how often threads meet follows from what their instructions and misses take. The recorded
-//! order holds where the kernel took part, as in a replay by turns; a thread that waited goes on when the one that
-//! it waited for has come so far. Threads beyond the number of cores take turns of a time slice.
+//! order holds where the kernel took part or a thread spun, as in a replay by turns; a thread that waited goes on when
+//! the one that it waited for has come so far. Threads beyond the number of cores take turns of a time slice.
 
 use super::super::CoreModel;
 use super::{AtomicOrder, EventStream, ReplayStats, ReplayStep, SyncClass, SyncOrder, open_streams};
-use crate::format::Event;
+use crate::format::{Event, SyncPoint};
 use crate::{ReadAt, Result, Trace};
 
 /// A simulation of cores that tracks each thread's time; [`replay_by_time`] replays next the access of the thread
@@ -265,7 +265,9 @@ impl Schedule {
                         return Ok(Step::Waits);
                     }
                     if std::mem::take(&mut stream.waits) {
-                        let woken = self.passed_at.saturating_add(self.options.wake);
+                        // who spins sees the write at once
+                        let wake = if kind == SyncPoint::Spun { 0 } else { self.options.wake };
+                        let woken = self.passed_at.saturating_add(wake);
                         machine.wait_until(place, time.max(woken));
                     }
                     let mut run =
@@ -278,7 +280,7 @@ impl Schedule {
                         self.cores.iter_mut().for_each(|core| core.idle = false);
                     }
                 }
-                course.atomics += u64::from(!kind.is_kernels());
+                course.atomics += u64::from(!kind.is_awaited());
             }
         }
         stream.advance()?;

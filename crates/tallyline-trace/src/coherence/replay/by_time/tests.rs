@@ -168,3 +168,26 @@ fn a_limit_of_less_than_a_piece_replays_the_last_accesses() {
     let (stats, clocks) = run(&threads(1, 50), 1, TimedOptions::new(7, 1 << 20, 0).with_limit(3));
     assert_eq!((stats.accesses(), clocks.times[0], clocks.gaps), (3, 30, 1));
 }
+
+#[test]
+fn who_spins_goes_on_as_soon_as_the_other_is_done() {
+    let mut builder = Builder::new(1);
+    let first = builder.instructions(0x40_0000, 2);
+    let starts = [builder.number(), builder.number()];
+    let (spins, spun) = (builder.number(), builder.number());
+    let mut worker = ThreadBuilder::new(7, 100);
+    worker.point(SyncPoint::Start, starts[0]);
+    (0..50).for_each(|_| worker.access(first, 0x1000, 8, true, 1));
+    worker.point(SyncPoint::Spins, spins);
+    (0..50).for_each(|_| worker.access(first, 0x1000, 8, true, 1));
+    builder.thread(&mut worker);
+    let mut waiter = ThreadBuilder::new(7, 101);
+    waiter.point(SyncPoint::Start, starts[1]);
+    waiter.point(SyncPoint::Spun, spun);
+    waiter.access(first, 0x2000, 8, true, 1);
+    builder.thread(&mut waiter);
+    let (_, clocks) = run(&builder.finish(), 2, TimedOptions::new(7, 1 << 20, 4000));
+    let waited = clocks.order.iter().find(|(place, _)| *place == 1).expect("an access").1;
+    assert_eq!(waited, 500, "the fifty accesses, and no wake-up");
+    assert_eq!(clocks.times[0], 1000, "who begins to spin waits for nobody");
+}
