@@ -243,3 +243,78 @@ fn a_server_is_traced_from_the_start_of_its_load_to_its_end() {
     assert!(stderr(&missing).contains("has no function `no_such`"), "{}", stderr(&missing));
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+/// Two threads that hand work to each other, and spin until it comes: most of their time. What they work on is counted in
+/// two words of one line.
+const HANDED_OVER: &str = r#"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+struct counted { unsigned long padding[8]; atomic_ulong sent; atomic_ulong received; unsigned long more[6]; };
+static struct counted counted __attribute__((aligned(64)));
+static _Alignas(64) atomic_ulong turn;
+static unsigned long rounds;
+__attribute__((noinline)) static void await_turn(unsigned long mine)
+{
+	while ((atomic_load_explicit(&turn, memory_order_acquire) & 1) != mine)
+		;
+}
+__attribute__((noinline)) static void count(unsigned long mine)
+{
+	for (unsigned long at = 0, number = mine; at < 20000; at++)
+		__asm__ volatile("imul $3, %0" : "+r"(number));
+	for (int at = 0; at < 100; at++)
+		atomic_fetch_add(&counted.sent, 1), atomic_fetch_add(&counted.received, mine + 1);
+}
+static void *work(void *mine)
+{
+	for (unsigned long round = 0; round < rounds; round++) {
+		await_turn(mine != NULL);
+		count(mine != NULL);
+		atomic_fetch_add_explicit(&turn, 1, memory_order_release);
+	}
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	rounds = strtoul(argv[argc - 1], NULL, 10);
+	pthread_create(&thread, NULL, work, &thread);
+	work(NULL);
+	return pthread_join(thread, NULL);
+}
+"#;
+
+#[test]
+fn loops_that_wait_for_another_thread_are_left_out_of_the_window() {
+    let folder = folder("advise-waits");
+    let (source, program) = (folder.join("handed.c"), folder.join("handed"));
+    std::fs::write(&source, HANDED_OVER).expect("written");
+    let has_emulator = Command::new("qemu-x86_64").arg("--version").output().is_ok();
+    if !cfg!(target_arch = "x86_64") || !has_emulator {
+        eprintln!("skipped: needs x86-64 and qemu-x86_64");
+        return;
+    }
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-g", "-pthread", "-o"]).arg(&program).arg(&source);
+    let Some(()) = compiles(&mut compiler).then_some(()) else { return };
+    let program = program.to_str().expect("a plain path");
+    let model = ["--schedules", "2", "--accesses", "8000"];
+    let named = ["--functions", "await_turn,count"];
+    let json = advice(&[&model[..], &named[..], &["--", program, "20"]].concat());
+    // 200 additions of a thread in each round, and what returns and first looks at the turn read: not the loops' loads
+    let accesses = json["accesses"].as_u64().expect("a number");
+    assert!((2 * 20 * 200..2 * 20 * 210).contains(&accesses), "{accesses}");
+
+    let json = advice(&[&model[..], &["--", program, "600"]].concat());
+    if json["window"].is_null() {
+        eprintln!("skipped: the command cannot be sampled");
+        return;
+    }
+    let window = &json["window"];
+    let (waiting, all) = (window["waiting"].as_u64(), window["samples"][0].as_u64());
+    assert!(waiting.expect("a number") > 0 && waiting < all, "{window}");
+    assert_eq!(window["waiting_in"][0], "await_turn", "{window}");
+    assert!(json["notes"].to_string().contains("only wait for other threads (await_turn)"), "{json}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}

@@ -4,7 +4,7 @@
 //! {"schema":1,"process":1,"machine":"x86_64","accesses":9,
 //!  "model":{"cores":2,"line":64,"transfer":[60,200],"schedules":6},
 //!  "cycles":900,"cycles_shared":300,"dropped":[],"notes":[],"traced_seconds":12.0,"full_after":null,
-//!  "window":{"functions":9,"samples":[5000,4900],"seconds":[1.5,12.0],"slowdown":8.0},
+//!  "window":{"functions":9,"samples":[5000,4900],"waiting":0,"waiting_in":[],"seconds":[1.5,12.0],"slowdown":8.0},
 //!  "findings":[{"kind":"false-sharing","about":"…","subject":"flow","confidence":"high",
 //!    "effect":{"run":{"low":1.1,"median":1.2,"high":1.3},"cores":{…}},
 //!    "lost":100,"transfers":20,"lines":1,"reader_lines":[1,2],
@@ -18,7 +18,7 @@
 //! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm. `traced_seconds` is the time of
 //! the run under QEMU, and null of a trace that was there; `full_after` is the time of it after which the trace had its
 //! largest size, and null where it stayed below. `window` is null where all was traced; its samples are all and those
-//! inside, its seconds those of the plain and the traced run, and its slow-down null where these were cut at a time or the
+//! inside, `waiting` those in loops that only wait, its seconds those of the plain and the traced run, and its slow-down null where these were cut at a time or the
 //! trace was full. Other proposals are `{"kind":"counter","names":[…],"code":[…],"bytes_per_cpu":8,"bytes_of_handle":16}`,
 //! `{"kind":"apart","names":[…],"file","line","align","pad","size":[16,64]}` and `{"kind":"embed","pointer","target"}`.
 //! With `--apply` or `--patch` there is `edits`, the document of `tallyline reorganize --patch --json` with the proposals
@@ -68,6 +68,8 @@ fn window(window: &WindowSummary) -> Value {
     json!({
         "functions": window.functions,
         "samples": [window.samples.0, window.samples.1],
+        "waiting": window.waiting,
+        "waiting_in": window.waiting_in,
         "seconds": window.times.map(|(plain, traced)| [plain.seconds, traced.seconds]),
         "slowdown": window.slowdown,
     })

@@ -71,6 +71,10 @@ pub(crate) struct WindowSummary {
     pub(crate) functions: usize,
     /// Samples of the clock, and those in the functions.
     pub(crate) samples: (u64, u64),
+    /// Samples in loops that only wait for other threads, which are not traced.
+    pub(crate) waiting: u64,
+    /// The functions with these loops, those with the most samples first.
+    pub(crate) waiting_in: Vec<String>,
     /// The traced run's time over the plain one's, for the same work; none where their work differs.
     pub(crate) slowdown: Option<f64>,
     /// The plain and the traced run.
@@ -86,6 +90,8 @@ impl WindowSummary {
         Self {
             functions: window.len(),
             samples: window.samples,
+            waiting: window.waiting,
+            waiting_in: window.waiting_in.clone(),
             slowdown: slowdown.map(|(plain, traced)| traced.seconds / plain.seconds),
             times,
             is_full,
@@ -95,7 +101,8 @@ impl WindowSummary {
     /// Returns the summary as a note.
     fn note(&self) -> String {
         let (all, inside) = self.samples;
-        let share = 100.0 * inside as f64 / all.max(1) as f64;
+        let percent = |part: u64| 100.0 * part as f64 / all.max(1) as f64;
+        let share = percent(inside);
         let price = match (self.slowdown, self.times) {
             (Some(times), _) => format!(", at {times:.1} times the run's time"),
             (None, _) if self.is_full => {
@@ -110,11 +117,21 @@ impl WindowSummary {
             ),
             (None, None) => String::new(),
         };
-        format!(
+        let mut note = format!(
             "only {} functions were traced, which {share:.1} % of {all} samples of the clock fell on{price}; --whole \
              traces all",
             self.functions
-        )
+        );
+        if self.waiting > 0 {
+            const SHOWN: usize = 4;
+            let more = if self.waiting_in.len() > SHOWN { ", …" } else { "" };
+            let names = self.waiting_in.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+            note += &format!(
+                "; {:.1} % fell on loops that only wait for other threads ({names}{more}), whose time and reads are left out",
+                percent(self.waiting)
+            );
+        }
+        note
     }
 }
 

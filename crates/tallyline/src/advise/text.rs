@@ -38,6 +38,7 @@ pub(super) fn write(advice: &Advice, limit: usize, out: &mut dyn Write) -> Resul
             printable(name.as_bytes()),
             finding.outlook.run.median
         )?;
+        dropped_fields(&advice.evidence, finding, out)?;
     }
     for note in &advice.notes {
         writeln!(out, "Left open: {note}")?;
@@ -205,6 +206,25 @@ fn field(evidence: &Evidence, field: &FieldEvidence, out: &mut dyn Write) -> Res
             printable(site.function.as_bytes()),
             place(site)
         )?;
+    }
+    Ok(())
+}
+
+/// Names the fields of a finding that is not advised, each with the line of its most frequent access: they are shared all
+/// the same, and may cost more with more threads.
+fn dropped_fields(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Result<()> {
+    let name = |field: &FieldEvidence| {
+        let sites = field.sites.iter().filter_map(|(site, ..)| evidence.sites.get(*site));
+        let line = sites.map(place).find(|place| !place.is_empty());
+        let name = field_name(evidence.subjects.get(field.subject), field);
+        let name = printable(name.as_bytes()).to_string();
+        line.map_or_else(|| name.clone(), |line| format!("{name} {line}"))
+    };
+    let names: Vec<String> = finding.fields.iter().take(FIELDS).map(name).collect();
+    let more = finding.fields.len().saturating_sub(FIELDS);
+    let more = if more > 0 { format!(", {more} more") } else { String::new() };
+    if !names.is_empty() {
+        writeln!(out, "             {}{more}", names.join(", "))?;
     }
     Ok(())
 }

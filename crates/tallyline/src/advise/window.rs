@@ -8,13 +8,13 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tallyline_inference::code::Image;
+use tallyline_inference::code::{Body, Image, Symbol, spin_loops};
 use tallyline_perf_data::recorder::{
     self, CallChains, Output, RecordOptions, SampledCode, SamplingRate, Target,
 };
 use tallyline_perf_data::sample::CpuMode;
-use tallyline_report::Profile;
 use tallyline_report::keys::Needs;
+use tallyline_report::{Profile, demangle};
 use tallyline_trace::emulator;
 
 /// Samples a second on each CPU.
@@ -30,12 +30,21 @@ const FUNCTIONS_LIMIT: usize = 200;
 /// Fewer samples do not tell hot functions from others.
 const LEAST_SAMPLES: u64 = 50;
 
+/// A part of a file: offset and length in bytes, file.
+type FilePart = (u64, u64, String);
+
 /// Functions to trace.
+#[derive(Default)]
 pub(super) struct Window {
-    /// Offset in the file, length, file.
-    functions: Vec<(u64, u64, String)>,
+    functions: Vec<FilePart>,
+    /// Loops in which threads only wait, in these functions and others: they are left out.
+    waits: Vec<FilePart>,
     /// Samples, and those in the functions.
     pub(super) samples: (u64, u64),
+    /// Samples in loops that wait.
+    pub(super) waiting: u64,
+    /// The functions that these loops are in, those with the most samples first.
+    pub(super) waiting_in: Vec<String>,
 }
 
 impl Window {
@@ -46,15 +55,29 @@ impl Window {
 
     /// Writes the file that the plugin reads.
     pub(super) fn write(&self, path: &Path) -> Result<()> {
-        let lines =
-            self.functions.iter().map(|(offset, length, file)| format!("{offset:x} {length:x} {file}\n"));
+        let line =
+            |kind: &str, (offset, length, file): &FilePart| format!("{kind}{offset:x} {length:x} {file}\n");
+        let functions = self.functions.iter().map(|part| line("", part));
+        let lines = functions.chain(self.waits.iter().map(|part| line("wait ", part)));
         fs::write(path, lines.collect::<String>()).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Finds the hot functions of a recording; none where it has too few samples.
+    /// Finds the hot functions of a recording; none where it has too few samples of work.
     pub(super) fn of_recording(path: &Path) -> Result<Option<Window>> {
-        let profile = profile::load(&InputArgs::of(path), Needs::SYMBOLS)?;
-        Ok(Window::of_profile(&profile))
+        let samples = Samples::of_recording(path)?;
+        let working = samples.total - samples.waiting();
+        let mut all: Vec<_> =
+            samples.functions.iter().filter(|function| function.working() * RARE >= working).collect();
+        all.sort_by(|a, b| b.working().cmp(&a.working()).then_with(|| a.part.cmp(&b.part)));
+        all.retain(|function| function.working() > 0);
+        all.truncate(FUNCTIONS_LIMIT);
+        let functions: Vec<_> = all.into_iter().map(|function| function.part.clone()).collect();
+        if working < LEAST_SAMPLES || functions.is_empty() {
+            return Ok(None);
+        }
+        let mut window = Window { functions, ..Window::default() };
+        window.add_samples(samples);
+        Ok(Some(window))
     }
 
     /// Finds functions of the command's program by their names.
@@ -66,68 +89,143 @@ impl Window {
         let name = path.to_str().with_context(|| format!("{}: not UTF-8", path.display()))?;
         let file = File::open(&path).with_context(|| format!("cannot read {name}"))?;
         let image = Image::read(&file).with_context(|| name.to_owned())?;
-        let mut functions = Vec::new();
+        let mut window = Window::default();
         for wanted in names {
-            let before = functions.len();
+            let before = window.functions.len();
             // a static function may be there several times
             for symbol in image.functions().iter().filter(|symbol| symbol.name() == wanted.as_str()) {
                 let offset = image.segments().iter().find_map(|segment| {
                     let inside = symbol.address().checked_sub(segment.address())?;
                     (inside < segment.size()).then(|| segment.offset() + inside)
                 });
-                functions.extend(offset.map(|offset| (offset, symbol.size().max(1), name.to_owned())));
+                let Some(offset) = offset else { continue };
+                let length = symbol.size().max(1);
+                window.functions.push((offset, length, name.to_owned()));
+                let waits = waits(&image, symbol, length);
+                window.waits.extend(waits.into_iter().map(|wait| wait.in_file(offset, name)));
             }
-            if functions.len() == before {
+            if window.functions.len() == before {
                 bail!("{name} has no function `{wanted}`; it may be inlined wherever it is called");
             }
         }
-        Ok(Window { functions, samples: (0, 0) })
+        Ok(window)
     }
 
-    /// Counts the samples of a recording, all and those in the window.
+    /// Counts the samples of a recording: all, those in the window, and those that wait.
     pub(super) fn count(&mut self, recording: &Path) -> Result<()> {
-        let (functions, total) =
-            sampled_functions(&profile::load(&InputArgs::of(recording), Needs::SYMBOLS)?);
-        let is_in =
-            |file: &str, start: u64| self.functions.iter().any(|(at, _, path)| *at == start && path == file);
-        let inside = functions.iter().filter(|((file, start, _), _)| is_in(file, *start));
-        self.samples = (total, inside.map(|(_, samples)| samples).sum());
+        self.add_samples(Samples::of_recording(recording)?);
         Ok(())
     }
 
-    fn of_profile(profile: &Profile) -> Option<Window> {
-        let (functions, total) = sampled_functions(profile);
-        let mut all: Vec<_> = functions.into_iter().filter(|(_, samples)| *samples * RARE >= total).collect();
-        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        all.truncate(FUNCTIONS_LIMIT);
-        let inside = all.iter().map(|(_, samples)| samples).sum();
-        let functions: Vec<_> =
-            all.into_iter().map(|((file, offset, length), _)| (offset, length, file)).collect();
-        (total >= LEAST_SAMPLES && !functions.is_empty())
-            .then_some(Window { functions, samples: (total, inside) })
+    fn add_samples(&mut self, samples: Samples) {
+        let is_in =
+            |part: &FilePart| self.functions.iter().any(|(at, _, file)| *at == part.0 && *file == part.2);
+        let inside = samples.functions.iter().filter(|function| is_in(&function.part));
+        self.samples = (samples.total, inside.map(FunctionSamples::working).sum());
+        self.waiting = samples.waiting();
+        let mut waiting: Vec<_> = samples.functions.iter().filter(|function| function.waiting > 0).collect();
+        waiting.sort_by_key(|function| std::cmp::Reverse(function.waiting));
+        self.waiting_in = waiting.into_iter().map(|function| function.name.clone()).collect();
+        for function in &samples.functions {
+            let waits = function.waits.iter().map(|wait| wait.in_file(function.part.0, &function.part.2));
+            self.waits.extend(waits);
+        }
+        self.waits.sort();
+        self.waits.dedup();
     }
 }
 
-/// Returns the samples of each function by its file, offset in it and length, and all samples in user mode.
-fn sampled_functions(profile: &Profile) -> (BTreeMap<(String, u64, u64), u64>, u64) {
-    let mut images: BTreeMap<String, Option<Image>> = BTreeMap::new();
-    let mut functions: BTreeMap<(String, u64, u64), u64> = BTreeMap::new();
-    let mut total = 0;
-    for group in profile.groups().iter().filter(|group| group.mode == CpuMode::User) {
-        total += group.samples;
-        let place = profile.place(group.place);
-        let Some(dso) = place.dso.and_then(|dso| profile.dso(dso)) else { continue };
-        let image = images
-            .entry(dso.path().to_owned())
-            .or_insert_with(|| File::open(dso.path()).ok().and_then(|file| Image::read(&file).ok()));
-        let Some(image) = image else { continue };
-        let Some(address) = image.address_of(place.offset) else { continue };
-        let Some(symbol) = image.function_at(address) else { continue };
-        let Some(start) = place.offset.checked_sub(address - symbol.address()) else { continue };
-        let length = symbol.size().max(address - symbol.address() + 1);
-        *functions.entry((dso.path().to_owned(), start, length)).or_default() += group.samples;
+/// A loop that waits: distance from the function's start, and length in bytes.
+#[derive(Clone, Copy)]
+struct Wait {
+    start: u64,
+    length: u64,
+}
+
+impl Wait {
+    fn in_file(self, function: u64, file: &str) -> FilePart {
+        (function + self.start, self.length, file.to_owned())
     }
-    (functions, total)
+
+    fn contains(self, distance: u64) -> bool {
+        distance.checked_sub(self.start).is_some_and(|inside| inside < self.length)
+    }
+}
+
+/// Returns the loops of a function that wait.
+fn waits(image: &Image, symbol: &Symbol, length: u64) -> Vec<Wait> {
+    let range = symbol.address()..symbol.address().saturating_add(length);
+    let body = Body::decode(image, std::slice::from_ref(&range), range.start);
+    let wait = |found: std::ops::Range<u64>| Wait {
+        start: found.start - range.start,
+        length: found.end - found.start,
+    };
+    spin_loops(image, &body).into_iter().map(wait).collect()
+}
+
+/// The samples of a function in user mode.
+struct FunctionSamples {
+    part: FilePart,
+    name: String,
+    waits: Vec<Wait>,
+    samples: u64,
+    /// Those of them in its loops that wait.
+    waiting: u64,
+}
+
+impl FunctionSamples {
+    fn working(&self) -> u64 {
+        self.samples - self.waiting
+    }
+}
+
+/// The samples of a recording in user mode, by function.
+struct Samples {
+    functions: Vec<FunctionSamples>,
+    /// All, those of no known function among them.
+    total: u64,
+}
+
+impl Samples {
+    fn of_recording(path: &Path) -> Result<Samples> {
+        Ok(Samples::of_profile(&profile::load(&InputArgs::of(path), Needs::SYMBOLS)?))
+    }
+
+    fn of_profile(profile: &Profile) -> Samples {
+        let mut images: BTreeMap<String, Option<Image>> = BTreeMap::new();
+        let mut functions: BTreeMap<FilePart, FunctionSamples> = BTreeMap::new();
+        let mut total = 0;
+        for group in profile.groups().iter().filter(|group| group.mode == CpuMode::User) {
+            total += group.samples;
+            let place = profile.place(group.place);
+            let Some(dso) = place.dso.and_then(|dso| profile.dso(dso)) else { continue };
+            let image = images
+                .entry(dso.path().to_owned())
+                .or_insert_with(|| File::open(dso.path()).ok().and_then(|file| Image::read(&file).ok()));
+            let Some(image) = image else { continue };
+            let Some(address) = image.address_of(place.offset) else { continue };
+            let Some(symbol) = image.function_at(address) else { continue };
+            let distance = address - symbol.address();
+            let Some(start) = place.offset.checked_sub(distance) else { continue };
+            let length = symbol.size().max(distance + 1);
+            let part = (start, length, dso.path().to_owned());
+            let function = functions.entry(part.clone()).or_insert_with(|| FunctionSamples {
+                part,
+                name: demangle(symbol.name()).into_owned(),
+                waits: waits(image, symbol, length),
+                samples: 0,
+                waiting: 0,
+            });
+            function.samples += group.samples;
+            let is_waiting = function.waits.iter().any(|wait| wait.contains(distance));
+            function.waiting += if is_waiting { group.samples } else { 0 };
+        }
+        Samples { functions: functions.into_values().collect(), total }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.functions.iter().map(|function| function.waiting).sum()
+    }
 }
 
 /// Runs a command and records clock samples of it into the file `output`, until the command ends or `until` returns
