@@ -44,7 +44,8 @@ pub trait Companions: Sync {
     fn open(&self, wanted: Companion<'_>) -> Result<Contents, Vec<PathBuf>>;
 }
 
-/// A [`Companions`] that finds nothing: types in companion files are left out, with a warning.
+/// A [`Companions`] that finds nothing: types in companion files (`.dwo`, `.dwp`, dwz's alternate file) are left out,
+/// with a warning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCompanions;
 
@@ -54,8 +55,8 @@ impl Companions for NoCompanions {
     }
 }
 
-/// Formats, for an error message, the paths at which a companion file was searched: ` (looked for in a, b)`; empty if
-/// there are none.
+/// Formats, for an error message, the paths at which a companion file (`.dwo`, `.dwp`, dwz's alternate file) was
+/// searched: ` (looked for in a, b)`; empty if there are none.
 pub(crate) fn looked_in(places: &[PathBuf]) -> String {
     if places.is_empty() {
         return String::new();

@@ -104,7 +104,8 @@ pub enum PointerTargets {
     Contents,
 }
 
-/// The parameters of reading types from a file: which types, from which units and format, and which details of them.
+/// The parameters of reading types from a file: which types, from which compilation units and debug format, and which
+/// details of them.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The types to read.
@@ -158,13 +159,13 @@ pub fn is_readable(bytes: &[u8]) -> bool {
 }
 
 /// Reads the requested types from the DWARF or BTF of an ELF file in memory, or from raw BTF. Types in companion files
-/// are left out, with a warning; [`read_with`] reads those too.
+/// (`.dwo`, `.dwp`, dwz's alternate file) are left out, with a warning; [`read_with`] reads those too.
 pub fn read(bytes: &[u8], request: &Request) -> Result<Types> {
     read_with(bytes, request, &NoCompanions)
 }
 
 /// Reads the requested types from the DWARF or BTF of an ELF file in memory, or from raw BTF, and from the companion
-/// files that `companions` finds.
+/// files (`.dwo`, `.dwp`, dwz's alternate file) that `companions` finds.
 pub fn read_with(bytes: &[u8], request: &Request, companions: &dyn Companions) -> Result<Types> {
     if btf::is_btf(bytes) {
         return match request.format {
@@ -178,8 +179,9 @@ pub fn read_with(bytes: &[u8], request: &Request, companions: &dyn Companions) -
     read_elf(elf::File::parse(bytes, elf::Input::Bytes(bytes))?, request, companions)
 }
 
-/// Reads the requested types from an open ELF file or raw BTF, and from its companions. Only the ELF sections that are
-/// needed are read, which takes a third of the memory of [`read_with`] for a kernel.
+/// Reads the requested types from an open ELF file or raw BTF, and from its companion files (`.dwo`, `.dwp`, dwz's
+/// alternate file). Only the ELF sections that are needed are read, which takes a third of the memory of [`read_with`]
+/// for a kernel.
 pub fn read_file(file: &std::fs::File, request: &Request, companions: &dyn Companions) -> Result<Types> {
     let mut start = Vec::new();
     file.take(4).read_to_end(&mut start)?;
@@ -195,8 +197,9 @@ pub fn read_file(file: &std::fs::File, request: &Request, companions: &dyn Compa
     read_with(&start, request, companions)
 }
 
-/// Opens the DWARF of a file, with its line tables, and calls `each` with it, to read functions, variables and scopes.
-/// Returns the closure's result and a warning for each missing part.
+/// Opens the DWARF of a file, with line tables, and of the companion files (`.dwo`, `.dwp`, dwz's alternate file) that
+/// `companions` finds, and calls `each` with it, to read functions, variables and scopes. Returns the closure's result
+/// and warnings about missing companion files.
 pub(crate) fn with_debug_info<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
@@ -206,8 +209,9 @@ pub(crate) fn with_debug_info<T>(
     with_debug_info_of_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, true, each)
 }
 
-/// Opens the DWARF of a file without its line tables and calls `each` with it, to read functions, variables and types.
-/// Returns the closure's result and a warning for each missing part.
+/// Opens the DWARF of a file, without line tables, and of the companion files (`.dwo`, `.dwp`, dwz's alternate file)
+/// that `companions` finds, and calls `each` with it, to read functions, variables and types. Returns the closure's
+/// result and warnings about missing companion files.
 pub fn with_debug_info_without_lines<T>(
     file: &std::fs::File,
     companions: &dyn Companions,
@@ -217,8 +221,9 @@ pub fn with_debug_info_without_lines<T>(
     with_debug_info_of_elf(&elf::File::parse(&headers, elf::Input::File(file))?, companions, false, each)
 }
 
-/// Opens the DWARF of an ELF file in memory and calls `each` with it, to read functions, variables and types. Returns
-/// the closure's result and a warning for each missing part.
+/// Opens the DWARF of an ELF file in memory, with the companion files (`.dwo`, `.dwp`, dwz's alternate file) that
+/// `companions` finds, and calls `each` with it, to read functions, variables and types. Returns the closure's result
+/// and warnings about missing companion files.
 pub fn with_debug_info_of_bytes<T>(
     bytes: &[u8],
     companions: &dyn Companions,
@@ -236,9 +241,10 @@ fn with_debug_info_of_elf<'a, R: object::ReadRef<'a>, T>(
     dwarf::with_debug_info(file, file.naming().ok_or(Error::NoSuchFormat("DWARF"))?, companions, lines, each)
 }
 
-/// Reads the requested types from an open ELF file or raw BTF, and from its companions, and calls `each` with one part
-/// after the other in the order of the file, until it breaks. Each part is a [`Types`] of its own that the reader does
-/// not keep, so a file with a million types takes the memory of a few thousand.
+/// Reads the requested types from an open ELF file or raw BTF, and from its companion files (`.dwo`, `.dwp`, dwz's
+/// alternate file), and calls `each` with one part after the other in the order of the file, until it breaks. Each part
+/// is a [`Types`] of its own that the reader does not keep, so a file with a million types takes the memory of a few
+/// thousand.
 ///
 /// A type is listed in one part only, unless two compilers have described it in two ways:
 /// [`lookup::RecordDeduplicator`] finds those.

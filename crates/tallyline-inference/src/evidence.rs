@@ -24,8 +24,8 @@ pub fn effective_address(memory: &Memory, registers: impl Fn(Register) -> Option
 }
 
 impl TypeTable {
-    /// Returns the type of the variable at a queried data address, and the address's offset in the variable. `None`
-    /// if no variable is known there.
+    /// Returns the type of the variable at a data address, and the address's offset in the variable. `None` if no
+    /// variable is known there, and for all addresses that were not in the query from which the table was made.
     pub fn variable_at(&self, address: u64) -> Option<(TypeId, u32)> {
         let data = self.data();
         let index = data.binary_search_by_key(&address, |(address, ..)| *address).ok()?;

@@ -30,7 +30,8 @@ impl Weighing {
     }
 }
 
-/// A row of a report: one combination of sort key values, with the samples that have it.
+/// A row of a report: one combination of sort key values, with totals (number, period, weight) of the samples that have
+/// it, over all sampled events and for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub(crate) values: Box<[u64]>,
@@ -45,18 +46,19 @@ impl Row {
         &self.values
     }
 
-    /// Returns the row's totals (samples, period, weight) over all events.
+    /// Returns the totals (number, period, weight) of the row's samples, over all sampled events of the table.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the row's totals (samples, period, weight) for each event, in the order given to [`aggregate`].
+    /// Returns the totals (number, period, weight) of the row's samples for each sampled event, in the order given to
+    /// [`aggregate`].
     pub fn events(&self) -> &[Counts] {
         &self.events
     }
 }
 
-/// The rows of a report, largest first, with the totals that percentages refer to.
+/// The rows of a report, largest first, with the totals over all samples that percentages refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// The rows.

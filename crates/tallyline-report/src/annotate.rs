@@ -141,7 +141,7 @@ fn is_load(group: &SampleGroup, operand: &Operand) -> bool {
     }
 }
 
-/// A type in one program and the sampled accesses to it, by offset, by member and by event.
+/// A type in one program and the sampled accesses to it, by offset, by member and by sampled event (such as `cycles`).
 #[derive(Clone, Debug, Default)]
 pub struct TypeUse {
     pub(crate) dso: String,
@@ -210,18 +210,19 @@ impl TypeUse {
         self.place.as_deref()
     }
 
-    /// Returns, for each event with samples of the type, its name and the accesses by offset in the type.
+    /// Returns, for each sampled event with samples of the type, its name and the sampled accesses by offset in the
+    /// type.
     pub fn events(&self) -> &[(String, BTreeMap<u64, Use>)] {
         &self.events
     }
 
-    /// Returns the accesses of all events, by the members that they may belong to.
+    /// Returns the sampled accesses, over all sampled events, by the members that they may belong to.
     pub fn rows(&self) -> &BTreeMap<Row, Use> {
         &self.rows
     }
 
-    /// Returns those accesses, of all events, for which only two possible offsets are known, by that pair of
-    /// offsets.
+    /// Returns those sampled accesses, over all sampled events, for which only two possible offsets are known, by that
+    /// pair of offsets.
     pub fn either(&self) -> &BTreeMap<[u64; 2], Use> {
         &self.either
     }
@@ -292,7 +293,7 @@ impl TypeUse {
         self.rows.iter().filter(move |(row, _)| row.is_open() && row.common() == path)
     }
 
-    /// Returns the accesses to the type as a whole, over all offsets and events.
+    /// Returns the sampled accesses to the type as a whole, over all offsets and sampled events.
     pub fn whole(&self) -> Use {
         let mut whole = Use::default();
         let certain = self.events.iter().flat_map(|(_, offsets)| offsets.values());

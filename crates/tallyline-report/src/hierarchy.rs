@@ -3,7 +3,8 @@
 use super::aggregate::Row;
 use super::counts::Counts;
 
-/// A row of a hierarchical report: one value of a level's sort key, with the rows of the next level below it.
+/// A row of a hierarchical report: one value of a level's sort key, with totals of its samples, and the rows of the
+/// next level below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub(crate) value: u64,
@@ -18,12 +19,12 @@ impl Node {
         self.value
     }
 
-    /// Returns the totals (samples, period, weight) of this row over all events.
+    /// Returns the totals (number, period, weight) of this row's samples, over all sampled events of the table.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the totals (samples, period, weight) of this row for each event.
+    /// Returns the totals (number, period, weight) of this row's samples for each sampled event.
     pub fn events(&self) -> &[Counts] {
         &self.events
     }
@@ -34,8 +35,8 @@ impl Node {
     }
 }
 
-/// Converts the rows of a flat table into a tree with one level for each sort key. A parent's totals are the sums
-/// of its children's.
+/// Converts the rows of a flat table into a tree with one level for each sort key. A parent's totals (number, period,
+/// weight of samples) are the sums of its children's.
 pub fn hierarchy(rows: &[Row]) -> Vec<Node> {
     let mut roots = Vec::new();
     for row in rows {

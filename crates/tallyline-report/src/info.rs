@@ -2,8 +2,8 @@
 
 use tallyline_perf_data::spe::AuxtraceStats;
 
-/// An event of a recording, with what reports need to know of its samples: are their addresses exact, and do they
-/// have weights and data sources.
+/// A sampled event of a recording (such as `cycles`), with what reports need to know of its samples: are their
+/// addresses exact, and do they have weights and data sources.
 #[derive(Clone, Debug)]
 pub struct EventInfo {
     /// Its name.
@@ -18,7 +18,7 @@ pub struct EventInfo {
     pub has_source: bool,
 }
 
-/// The events, the machine and the defects of a recording.
+/// The sampled events (such as `cycles`), the machine and the defects of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
     /// The events.

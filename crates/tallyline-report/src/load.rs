@@ -60,7 +60,7 @@ impl LoadedSamples {
         read(pieces, apart, None, None)
     }
 
-    /// Returns the events and the machine of the recording.
+    /// Returns the sampled events (such as `cycles`), the machine and the defects of the recording.
     pub fn info(&self) -> &RecordingInfo {
         &self.samples.info
     }

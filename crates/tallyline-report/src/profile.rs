@@ -42,7 +42,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Returns the events and the machine of the recording.
+    /// Returns the sampled events (such as `cycles`), the machine and the defects of the recording.
     pub fn info(&self) -> &RecordingInfo {
         &self.samples.info
     }

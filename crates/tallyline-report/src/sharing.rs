@@ -45,7 +45,8 @@ impl Sharing {
         self.all_lines
     }
 
-    /// Returns the numbers of loads, stores and HITM over all samples with a data address.
+    /// Returns the numbers of loads, stores and HITM (hits in another cache's modified line) over all samples with a
+    /// data address.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -135,7 +136,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Returns the number of loads that hit a line already being fetched (line fill buffer).
+    /// Returns the number of sampled loads that hit a line already being fetched (line fill buffer).
     pub fn fill_buffer(&self) -> u64 {
         self.fill_buffer
     }
@@ -258,7 +259,8 @@ fn is_remote(source: DataSource) -> bool {
     source.is_remote() || source.level() & REMOTE != 0
 }
 
-/// A cache line that several CPUs or threads access, with its sampled accesses and the fields on it.
+/// A cache line that several CPUs or threads access in the samples, with numbers of these accesses and the fields on
+/// it.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     pub(crate) address: u64,
@@ -284,7 +286,7 @@ impl Line {
         self.pid
     }
 
-    /// Returns the numbers of sampled loads, stores and HITM on the cache line.
+    /// Returns the numbers of sampled loads, stores and HITM (hits in another cache's modified line) on the cache line.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -306,12 +308,12 @@ impl Line {
         self.is_false
     }
 
-    /// Returns the CPUs (or threads, see [`Sharing::by_cpu`]) that accessed the cache line.
+    /// Returns the CPUs (or threads, see [`Sharing::by_cpu`]) that accessed the cache line in a sample.
     pub fn actors(&self) -> &BTreeSet<i64> {
         &self.actors
     }
 
-    /// Returns the NUMA nodes whose CPUs accessed the cache line; empty if the recording has no nodes.
+    /// Returns the NUMA nodes whose CPUs accessed the cache line in a sample; empty if the recording has no nodes.
     pub fn nodes(&self) -> &BTreeSet<u32> {
         &self.nodes
     }
@@ -322,7 +324,7 @@ impl Line {
     }
 }
 
-/// A field (or other accessed bytes) on a shared cache line, with its sampled accesses.
+/// A field (or other accessed bytes) on a shared cache line, with numbers of its sampled accesses and who made them.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     pub(crate) offset: u32,
@@ -336,7 +338,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the offset of the field in the cache line, in bytes.
+    /// Returns the offset, in bytes, of the field in the shared cache line.
     pub fn offset(&self) -> u32 {
         self.offset
     }
@@ -346,32 +348,32 @@ impl Part {
         &self.what
     }
 
-    /// Returns the functions whose code accesses the field.
+    /// Returns the functions whose code accessed the field on the cache line in a sample.
     pub fn functions(&self) -> &BTreeSet<SymbolId> {
         &self.functions
     }
 
-    /// Returns the numbers of sampled loads, stores and HITM on the field.
+    /// Returns the numbers of sampled loads, stores and HITM (hits in another cache's modified line) on the field.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Returns the CPUs (or threads, see [`Sharing::by_cpu`]) that read the field.
+    /// Returns the CPUs (or threads, see [`Sharing::by_cpu`]) that read the field on the cache line in a sample.
     pub fn readers(&self) -> &BTreeSet<i64> {
         &self.readers
     }
 
-    /// Returns the CPUs (or threads, see [`Sharing::by_cpu`]) that write the field.
+    /// Returns the CPUs (or threads, see [`Sharing::by_cpu`]) that wrote the field on the cache line in a sample.
     pub fn writers(&self) -> &BTreeSet<i64> {
         &self.writers
     }
 
-    /// Returns the CPUs that access the field.
+    /// Returns the CPUs that accessed the field on the cache line in a sample.
     pub fn cpus(&self) -> &BTreeSet<u32> {
         &self.cpus
     }
 
-    /// Returns the NUMA nodes of the CPUs that access the field.
+    /// Returns the NUMA nodes of the CPUs that accessed the field on the cache line in a sample.
     pub fn nodes(&self) -> &BTreeSet<u32> {
         &self.nodes
     }

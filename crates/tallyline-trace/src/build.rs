@@ -97,7 +97,8 @@ impl Builder {
         self.points - 1
     }
 
-    /// Writes a thread's pending events as one block of the trace file, and empties `thread` for its next block.
+    /// Writes a thread's pending events (accesses, synchronisations) as one block of the trace file, and empties
+    /// `thread` for its next block.
     pub(crate) fn thread(&mut self, thread: &mut ThreadBuilder) {
         let fresh = ThreadBuilder {
             now: thread.now,

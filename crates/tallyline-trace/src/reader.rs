@@ -49,7 +49,8 @@ impl ReadAt for [u8] {
     }
 }
 
-/// The location in the trace file of a run of one thread's consecutive events, with their number and times.
+/// The location in the trace file of a run of one thread's consecutive events (memory accesses, synchronisations), with
+/// their number and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventBlock {
     /// The accesses in it.
@@ -73,7 +74,8 @@ impl EventBlock {
     }
 }
 
-/// A traced thread, or a CPU of a whole traced machine, with the locations of its events in the trace file.
+/// A traced thread, or a CPU of a whole traced machine, with the locations of its events (memory accesses,
+/// synchronisations) in the trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// The process.
@@ -97,7 +99,8 @@ impl Thread {
         self.thread
     }
 
-    /// Returns the blocks with the thread's events, oldest first.
+    /// Returns the locations of the trace file's blocks with the thread's events (memory accesses, synchronisations),
+    /// oldest first.
     #[inline]
     pub fn blocks(&self) -> &[EventBlock] {
         &self.blocks
@@ -127,8 +130,8 @@ pub struct Trace<'s, S: ReadAt + ?Sized> {
 const ACCESSES_HEAD: usize = 56;
 
 impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
-    /// Opens a trace: reads the tables of blocks, instructions and mappings, and leaves the events in the source
-    /// until [`events`](Self::events) asks for them.
+    /// Opens a trace: reads the tables of blocks, instructions and mappings, and leaves the events (memory accesses,
+    /// synchronisations) in the source until [`events`](Self::events) reads them.
     ///
     /// # Errors
     /// [`Error::NotTrace`]; [`Error::Damaged`] with the offset; errors of the source. A last block that the end of
@@ -262,8 +265,8 @@ impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
         has_ended && self.cut == 0 && !self.ends.iter().any(|end| end.broken)
     }
 
-    /// Reads a block of a thread from the source and returns an iterator over its events. `buffer` is reused for
-    /// the block's bytes; `Events::into_buffer` gives it back.
+    /// Reads a block of a thread from the source and returns an iterator over its events (memory accesses,
+    /// synchronisations). `buffer` is reused for the block's bytes; `Events::into_buffer` gives it back.
     ///
     /// # Errors
     /// Errors of the source. Damage is reported by the iterator.

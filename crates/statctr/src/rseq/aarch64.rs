@@ -316,15 +316,19 @@ macro_rules! define_add {
 }
 
 define_add!(
-    /// `add` of the specification.
+    /// Adds `value` to the current CPU's 64-bit word of a counter in an rseq critical section: `base` is the counter's
+    /// word that belongs to no CPU, `table` has the distance from there to each CPU's word (`add` of the
+    /// specification).
     add, add_in_area, "add {t}, {t}, {value}", value
 );
 define_add!(
-    /// `add` of 1.
+    /// Adds 1 to the current CPU's 64-bit word of a counter in an rseq critical section: `base` is the counter's word
+    /// that belongs to no CPU, `table` has the distance from there to each CPU's word.
     inc, inc_in_area, "add {t}, {t}, #1"
 );
 define_add!(
-    /// `add` of −1.
+    /// Subtracts 1 from the current CPU's 64-bit word of a counter in an rseq critical section: `base` is the counter's
+    /// word that belongs to no CPU, `table` has the distance from there to each CPU's word.
     dec, dec_in_area, "sub {t}, {t}, #1"
 );
 
@@ -415,9 +419,10 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds `value` to one word of a latched cache line (kept twice, for consistent reads) in an rseq critical section, in
-/// the current copy; the line's sequence number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of
-/// the specification.)
+/// Adds `value` to one 64-bit word of the current CPU's latched cache line (kept twice, `copies` bytes apart, for
+/// consistent reads) in an rseq critical section, in the copy that the line's sequence number names; `word` and
+/// `sequence` are the word and the number of the line that belongs to no CPU. Returns `false`, with nothing added, if
+/// the CPU has no line yet or the kernel aborted the section. (`latch_add` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`latch_commit`].

@@ -13,8 +13,9 @@ fn loaded(home: &AtomicPtr<u8>, table: *const u8) -> Option<*mut u8> {
     (is_ready && !home.is_null()).then_some(home)
 }
 
-/// Adds `value` to a static counter (a `static` of the program) in an rseq critical section; `home` holds the address
-/// of its home word, from which those of CPUs are found; null before it has one. Returns `false` if nothing was added.
+/// Adds `value` to the current CPU's word of a static counter (a `static` of the program) in an rseq critical section;
+/// `home` holds the address of the counter's word that belongs to no CPU, null before it has one. Returns `false`, with
+/// nothing added, if that is null, rseq is not in use, the CPU has no word yet, or the kernel aborted the section.
 /// (`add_to_static` of the specification.)
 ///
 /// # Safety
@@ -25,8 +26,9 @@ pub(crate) unsafe fn add_to_static(home: &AtomicPtr<u8>, table: *const u8, value
     loaded(home, table).is_some_and(|base| unsafe { add(base, table, value) })
 }
 
-/// Adds 1 to a static counter (a `static` of the program) in an rseq critical section; `home` holds the address of its
-/// home word, from which those of CPUs are found. Returns `false` if nothing was added.
+/// Adds 1 to the current CPU's word of a static counter (a `static` of the program) in an rseq critical section; `home`
+/// holds the address of the counter's word that belongs to no CPU, null before it has one. Returns `false`, with
+/// nothing added, if that is null, rseq is not in use, the CPU has no word yet, or the kernel aborted the section.
 ///
 /// # Safety
 /// The contract is that of [`add_to_static`].
@@ -36,8 +38,9 @@ pub(crate) unsafe fn inc_static(home: &AtomicPtr<u8>, table: *const u8) -> bool 
     loaded(home, table).is_some_and(|base| unsafe { inc(base, table) })
 }
 
-/// Subtracts 1 from a static counter (a `static` of the program) in an rseq critical section; `home` holds the address
-/// of its home word, from which those of CPUs are found. Returns `false` if nothing was subtracted.
+/// Subtracts 1 from the current CPU's word of a static counter (a `static` of the program) in an rseq critical section;
+/// `home` holds the address of the counter's word that belongs to no CPU, null before it has one. Returns `false`, with
+/// nothing subtracted, if that is null, rseq is not in use, the CPU has no word yet, or the kernel aborted the section.
 ///
 /// # Safety
 /// The contract is that of [`add_to_static`].

@@ -5,7 +5,8 @@ use super::{add_in_area, dec_in_area, inc_in_area};
 /// Support for predicting where a CPU's word is: `false`, as the target's critical sections load the table's entry.
 pub(crate) const CAN_PREDICT: bool = false;
 
-/// Adds `value` to the counter in an rseq critical section. Returns `false` if nothing was added.
+/// Adds `value` to the current CPU's word of a counter in an rseq critical section. Returns `false`, with nothing
+/// added, if the CPU has no word yet or the kernel aborted the section.
 ///
 /// # Safety
 /// The contract is that of [`add_in_area`].
@@ -21,7 +22,8 @@ pub(crate) unsafe fn add_predicted(
     unsafe { add_in_area(area, base, table, value) }
 }
 
-/// Adds 1 to the counter in an rseq critical section. Returns `false` if nothing was added.
+/// Adds 1 to the current CPU's word of a counter in an rseq critical section. Returns `false`, with nothing added, if
+/// the CPU has no word yet or the kernel aborted the section.
 ///
 /// # Safety
 /// The contract is that of [`add_in_area`].
@@ -36,7 +38,8 @@ pub(crate) unsafe fn inc_predicted(
     unsafe { inc_in_area(area, base, table) }
 }
 
-/// Subtracts 1 from the counter in an rseq critical section. Returns `false` if nothing was subtracted.
+/// Subtracts 1 from the current CPU's word of a counter in an rseq critical section. Returns `false`, with nothing
+/// subtracted, if the CPU has no word yet or the kernel aborted the section.
 ///
 /// # Safety
 /// The contract is that of [`add_in_area`].

@@ -322,22 +322,26 @@ macro_rules! define_add {
 }
 
 define_add!(
-    /// `add` of the specification.
+    /// Adds `value` to the current CPU's 64-bit word of a counter in an rseq critical section: `base` is the counter's
+    /// word that belongs to no CPU, `table` has the distance from there to each CPU's word (`add` of the
+    /// specification).
     add, add_in_area, "add qword ptr [{t}], {value}", value
 );
 define_add!(
-    /// `add` of 1.
+    /// Adds 1 to the current CPU's 64-bit word of a counter in an rseq critical section: `base` is the counter's word
+    /// that belongs to no CPU, `table` has the distance from there to each CPU's word.
     inc, inc_in_area, "add qword ptr [{t}], 1"
 );
 define_add!(
-    /// `add` of −1.
+    /// Subtracts 1 from the current CPU's 64-bit word of a counter in an rseq critical section: `base` is the counter's
+    /// word that belongs to no CPU, `table` has the distance from there to each CPU's word.
     dec, dec_in_area, "add qword ptr [{t}], -1"
 );
 
-/// Adds `deltas` to the `N` items (2 to 8) of an event (statistics updated together) in an rseq critical section that
-/// ends with one vector store. Returns `false` if nothing was added. (`commit` of the specification.)
-///
-/// That is also the case if the machine has no store as wide as the event. The slow path has to be taken then.
+/// Adds `deltas` to the current CPU's words of the `N` items (2 to 8) of an event (statistics updated together) in an
+/// rseq critical section that ends with one vector store. Returns `false`, with nothing added, if rseq is not in use,
+/// the CPU has no words yet, the machine has no store as wide as the event, or the kernel aborted the section.
+/// (`commit` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`], for the words at `base` that the event takes: N rounded up to 2,
@@ -571,9 +575,10 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds `value` to one word of a latched cache line (kept twice, for consistent reads) in an rseq critical section, in
-/// the current copy; the line's sequence number is at `sequence`. Returns `false` if nothing was added. (`latch_add` of
-/// the specification.)
+/// Adds `value` to one 64-bit word of the current CPU's latched cache line (kept twice, `copies` bytes apart, for
+/// consistent reads) in an rseq critical section, in the copy that the line's sequence number names; `word` and
+/// `sequence` are the word and the number of the line that belongs to no CPU. Returns `false`, with nothing added, if
+/// the CPU has no line yet or the kernel aborted the section. (`latch_add` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`latch_commit`].
@@ -626,19 +631,19 @@ macro_rules! define_on_one_cpu {
 }
 
 define_on_one_cpu!(
-    /// `*word += value`.
+    /// Adds `value` to the 64-bit word at `word`, for machines with a single possible CPU.
     add_on_one_cpu, "add qword ptr [{word}], {value}", value
 );
 define_on_one_cpu!(
-    /// `*word += 1`.
+    /// Adds 1 to the 64-bit word at `word`, for machines with a single possible CPU.
     inc_on_one_cpu, "inc qword ptr [{word}]"
 );
 define_on_one_cpu!(
-    /// `*word -= 1`.
+    /// Subtracts 1 from the 64-bit word at `word`, for machines with a single possible CPU.
     dec_on_one_cpu, "dec qword ptr [{word}]"
 );
 
-/// Adds `value` to `*word`, which the calling thread alone writes.
+/// Adds `value` to the 64-bit word at `word`, which the calling thread alone writes.
 ///
 /// One instruction, which a signal cannot split; other threads only load the word.
 ///

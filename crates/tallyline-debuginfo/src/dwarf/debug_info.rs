@@ -20,8 +20,9 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Opens the DWARF of an ELF file, with line tables if `lines`, and calls `each` with it. Returns the closure's result
-/// and a warning for each missing part.
+/// Opens the DWARF of an ELF file, with line tables if `lines`, and of the companion files (`.dwo`, `.dwp`, dwz's
+/// alternate file) that `companions` finds, and calls `each` with it. Returns the closure's result and warnings about
+/// missing companion files.
 pub(crate) fn with_debug_info<'a, R: ReadRef<'a>, T>(
     file: &File<'a, R>,
     naming: Naming,
@@ -36,7 +37,8 @@ pub(crate) fn with_debug_info<'a, R: ReadRef<'a>, T>(
     Ok((opened.result, warnings))
 }
 
-/// The opened DWARF of a file and its companions, from which units and DIEs are read on demand.
+/// The opened DWARF of a file and its companion files (`.dwo`, `.dwp`, dwz's alternate file), from which compilation
+/// units and DIEs are read on demand.
 ///
 /// A unit is named by its index. A DIE is named by its *global offset*: its offset counted through the unit sections of
 /// the file and then those of its companions.
@@ -62,8 +64,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         (&self.units.head(unit).header, self.units.dwarf(unit))
     }
 
-    /// Creates a [`gimli::Unit`] from a unit's header, with the section bases of its first DIE but without line table,
-    /// name and folder, which cost most.
+    /// Creates a [`gimli::Unit`] from a compilation unit's header, with the section bases of its first DIE but without
+    /// line table, name and folder, which cost most.
     pub(crate) fn open(
         header: &UnitHeader<Slice<'a>>,
         dwarf: &gimli::Dwarf<Slice<'a>>,
@@ -139,12 +141,14 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         found
     }
 
-    /// Returns the index of a split unit's skeleton unit in the program's file; `None` if the unit is not split.
+    /// Returns the index of a split compilation unit's skeleton unit in the program's file; `None` if the unit is not
+    /// split (in a `.dwo` or `.dwp` file).
     pub(crate) fn skeleton(&self, unit: usize) -> Option<usize> {
         Some(self.units.skeleton_of(unit)).filter(|skeleton| *skeleton != unit)
     }
 
-    /// Returns the DWARF sections of a split unit, cut to its own contributions if it comes from a `.dwp` package.
+    /// Returns the DWARF sections of a split compilation unit, cut to its own contributions if it comes from a `.dwp`
+    /// package.
     pub(crate) fn own_sections(&self, unit: usize) -> gimli::Dwarf<Slice<'a>> {
         self.units.own_sections(unit)
     }
@@ -172,7 +176,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         found
     }
 
-    /// Returns the global offset (across all unit sections) of a DIE given by its unit and its offset in the unit.
+    /// Returns the global offset (across all unit sections) of a DIE given by its compilation unit and its offset in
+    /// the unit.
     pub(crate) fn place(&self, unit: usize, offset: UnitOffset<usize>) -> u64 {
         self.units.place(unit, offset).0 as u64
     }
@@ -236,8 +241,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(context.language)
     }
 
-    /// Returns the bytes of the string that a string attribute of a DIE in this unit has or refers to; `None` if it
-    /// cannot be read.
+    /// Returns the bytes of the string that a string attribute of a DIE in this compilation unit has or refers to;
+    /// `None` if it cannot be read.
     pub(crate) fn string(
         &self,
         unit: usize,

@@ -73,8 +73,8 @@ use std::ops::ControlFlow;
 use units::Units;
 use windows::{Windows, WindowsResult};
 
-/// Reads the requested types from the DWARF of an ELF file and its companions. `naming` says which of the file's DWARF
-/// sections to use.
+/// Reads the requested types from the DWARF of an ELF file and its companion files (`.dwo`, `.dwp`, dwz's alternate
+/// file). `naming` says which of the file's DWARF sections to use.
 pub(crate) fn read<'a, R: ReadRef<'a>>(
     file: &File<'a, R>,
     naming: Naming,
@@ -93,8 +93,9 @@ pub(crate) fn read<'a, R: ReadRef<'a>>(
     Ok(types)
 }
 
-/// Reads the requested types from the DWARF of an ELF file and its companions, and calls `each` with one part after the
-/// other in the order of the file, until it breaks. Equal types come once.
+/// Reads the requested types from the DWARF of an ELF file and its companion files (`.dwo`, `.dwp`, dwz's alternate
+/// file), and calls `each` with one part after the other in the order of the file, until it breaks. Equal types come
+/// once.
 pub(crate) fn read_parts<'a, R: ReadRef<'a>>(
     file: &File<'a, R>,
     naming: Naming,

@@ -13,13 +13,13 @@ pub struct CompanionFinder {
 }
 
 impl CompanionFinder {
-    /// Creates a finder of the companions of the debug file at this path.
+    /// Creates a finder of the companion files (`.dwo`, `.dwp`, dwz's alternate file) of the debug file at this path.
     pub fn new(file: &Path) -> CompanionFinder {
         CompanionFinder { files: vec![file.to_path_buf()] }
     }
 
-    /// Creates a finder of the companions of a program's separate debug file; it looks beside the debug file and beside
-    /// the program.
+    /// Creates a finder of the companion files (`.dwo`, `.dwp`, dwz's alternate file) of a program's separate debug
+    /// file; it looks beside the debug file and beside the program.
     pub fn of_debug_file(debug: &Path, program: &Path) -> CompanionFinder {
         CompanionFinder { files: vec![debug.to_path_buf(), program.to_path_buf()] }
     }

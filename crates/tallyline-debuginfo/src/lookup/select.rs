@@ -101,8 +101,8 @@ fn distinct(types: &Types, anonymous: bool) -> Vec<(TypeId, RecordId)> {
     distinct
 }
 
-/// Returns `true` if two records are one type as seen from two units: equal in name, scopes and size, with members of
-/// equal names at equal bits. The members' types are not compared.
+/// Returns `true` if two records (structs, unions, classes) are one type as seen from two compilation units: equal in
+/// name, scopes and size, with members of equal names at equal bits. The members' types are not compared.
 pub fn is_same_record(types: &Types, a: &Record, b: &Record) -> bool {
     a.name == b.name && a.path == b.path && a.size == b.size && keys(types, a).eq(keys(types, b))
 }

@@ -121,7 +121,8 @@ impl Types {
         &self.listed
     }
 
-    /// Returns each listed type with its source: unit, DIE, file and line. Empty if positions were not requested.
+    /// Returns each listed (requested) type with its source: compilation unit, DIE, file and line. Empty if positions
+    /// were not requested.
     pub fn sources(&self) -> impl Iterator<Item = (TypeId, TypeSource)> + '_ {
         self.listed.iter().copied().zip(self.sources.iter().copied())
     }

@@ -145,7 +145,8 @@ pub enum RecordKind {
     Union,
 }
 
-/// The kind of scope that a record is declared in: the top level of a unit, or a namespace, function or type.
+/// The kind of scope that a record is declared in: the top level of a compilation unit, or a namespace, function or
+/// type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeclarationScope {
     /// At the top of a unit.
@@ -163,8 +164,8 @@ pub struct Position {
     pub line: u32,
 }
 
-/// The origin of a requested type: compilation unit, DIE offset, source position, and the number of units that define
-/// it.
+/// The origin of a requested type: compilation unit, DIE offset, source position, and the number of compilation units
+/// that define it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TypeSource {
     /// The name of the unit.

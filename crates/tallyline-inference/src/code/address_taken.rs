@@ -12,8 +12,8 @@ const LENGTH: usize = 6;
 /// Addresses below that are too common as numbers to be taken for addresses.
 const LOWEST: u64 = 1 << 16;
 
-/// Returns those of the queried function addresses that the program stores in data or loads into a register, so
-/// that an indirect call may reach them. Other programs and libraries are not searched.
+/// Returns those of the function addresses in `asked` that the program stores in data or loads into a register, so that
+/// an indirect call may reach them. Other programs and libraries are not searched.
 pub fn addresses_taken(image: &Image, asked: &FxHashSet<u64>) -> Vec<u64> {
     let mut found: FxHashSet<u64> = image.slots().filter(|address| asked.contains(address)).collect();
     if image.machine() == Machine::X86_64 {

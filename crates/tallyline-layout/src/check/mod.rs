@@ -116,13 +116,14 @@ impl Finding {
         &self.ty
     }
 
-    /// Returns the name of the member or cache-line group that violates the rule; `None` if the finding is about the
-    /// whole type.
+    /// Returns the name of the member or cache-line group (members meant to share cache lines) that violates the rule;
+    /// `None` if the finding is about the whole type.
     pub fn member(&self) -> Option<&str> {
         self.member.as_deref()
     }
 
-    /// Returns the source position of the type, member or group that violates the rule; its line is 0 if it is unknown.
+    /// Returns the source position of the type, member or cache-line group that violates the rule; its line is 0 if it
+    /// is unknown.
     pub fn declared_at(&self) -> Position {
         self.declared_at
     }

@@ -72,8 +72,8 @@ pub(crate) struct Rule {
     pub(crate) kind: RuleKind,
 }
 
-/// The kinds of rules of a layout policy: limits for a type, limits for a cache-line group, members apart, members
-/// together.
+/// The kinds of rules of a layout policy: limits for a type, limits for a cache-line group (members meant to share
+/// cache lines), members apart, members together.
 #[derive(Clone, Debug)]
 pub(crate) enum RuleKind {
     /// About a type as a whole.
@@ -108,8 +108,8 @@ pub(crate) struct TypeRule {
     pub(crate) per_cpu: bool,
 }
 
-/// The limits that a layout policy sets for a cache-line group of a struct, such as a largest size; absent limits do
-/// not apply.
+/// The limits that a layout policy sets for a cache-line group (members meant to share cache lines) of a struct, such
+/// as a largest size; absent limits do not apply.
 #[derive(Clone, Debug, Default)]
 pub struct GroupRule {
     pub(crate) name: String,
@@ -128,18 +128,19 @@ pub struct GroupRule {
 }
 
 impl GroupRule {
-    /// Returns the name of the cache-line group that the rule is about.
+    /// Returns the name of the cache-line group (members meant to share cache lines) that the rule is about.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the names of the members that make up the cache-line group, if the rule lists them; else empty, and
-    /// markers in the struct bound the group.
+    /// Returns the names of the members that make up the cache-line group (members meant to share cache lines), if the
+    /// rule lists them; else empty, and marker members in the struct bound the group.
     pub fn members(&self) -> &[String] {
         &self.members
     }
 
-    /// Returns the largest size in bytes that the rule allows for the cache-line group; `None` for no limit.
+    /// Returns the largest size in bytes that the rule allows for the cache-line group (members meant to share cache
+    /// lines); `None` for no limit.
     pub fn max_size(&self) -> Option<u64> {
         self.max_size
     }

@@ -10,7 +10,8 @@ const END: &[u8] = b"__cacheline_group_end__";
 /// The suffix of the padding behind an aligned group.
 const PAD: &[u8] = b"__cacheline_group_pad__";
 
-/// The cache-line groups found in a struct, and messages about faulty group markers.
+/// The cache-line groups (members meant to share cache lines) found in a struct, and messages about faulty group
+/// markers.
 #[derive(Debug, Default)]
 pub struct FoundGroups {
     /// In the order of their places.

@@ -30,48 +30,53 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the name of the cache-line group.
+    /// Returns the name of the cache-line group (members meant to share cache lines).
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the byte offset in the struct at which the cache-line group starts.
+    /// Returns the byte offset in the struct at which the cache-line group (members meant to share cache lines) starts.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Returns the byte offset in the struct at which the cache-line group ends (exclusive).
+    /// Returns the byte offset in the struct at which the cache-line group (members meant to share cache lines) ends
+    /// (exclusive).
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns the alignment in bytes that the source declares for the cache-line group; 0 if it declares none.
+    /// Returns the alignment in bytes that the source declares for the cache-line group (members meant to share cache
+    /// lines); 0 if it declares none.
     pub fn align(&self) -> u64 {
         self.align
     }
 
-    /// Returns the members of the cache-line group, in the order of their offsets.
+    /// Returns the members of the cache-line group (struct members meant to share cache lines), in the order of their
+    /// offsets.
     pub fn members(&self) -> &[Named] {
         &self.members
     }
 
-    /// Returns the holes between the cache-line group's members, as (byte offset in the struct, size in bytes).
+    /// Returns the holes between the members of the cache-line group (struct members meant to share cache lines), as
+    /// (byte offset in the struct, size in bytes).
     pub fn holes(&self) -> &[(u64, u64)] {
         &self.holes
     }
 
-    /// Returns the members of the struct that are on the cache-line group's lines but not in the group.
+    /// Returns the members of the struct that are on the lines of the cache-line group (members meant to share cache
+    /// lines) but not in the group.
     pub fn foreign(&self) -> &[Foreign] {
         &self.foreign
     }
 
-    /// Returns the source position at which the cache-line group is declared.
+    /// Returns the source position at which the cache-line group (members meant to share cache lines) is declared.
     pub fn declared_at(&self) -> Position {
         self.declared_at
     }
 }
 
-/// A member of a cache-line group, with its name or path in the struct.
+/// A member of a cache-line group (struct members meant to share cache lines), with its name or path in the struct.
 #[derive(Clone, Debug)]
 pub struct Named {
     pub(crate) path: String,
@@ -90,7 +95,8 @@ impl Named {
     }
 }
 
-/// A member of a struct that is on the cache lines of a group but not in the group.
+/// A member of a struct that is on the lines of a cache-line group (members meant to share cache lines) but not in the
+/// group.
 #[derive(Clone, Debug)]
 pub struct Foreign {
     pub(crate) field: Field,
@@ -98,13 +104,13 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Returns the type of the member outside the group and its location in the whole struct.
+    /// Returns the type of the member outside the cache-line group and its location in the whole struct.
     pub fn field(&self) -> Field {
         self.field
     }
 
-    /// Returns `true` if the member outside the group lies between the group's start and end, and not only on its first
-    /// or last line.
+    /// Returns `true` if the member outside the cache-line group lies between the group's start and end, and not only
+    /// on its first or last line.
     pub fn inside(&self) -> bool {
         self.inside
     }
@@ -145,38 +151,40 @@ impl Group {
         Ok(group.complete(types, record, line))
     }
 
-    /// Returns the number of bytes from the cache-line group's start to its end.
+    /// Returns the number of bytes from the start to the end of the cache-line group (members meant to share cache
+    /// lines).
     pub fn bytes(&self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 
-    /// Returns the indices of the first and last cache line of the struct that the group is on, if the struct starts on
-    /// a line.
+    /// Returns the indices, in the struct, of the first and last cache line that the cache-line group (members meant to
+    /// share cache lines) is on, if the struct starts on a line.
     pub fn lines(&self, line: u64) -> (u64, u64) {
         let line = line.max(1);
         (self.start / line, self.end.saturating_sub(1).max(self.start) / line)
     }
 
-    /// Returns the number of cache lines that the group is on, if the struct starts on a line; 0 for an empty group.
-    /// `line` is the size of a cache line in bytes.
+    /// Returns the number of cache lines that the cache-line group (members meant to share cache lines) is on, if the
+    /// struct starts on a line; 0 for an empty group. `line` is the size of a cache line in bytes.
     pub fn line_count(&self, line: u64) -> u64 {
         let (first, last) = self.lines(line);
         if self.bytes() == 0 { 0 } else { last - first + 1 }
     }
 
-    /// Returns `true` if the group is on more cache lines than its size requires. `line` is the size of a cache line in
-    /// bytes.
+    /// Returns `true` if the cache-line group (members meant to share cache lines) is on more cache lines than its size
+    /// requires. `line` is the size of a cache line in bytes.
     pub fn straddles(&self, line: u64) -> bool {
         self.line_count(line) > self.bytes().div_ceil(line.max(1))
     }
 
-    /// Returns the number of unused bytes between the cache-line group's members.
+    /// Returns the number of unused bytes between the members of the cache-line group (struct members meant to share
+    /// cache lines).
     pub fn hole_bytes(&self) -> u64 {
         self.holes.iter().fold(0, |sum: u64, hole| sum.saturating_add(hole.1))
     }
 
-    /// Returns `true` if a field of the struct lies wholly between the cache-line group's start and end, whether it
-    /// belongs to the group or not.
+    /// Returns `true` if a field of the struct lies wholly between the start and end of the cache-line group (members
+    /// meant to share cache lines), even if it does not belong to the group.
     pub fn spans(&self, field: &Field) -> bool {
         field.start() >= self.start && field.end() <= self.end
     }
@@ -229,7 +237,8 @@ impl Group {
     }
 }
 
-/// Returns all records that have cache-line groups bounded by markers, sorted by name.
+/// Returns all records that have cache-line groups (members meant to share cache lines) bounded by marker members,
+/// sorted by name.
 pub fn grouped(types: &Types) -> Vec<TypeId> {
     let has_groups = |record: &Record| find::has_markers(types, record);
     let mut definitions = tallyline_debuginfo::lookup::Definitions::new(types);

@@ -82,7 +82,8 @@ pub(super) struct Grouping {
     pub(super) unplaced: Vec<String>,
 }
 
-/// A proposed layout of a struct, smaller or by groups: its members in another order.
+/// A proposed layout of a struct, its members in another order: smaller, or by cache-line groups (members meant to
+/// share cache lines).
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub(crate) record: RecordId,
@@ -150,13 +151,14 @@ impl Proposal {
         self.inferred
     }
 
-    /// Returns the cache-line groups of the proposed order, each with the indices of its members in it; none for an
-    /// order that only makes the struct smaller.
+    /// Returns the cache-line groups (members meant to share cache lines) of the proposed order, each with the indices
+    /// of its members in it; none for an order that only makes the struct smaller.
     pub fn groups(&self) -> &[(String, Range<usize>)] {
         &self.grouping.groups
     }
 
-    /// Returns the numbers of cache lines that the fields of all groups take today and as proposed.
+    /// Returns the numbers of cache lines that the fields of all cache-line groups (members meant to share cache lines)
+    /// take at present and as proposed.
     pub fn group_lines(&self) -> (u64, u64) {
         self.grouping.lines
     }

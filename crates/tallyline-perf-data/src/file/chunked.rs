@@ -31,7 +31,8 @@ const OFFSET: u64 = (1 << 48) - 1;
 /// The most files: their numbers leave out the bits that mark positions elsewhere.
 const FILES_LIMIT: usize = 1 << 14;
 
-/// A perf.data file of which only the header and the event descriptions are in memory; records are read in chunks.
+/// A perf.data file of which only the header and the descriptions of the sampled events (such as `cycles`) are in
+/// memory; records are read in chunks.
 #[derive(Debug)]
 pub struct ChunkedRecording<'f> {
     files: Vec<RecordFile<'f>>,

@@ -35,7 +35,7 @@ impl Event {
         &self.name
     }
 
-    /// Returns the attributes that the event was opened with.
+    /// Returns the attributes (the kernel's `perf_event_attr`) that the event was opened with.
     #[inline]
     pub fn attr(&self) -> &Attr {
         &self.attr
@@ -95,22 +95,23 @@ impl Position {
 }
 
 impl Events {
-    /// Returns all events, in the order of the command line.
+    /// Returns all sampled events (such as `cycles`), in the order of the command line.
     pub(super) fn as_slice(&self) -> &[Event] {
         &self.list
     }
 
-    /// Returns `true` if the recording has no events.
+    /// Returns `true` if the recording has no sampled events (such as `cycles`).
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Returns the event at an index of the list; `None` past its end.
+    /// Returns the sampled event (such as `cycles`, with its attributes and ids) at an index of the recording's list;
+    /// `None` past its end.
     pub(crate) fn get(&self, index: usize) -> Option<&Event> {
         self.list.get(index)
     }
 
-    /// Returns all events of the recording, in the order of the command line.
+    /// Returns all sampled events (such as `cycles`) of the recording, in the order of the command line.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Event> {
         self.list.iter()
     }

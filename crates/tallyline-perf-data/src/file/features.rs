@@ -84,7 +84,7 @@ impl CacheLevel {
     }
 }
 
-/// A group of a recording's events that were scheduled and counted together (`perf record -e '{a,b}'`).
+/// A group of a recording's sampled events that were scheduled and counted together (`perf record -e '{a,b}'`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventGroup {
     /// The name it was given, often empty.
@@ -96,19 +96,19 @@ pub struct EventGroup {
 }
 
 impl EventGroup {
-    /// Returns the name of the group of events, often empty.
+    /// Returns the name of the group of events (`perf record -e 'NAME{a,b}'`), often empty.
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the index of the group's leader in the recording's list of events.
+    /// Returns the index of the event group's leader, its first event, in the recording's list of sampled events.
     #[inline]
     pub fn leader(&self) -> usize {
         self.leader
     }
 
-    /// Returns the number of events in the group, the leader included.
+    /// Returns the number of sampled events in the event group, the leader included.
     #[inline]
     pub fn members(&self) -> usize {
         self.members
@@ -202,7 +202,8 @@ impl Features {
         &self.nodes
     }
 
-    /// Returns the groups of events that were scheduled and counted together.
+    /// Returns the groups of sampled events (`perf record -e '{a,b}'`) that were scheduled and counted together; an
+    /// event alone is in none.
     #[inline]
     pub fn groups(&self) -> &[EventGroup] {
         &self.groups

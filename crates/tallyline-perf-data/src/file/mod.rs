@@ -41,7 +41,7 @@ use stream::{INFLATED, RawRecord, RawRecords};
 /// More parts than a recording falls into that is not damaged on purpose.
 const PARTS_LIMIT: usize = 64;
 
-/// An opened perf.data file: its events, the description of the machine, and its records.
+/// An opened perf.data file: its sampled events (such as `cycles`), the description of the machine, and its records.
 ///
 /// Parsing walks all records once, decoding those that describe the others; cost and memory are
 /// proportional to the file, and to what its compressed records inflate to.
@@ -66,7 +66,8 @@ pub struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// Returns the sampled events, in the order of the command line.
+    /// Returns the sampled events (such as `cycles`, each with name, attributes and ids), in the order of the command
+    /// line.
     #[inline]
     pub fn events(&self) -> &[Event] {
         self.events.as_slice()
@@ -91,7 +92,8 @@ impl Recording<'_> {
 }
 
 impl<'a> Recording<'a> {
-    /// Parses a perf.data file in memory: its header, its events, and the records that describe others.
+    /// Parses a perf.data file in memory: its header, its sampled events (such as `cycles`), and those records that
+    /// describe other records.
     ///
     /// # Errors
     /// Bytes that are not perf.data, or damaged descriptions of events. Other damage becomes a

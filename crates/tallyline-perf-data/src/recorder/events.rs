@@ -53,7 +53,8 @@ pub fn parse(texts: &[String], pmus: &Pmus) -> Result<Vec<EventRequest>, String>
     Ok(events)
 }
 
-/// Returns the groups in which the events are to be scheduled and counted together, for the perf.data header.
+/// Returns the groups of two or more events (`-e '{a,b}'`) that are to be scheduled and counted together, for the
+/// perf.data header; events alone are left out.
 pub fn groups(events: &[EventRequest]) -> Vec<EventGroup> {
     let members = |leader: usize| events.iter().filter(|event| event.leader == leader).count();
     let leaders = (0..events.len()).filter(|index| events[*index].leader == *index);

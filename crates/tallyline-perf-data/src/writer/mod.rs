@@ -47,7 +47,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Starts a perf.data file with these events in a seekable output.
+    /// Starts a perf.data file with these sampled events (such as `cycles`) in a seekable output.
     ///
     /// # Errors
     /// I/O errors of `out`.
@@ -144,7 +144,7 @@ impl<W: Write + Seek> Writer<W> {
         parts.iter().try_for_each(|part| self.piece(part))
     }
 
-    /// Returns the events of the perf.data file that is being written.
+    /// Returns the sampled events (such as `cycles`) of the perf.data file that is being written.
     pub fn events(&self) -> &[Event] {
         &self.events
     }

@@ -79,7 +79,7 @@ impl Encoder {
         record
     }
 
-    /// Starts the record that `count` samples of an event were lost (`PERF_RECORD_LOST_SAMPLES`).
+    /// Starts the record that `count` samples of an event with these attributes were lost (`PERF_RECORD_LOST_SAMPLES`).
     pub(crate) fn lost_samples(count: u64, attr: &Attr, time: u64) -> Self {
         let mut record = Self::new(kind::LOST_SAMPLES, 0);
         record.words(&[count]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The numbers of samples and of breakpoint hits that advice without a simulation is based on.
+/// The numbers of perf samples and of hardware breakpoint hits that advice without a simulation is based on.
 pub(crate) struct ObservedRun {
     /// Samples of the process.
     pub(super) samples: u64,
@@ -12,7 +12,8 @@ pub(crate) struct ObservedRun {
     pub(super) watched: Option<WatchedRun>,
 }
 
-/// The numbers of watched words, hits and threads of a run in which hardware breakpoints observed accesses.
+/// The numbers of cache lines with hardware breakpoints, of their words that were accessed, of hits, and of threads
+/// that accessed such a word, in a run observed by breakpoints.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchedRun {
     /// Lines on which breakpoints were.

@@ -112,7 +112,8 @@ impl Target {
         })
     }
 
-    /// Makes a target of an order by groups, with the markers of these.
+    /// Describes the edit that gives a struct the proposed order by cache-line groups (members meant to share cache
+    /// lines), with marker members around the groups.
     ///
     /// # Errors
     /// In words, if the declaration is not known, or a group would begin in front of all members.

@@ -31,7 +31,8 @@ Examples:
   tallyline evlist
   tallyline evlist -g -i mem.data";
 
-/// Runs the sub-command `tallyline evlist`: prints the events of a recording, one event or group in a line.
+/// Runs the sub-command `tallyline evlist`: prints the sampled events (such as `cycles`) of a recording, one event or
+/// event group in a line.
 pub(crate) fn run(args: &EvlistArgs, color: Color) -> Result<()> {
     let name = args.input.display();
     // of a recording in several files one describes all

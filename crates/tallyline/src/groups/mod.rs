@@ -27,7 +27,8 @@ struct Grouped<'t> {
     found: FoundGroups,
 }
 
-/// Runs the sub-command `tallyline groups`: prints the cache line groups of structs, with the lines they occupy.
+/// Runs the sub-command `tallyline groups`: prints the cache-line groups (members meant to share cache lines) of
+/// structs, with the lines they occupy.
 pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
     let (file, operands) = operands::split(&args.operands, args.file.as_deref());
     let mut names = Names::default();

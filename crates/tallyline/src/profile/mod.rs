@@ -85,8 +85,8 @@ fn load_folder(folder: &Path, args: &InputArgs, needs: Needs) -> Result<Profile>
     )
 }
 
-/// The name of the first file of a recording that is a folder (`perf record --dir`); it describes the events of the
-/// others.
+/// The name of the first file of a recording that is a folder (`perf record --dir`); it describes the sampled events of
+/// the folder's other files.
 pub(crate) const DATA: &str = "data";
 
 fn load_whole(bytes: &[u8], path: &Path, args: &InputArgs, needs: Needs) -> Result<Profile> {

@@ -5,7 +5,7 @@ use tallyline_report::keys::Column;
 use tallyline_report::operand::{Outcome, is_eligible};
 use tallyline_report::{Counts, Filter, PlaceId, Profile, Row, Table, Weighing, aggregate};
 
-/// All tables of a report: one for each event, or for each group of events.
+/// All tables of a report: one for each sampled event (such as `cycles`), or for each group of such events.
 pub(crate) struct Views<'p> {
     pub(crate) profile: &'p Profile,
     pub(crate) columns: Vec<Column>,
@@ -17,7 +17,7 @@ pub(crate) struct Views<'p> {
     pub(crate) weighing: Weighing,
 }
 
-/// A table of a report, about one event or several side by side.
+/// A table of a report, about one sampled event (such as `cycles`) or several side by side.
 pub(crate) struct View {
     pub(crate) events: Vec<usize>,
     pub(crate) table: Table,

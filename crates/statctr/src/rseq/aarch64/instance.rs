@@ -41,8 +41,9 @@ struct Joined {
     max: [u64; ITEMS],
 }
 
-/// Combines one value with each of the four words of an instance (a CPU's copy of a lazy object) in an rseq critical
-/// section, by the operations in `settings`. Returns `false` if nothing was stored. (`join` of the specification.)
+/// Combines one value with each of the four 64-bit words of an instance (a CPU's copy of a lazy object) in an rseq
+/// critical section, by the operations in `settings`. Returns `false`, with nothing stored, if `index` is not the
+/// thread's present CPU (or concurrency id), or the kernel aborted the section. (`join` of the specification.)
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the

@@ -2,9 +2,10 @@
 
 use super::{asm, offset_of_table};
 
-/// Adds `value` to the CPU's word of an approximate counter in an rseq critical section, unless more than `limit` would
-/// then be unflushed (not in the word that approximate reads load). Returns `false` if nothing was added.
-/// (`add_bounded` of the specification.)
+/// Adds `value` to the current CPU's word of an approximate counter in an rseq critical section, unless more than
+/// `limit` (in either direction) would then be unflushed (not in the word that approximate reads load). Returns
+/// `false`, with nothing added, in that case, if rseq is not in use, the CPU has no words yet, or the kernel aborted
+/// the section. (`add_bounded` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`.
@@ -45,9 +46,10 @@ pub(crate) unsafe fn add_bounded(base: *mut u8, table: *const u8, limit: u64, va
     true
 }
 
-/// Marks in an rseq critical section all that the CPU added to an approximate counter as flushed (to be added to the
-/// shared word by the caller), and stores what was unflushed in `*claimed`. Returns `false` if nothing was marked;
-/// `*claimed` is meaningless then. (`claim` of the specification.)
+/// Marks in an rseq critical section all that the current CPU added to an approximate counter as flushed (to be added
+/// to the shared word by the caller), and stores what was unflushed in `*claimed`. Returns `false`, with nothing marked
+/// and `*claimed` meaningless, if rseq is not in use, the CPU has no words yet, or the kernel aborted the section.
+/// (`claim` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`; `claimed` is the caller's.

@@ -2,9 +2,11 @@
 
 use super::{asm, offset_of_table};
 
-/// Adds `value` to the CPU's sum of a floating-point gauge in an rseq critical section; a sum of another epoch (time
-/// between two sets of the gauge) than `*epoch` is replaced. Returns `false` if nothing was added. (`add_float` of the
-/// specification.)
+/// Adds `value` to the current CPU's sum of a floating-point gauge in an rseq critical section; a sum of another epoch
+/// (time between two sets of the gauge) than `*epoch` is replaced by `value`. `base` is the gauge's pair of words (sum,
+/// epoch) that belongs to no CPU; `table`, tagged, has the distance from there to each CPU's pair. Returns `false`,
+/// with nothing added, if rseq is not in use, the CPU has no words yet, or the kernel aborted the section. (`add_float`
+/// of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`; `epoch` leads to a live word.

@@ -2,8 +2,9 @@
 
 use super::{asm, offset_of_table};
 
-/// Raises the CPU's word of a maximum to `value` in an rseq critical section, if it is smaller. Returns `false` if
-/// nothing was done, also if the epoch (time between two resets) is no longer `number`. (`raise` of the specification.)
+/// Raises the current CPU's word of a maximum to `value` in an rseq critical section, if it is smaller. Returns
+/// `false`, with nothing done, if the epoch (time between two resets) is no longer `number`, rseq is not in use, the
+/// CPU has no words yet, or the kernel aborted the section. (`raise` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`, which are those of `number`;

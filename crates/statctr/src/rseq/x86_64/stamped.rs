@@ -48,8 +48,9 @@ macro_rules! stamped_section {
     };
 }
 
-/// Adds `value` to a counter in an rseq critical section that first stamps the counter's cache line as written. Returns
-/// `false` if nothing was added. (`add_stamped` of the specification.)
+/// Adds `value` to the current CPU's word of a counter in an rseq critical section that first stamps the word's cache
+/// line as written. Returns `false`, with nothing added, if rseq is not in use, the CPU has no word yet, or the kernel
+/// aborted the section. (`add_stamped` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), also for the words that `stamps` names.
@@ -73,8 +74,10 @@ pub(crate) unsafe fn add_stamped(base: *mut u8, table: *const u8, stamps: Stamps
     true
 }
 
-/// Adds `deltas` to the `N` items of an event (statistics updated together) in an rseq critical section that first
-/// stamps their cache line as written. Returns `false` if nothing was added. (`commit_stamped` of the specification.)
+/// Adds `deltas` to the current CPU's words of the `N` items of an event (statistics updated together) in an rseq
+/// critical section that first stamps their cache line as written. Returns `false`, with nothing added, if rseq is not
+/// in use, the CPU has no words yet, the machine has no store as wide as the event, or the kernel aborted the section.
+/// (`commit_stamped` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`commit`](super::commit), also for the words that `stamps` names.

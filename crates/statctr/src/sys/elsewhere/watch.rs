@@ -9,11 +9,11 @@ struct State {
     changed: Condvar,
 }
 
-/// A timer that another thread can interrupt: the waiting half of a pair with [`Wakeup`].
+/// A timer on which a thread sleeps until its time is over or another thread wakes it by the [`Wakeup`] made with it.
 #[derive(Debug)]
 pub(crate) struct Watch(Arc<State>);
 
-/// The waking half of a pair with [`Watch`].
+/// A handle by which another thread ends the waiting of the thread that sleeps on a timer ([`Watch`]).
 #[derive(Debug)]
 pub(crate) struct Wakeup(Arc<State>);
 
@@ -41,7 +41,7 @@ impl Watch {
 }
 
 impl Wakeup {
-    /// Wakes the [`Watch`], whose present and future waits then end at once.
+    /// Wakes the thread that waits on the [`Watch`] made with this; present and future waits then end at once.
     pub(crate) fn wake(self) {
         *self.0.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.changed.notify_all();

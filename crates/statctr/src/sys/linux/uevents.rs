@@ -66,7 +66,7 @@ pub(crate) struct Watch {
     woken: UnixStream,
 }
 
-/// The waking half of a pair with [`Watch`].
+/// A handle by which another thread ends the waiting of the thread that waits for CPU hotplug messages ([`Watch`]).
 #[derive(Debug)]
 pub(crate) struct Wakeup(UnixStream);
 

@@ -32,14 +32,14 @@ impl Start {
 }
 
 impl<'t> Order<'t> {
-    /// Starts a walk over these types at the beginning of the printing order; `None` if the style expands types, as the
-    /// walk would then cost as much as printing.
+    /// Starts to infer which structs are packed, in the order in which these types are printed, with nothing inferred
+    /// yet; `None` if the style expands types, as that would then cost as much as printing.
     pub fn new(types: &'t Types, style: &Style) -> Option<Order<'t>> {
         let order = Order { types, packed: Packed::new(types), comments: style.comments, left: 0 };
         (!style.expand_types && !style.expand_pointers).then_some(order)
     }
 
-    /// Returns the inferences so far about which structs are packed, to be shared with filters.
+    /// Returns the inferences so far about which structs are packed, for filters (by holes or size) to use and extend.
     pub fn packed(&mut self) -> &mut Packed {
         &mut self.packed
     }
@@ -49,7 +49,7 @@ impl<'t> Order<'t> {
         Start(self.packed.decided())
     }
 
-    /// Advances the walk by one type: makes the inferences about packed structs that printing it would make.
+    /// Makes the inferences about packed structs that printing the next type, `id`, would make.
     pub fn pass(&mut self, id: TypeId) {
         self.left = MEMBER_LIMIT;
         if let Type::Record(record) = self.types.get(id) {
