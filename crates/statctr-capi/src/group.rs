@@ -339,9 +339,9 @@ impl Drop for Borrowed {
     }
 }
 
-/// Stores the values of all items of several C groups of one kind (with the same items and events), in one pass over
-/// each CPU's memory; returns 0 or `-errno` (`-ENOSPC` for too short a target, which is left as it was):
-/// `statctr_group_fold_many()` of `statctr/group.h`.
+/// Stores the values of all items (64-bit statistics) of several C groups of one kind (with the same items and events),
+/// each summed over the CPUs, in one pass over each CPU's memory; returns 0 or `-errno` (`-ENOSPC` for too short a
+/// target, which is left as it was): `statctr_group_fold_many()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fold_many(
     groups: *const StatctrGroup,
@@ -401,8 +401,8 @@ pub unsafe extern "C" fn statctr_group_set(group: *mut StatctrGroup, item: c_uin
     })
 }
 
-/// Stores pointers to the name, unit and help text of an item (64-bit statistic) of a C group, which stay valid;
-/// returns 0 or `-errno`: `statctr_group_describe()` of `statctr/group.h`.
+/// Stores pointers to the name, unit of measurement and help text of an item (64-bit statistic) of a C group, which
+/// stay valid; returns 0 or `-errno`: `statctr_group_describe()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_describe(
     group: *const StatctrGroup,

@@ -179,8 +179,8 @@ pub struct StatctrMemory {
 
 const _: () = assert!(size_of::<StatctrCost>() == 40 && size_of::<StatctrMemory>() == 32);
 
-/// Stores the memory costs of a C counter (bytes for each CPU, sizes of units) in `*target`; returns 0 or `-errno`:
-/// `statctr_get_cost()` of `statctr.h`.
+/// Stores the memory costs of a C counter (bytes for each CPU, size of a unit, one CPU's part of a pool) in `*target`;
+/// returns 0 or `-errno`: `statctr_get_cost()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     guard(|| {

@@ -50,7 +50,8 @@ const _: () = assert!(size_of::<StatctrGroupDesc>() == size_of::<usize>() + 8);
 /// More than any schema has, to refuse nonsense before it is read.
 const MAX_SLOTS: u32 = 1 << 16;
 
-/// The name, unit and help text of one item (64-bit statistic) of a C group as C strings; empty for an unused slot.
+/// The name, unit of measurement and help text of one item (64-bit statistic) of a C group as C strings; empty for an
+/// unused slot.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ItemTexts {
     pub(crate) name: CString,

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// A C counter that is a static variable and needs no initialisation: `statctr_static_t`.
 pub type StatctrStatic = RawStatic;
 
-/// The name, help text, unit and labels under which C code registers a counter: `statctr_desc_t`.
+/// The name, help text, unit of measurement and labels under which C code registers a counter: `statctr_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrDesc {

@@ -335,8 +335,8 @@ impl CounterArray {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// Reads all counters of the array and stores their values in `values`. Goes through each CPU's memory once, so
-    /// that it is much cheaper than single reads.
+    /// Reads all counters of the array and stores their values, each summed over the CPUs, in `values`. Goes through
+    /// each CPU's memory once, so that it is much cheaper than single reads.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -344,7 +344,7 @@ impl CounterArray {
         self.fold_range(0..self.len(), values)
     }
 
-    /// Reads the counters with indices in `range` and stores their values in `values`; see
+    /// Reads the counters with indices in `range` and stores their values, each summed over the CPUs, in `values`; see
     /// [`fold_into`](Self::fold_into).
     ///
     /// # Errors

@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::schema::Unit;
 use std::borrow::Cow;
 
-/// The name, labels, unit and help text under which a counter or group is exported as a metric.
+/// The name, labels, unit of measurement and help text under which a counter, or array or group of counters, is
+/// exported as a metric.
 ///
 /// ```
 /// use statctr::{Description, Unit};
@@ -30,7 +31,8 @@ impl Description {
         Description { name: name.into(), help: Cow::Borrowed(""), unit: Unit::NONE, labels: Vec::new() }
     }
 
-    /// Creates the description (name, help text, unit) of a counter that is a `static`, in a constant expression.
+    /// Creates the description (name, help text, unit of measurement) of a counter that is a `static`, in a constant
+    /// expression.
     ///
     /// # Panics
     /// For a bad name: where it is evaluated by the compiler, that is an error of the compilation.
@@ -46,7 +48,8 @@ impl Description {
         self
     }
 
-    /// Sets the unit of the metric's values; a group's items have units of their own instead.
+    /// Sets the unit of measurement of the metric's values; the items (64-bit statistics) of a group have units of
+    /// their own instead.
     #[must_use]
     pub fn unit(mut self, unit: Unit) -> Description {
         self.unit = unit;
@@ -76,12 +79,12 @@ impl Description {
         &self.help
     }
 
-    /// Returns the unit of the metric's values.
+    /// Returns the unit of measurement of the metric's values.
     pub(crate) fn unit_of_values(&self) -> &Unit {
         &self.unit
     }
 
-    /// Returns the name of the unit of the metric's values; empty for no unit.
+    /// Returns the name of the metric values' unit of measurement; empty for no unit.
     #[must_use]
     pub fn unit_name(&self) -> &str {
         self.unit.name()

@@ -91,8 +91,8 @@ impl Group {
         self.lines.commit(event.slot(), &deltas);
     }
 
-    /// Returns the values of all items of the group in the order of declaration, each summed over the CPUs; reads each
-    /// cache line once.
+    /// Returns the values of all items (64-bit statistics) of the group in the order of declaration, each summed over
+    /// the CPUs; reads each cache line once.
     #[must_use]
     pub fn read(&self) -> Vec<u64> {
         let mut values = vec![0; self.schema.len()];
@@ -100,8 +100,8 @@ impl Group {
         values
     }
 
-    /// Reads all items of the group and stores their values in `values`, in the order of declaration; see
-    /// [`read`](Self::read).
+    /// Reads all items (64-bit statistics) of the group and stores their values, each summed over the CPUs, in
+    /// `values`, in the order of declaration; see [`read`](Self::read).
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -264,8 +264,9 @@ impl GroupArray {
         Some(GroupRef { lines, first: index * self.group_words })
     }
 
-    /// Reads all items of all groups and stores their values in `values`, group by group, in the order of declaration.
-    /// One pass over the memory of each CPU that counts, several CPUs at a time.
+    /// Reads all items (64-bit statistics) of all groups and stores their values, each summed over the CPUs, in
+    /// `values`, group by group, in the order of declaration. One pass over the memory of each CPU that counts, several
+    /// CPUs at a time.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -273,8 +274,8 @@ impl GroupArray {
         self.fold_range(0..self.len(), values)
     }
 
-    /// Reads all items of the groups with indices in `range` and stores their values in `values`, group by group; see
-    /// [`fold_into`](Self::fold_into).
+    /// Reads all items (64-bit statistics) of the groups with indices in `range` and stores their values, each summed
+    /// over the CPUs, in `values`, group by group; see [`fold_into`](Self::fold_into).
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`], and [`Error::TooMany`] for a range that goes beyond the array; what lies
@@ -335,7 +336,8 @@ pub struct FoldPart<'a> {
 }
 
 impl FoldPart<'_> {
-    /// Reads all items of this piece's groups into its part of the values, on the calling thread.
+    /// Reads all items (64-bit statistics) of this piece's groups and stores their values, each summed over the CPUs,
+    /// in the piece's part of the target, on the calling thread.
     pub fn fold(self) {
         let groups = self.values.len() / self.array.schema.len();
         // as long as its groups, which are the array's
@@ -390,8 +392,8 @@ impl GroupRef<'_> {
     }
 }
 
-/// Reads all items (statistics) of several groups of one schema (with the same items and events) and stores their
-/// values in `values`, group by group.
+/// Reads all items (64-bit statistics) of several groups of one schema (with the same items and events) and stores
+/// their values, each summed over the CPUs, in `values`, group by group.
 ///
 /// Groups that were created one after the other lie side by side and are read in one pass.
 ///

@@ -34,8 +34,8 @@ pub fn rseq_area() -> Option<isize> {
     crate::rseq::offset()
 }
 
-/// Returns the tagged table, mapping CPUs to their words, that inline updates of static counters use; null before one
-/// exists. Async-signal-safe.
+/// Returns the address, with tag bits, of the table that inline updates of static counters use: for each CPU the
+/// distance in bytes (64 bits) to its words; null before one exists. Async-signal-safe.
 #[must_use]
 pub fn static_table() -> *mut u8 {
     crate::memory::static_table()
@@ -84,7 +84,8 @@ impl RawCounter {
         RawCounter::of(counter.into_word().into_handle())
     }
 
-    /// Takes ownership of a counter back from C by its two words; `None` if they are zero.
+    /// Takes ownership of a counter back from C by its two words; `None` if they are zero (the counter is not
+    /// initialised, or was cleaned up).
     ///
     /// # Safety
     /// Zeros, or what [`from_counter`](Self::from_counter) made and nobody took back.
@@ -94,7 +95,8 @@ impl RawCounter {
         self.handle().map(|handle| Counter::from_word(unsafe { Word::from_handle(handle) }))
     }
 
-    /// Calls `work` with the counter that C owns and returns its result; `None` if the words are zero.
+    /// Calls `work` with the counter that C owns and returns its result; `None` if the words are zero (the counter is
+    /// not initialised, or was cleaned up).
     ///
     /// # Safety
     /// Zeros, or a counter that nobody takes back meanwhile.
@@ -105,7 +107,8 @@ impl RawCounter {
         Some(work(&counter))
     }
 
-    /// Returns the address of a C counter's word of one CPU; `None` if the words are zero or the CPU has none.
+    /// Returns the address of a C counter's 64-bit word of one CPU; `None` if the CPU has none, or the counter is not
+    /// initialised (its two words are zero).
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -116,7 +119,7 @@ impl RawCounter {
     }
 
     /// Adds `value` to a C counter: the slow path of the C header's inline rseq critical section. Returns `false` if
-    /// the words are zero.
+    /// the words are zero (the counter is not initialised, or was cleaned up).
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -169,7 +172,8 @@ impl RawGroup {
         Some(unsafe { Lines::from_parts(handle, chunks, layout) })
     }
 
-    /// Takes ownership of a group of counters back from C by its words; `None` if they are zero.
+    /// Takes ownership of a group of counters back from C by its words; `None` if they are zero (the group is not
+    /// initialised, or was cleaned up).
     ///
     /// # Safety
     /// Zeros, or what [`from_group`](Self::from_group) made and nobody took back.
@@ -182,7 +186,8 @@ impl RawGroup {
         unsafe { Some(Group::from_parts(self.lines()?, *Box::from_raw(self.schema))) }
     }
 
-    /// Calls `work` with the group of counters that C owns and returns its result; `None` if the words are zero.
+    /// Calls `work` with the group of counters that C owns and returns its result; `None` if the words are zero (the
+    /// group is not initialised, or was cleaned up).
     ///
     /// # Safety
     /// Zeros, or a group that nobody takes back meanwhile.
@@ -202,7 +207,8 @@ impl RawGroup {
     }
 
     /// Adds `value` to the item (64-bit statistic) in `slot`, a word of a C group: the slow path of the C header's
-    /// inline rseq critical section. Returns `false` if the words are zero or there is no such slot.
+    /// inline rseq critical section. Returns `false` if there is no such slot, or the group is not initialised (its
+    /// words are zero).
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -217,8 +223,8 @@ impl RawGroup {
     }
 
     /// Adds `deltas` to the items (64-bit statistics) from `slot` (a word) on of a C group by one commit (a single
-    /// store): the slow path of the C header's inline rseq critical section. Returns `false` if the words are zero or
-    /// the items are not within one cache line of the group, aligned.
+    /// store): the slow path of the C header's inline rseq critical section. Returns `false` if the group is not
+    /// initialised (its words are zero), or the items are not within one cache line of the group, aligned.
     ///
     /// # Safety
     /// The contract is that of [`with`](Self::with).
@@ -265,7 +271,8 @@ impl RawHistogram {
         RawHistogram { buckets: RawGroup::from_lines(lines, std::ptr::null_mut()), max, bits, beyond }
     }
 
-    /// Takes ownership of a histogram back from C by its words; `None` if they are zero.
+    /// Takes ownership of a histogram back from C by its words; `None` if they are zero (the histogram is not
+    /// initialised, or was cleaned up).
     ///
     /// # Safety
     /// Zeros, or what [`from_histogram`](Self::from_histogram) made and nobody took back.
@@ -276,7 +283,8 @@ impl RawHistogram {
         Some(Histogram::from_parts(lines, (self.max, self.bits, self.beyond)))
     }
 
-    /// Calls `work` with the histogram that C owns and returns its result; `None` if the words are zero.
+    /// Calls `work` with the histogram that C owns and returns its result; `None` if the words are zero (the histogram
+    /// is not initialised, or was cleaned up).
     ///
     /// # Safety
     /// Zeros, or a histogram that nobody takes back meanwhile.
@@ -320,7 +328,8 @@ impl RawLazy {
         Some(unsafe { Object::from_parts(cell, memory) })
     }
 
-    /// Frees the lazy object (four statistics with per-CPU copies) that C owns; returns `false` if the words are zero.
+    /// Frees the lazy object (four statistics with per-CPU copies) that C owns; returns `false` if the words by which C
+    /// owns it are zero (the object is not initialised, or was cleaned up).
     ///
     /// # Safety
     /// Zeros, or what [`from_group`](Self::from_group) made and nobody dropped or uses.
@@ -331,7 +340,7 @@ impl RawLazy {
     }
 
     /// Combines one value with each of the four statistics of the lazy object that C owns; returns `false` if the words
-    /// are zero. Async-signal-safe.
+    /// by which C owns it are zero (the object is not initialised, or was cleaned up). Async-signal-safe.
     ///
     /// # Safety
     /// Zeros, or an object that nobody drops meanwhile.
@@ -342,8 +351,8 @@ impl RawLazy {
         object.map(|object| object.update(values)).is_some()
     }
 
-    /// Returns the four values of the lazy object that C owns, and its number of instances (CPUs' copies); `None` if
-    /// the words are zero.
+    /// Returns the four values of the lazy object that C owns, combined over its instances (CPUs' copies), and their
+    /// number; `None` if the words by which C owns it are zero (the object is not initialised, or was cleaned up).
     ///
     /// # Safety
     /// The contract is that of [`update`](Self::update).
@@ -363,8 +372,8 @@ fn borrowed() -> Guard<'static, Borrowed> {
     BORROWED.get_or_make(|| Lock::new(Rank::Names, Vec::new())).lock()
 }
 
-/// Registers a counter that C owns in the program's registry; `None` if the words are zero or the counter is registered
-/// already.
+/// Registers a counter that C owns in the program's registry; `None` if the counter is not initialised (its words are
+/// zero) or is registered already.
 ///
 /// # Errors
 /// Those of [`Registry::register`].

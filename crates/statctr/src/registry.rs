@@ -21,7 +21,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Weak};
 
-/// A type whose values can be registered for export: implemented for counters, arrays and groups.
+/// A type whose values can be registered for export: implemented for counters, and for arrays and groups of counters.
 pub trait Source: Send + Sync + 'static + sealed::Sealed {
     /// Hands every value on.
     fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64));
@@ -107,7 +107,7 @@ impl Source for Group {
     }
 }
 
-/// One value of a registered counter, array or group with its description, as passed to the closure of
+/// One value of a registered counter, or array or group of counters, with its description, as passed to the closure of
 /// [`Registry::visit`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
@@ -203,7 +203,7 @@ impl Entries {
     }
 }
 
-/// A registry of named counters, arrays and groups, which exporters of metrics read.
+/// A registry of named counters, and arrays and groups of counters, which exporters of metrics read.
 ///
 /// ```
 /// use statctr::{Counter, Description, Registry};
@@ -256,8 +256,8 @@ impl Registry {
         GLOBAL.get_or_make(|| Registry::having(true))
     }
 
-    /// Registers a counter, array or group under a description, for as long as it lives. Takes a few hundred
-    /// nanoseconds, however much is registered.
+    /// Registers a counter, or an array or group of counters, under a description, for as long as it lives. Takes a few
+    /// hundred nanoseconds, however much is registered.
     ///
     /// # Errors
     /// [`Error::BadName`] for a name or a label that exporters would not take, or a label given
@@ -275,7 +275,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns the number of registered counters, arrays and groups that still live.
+    /// Returns the number of registered counters, and arrays and groups of counters, that still live.
     #[must_use]
     pub fn len(&self) -> usize {
         let registered = self.entries.lock().list.values().filter(|entry| entry.lives()).count();
@@ -321,7 +321,8 @@ impl Registry {
         statics.into_iter().map(|(_, description, value)| (description, value)).collect()
     }
 
-    /// Calls `sink` with each value of all registered counters, arrays and groups, in the order of registration.
+    /// Calls `sink` with each value, summed over the CPUs, of all registered counters, and arrays and groups of
+    /// counters, in the order of registration.
     ///
     /// No lock is held while `sink` runs: it may register, make and drop counters.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {

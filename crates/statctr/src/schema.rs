@@ -13,15 +13,15 @@ pub struct Unit(Cow<'static, str>);
 impl Unit {
     /// No unit of measurement, for plain counts of events.
     pub const NONE: Unit = Unit(Cow::Borrowed(""));
-    /// The unit "bytes", for items that count bytes.
+    /// The unit of measurement "bytes", for statistics that count bytes.
     pub const BYTES: Unit = Unit(Cow::Borrowed("bytes"));
-    /// The unit "packets", for items that count packets.
+    /// The unit of measurement "packets", for statistics that count packets.
     pub const PACKETS: Unit = Unit(Cow::Borrowed("packets"));
-    /// The unit "operations", for items that count operations.
+    /// The unit of measurement "operations", for statistics that count operations.
     pub const OPERATIONS: Unit = Unit(Cow::Borrowed("operations"));
-    /// The unit "nanoseconds", for items that sum up durations.
+    /// The unit of measurement "nanoseconds", for statistics that sum up durations.
     pub const NANOSECONDS: Unit = Unit(Cow::Borrowed("nanoseconds"));
-    /// The unit "seconds", for items that sum up durations.
+    /// The unit of measurement "seconds", for statistics that sum up durations.
     pub const SECONDS: Unit = Unit(Cow::Borrowed("seconds"));
 
     /// Creates a unit of measurement from its plural name, such as `bytes`.
@@ -42,7 +42,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The declaration of one item (64-bit statistic) of a group: name, unit and help text.
+/// The declaration of one item (64-bit statistic) of a group: name, unit of measurement and help text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemSpec {
     name: Cow<'static, str>,
@@ -315,7 +315,7 @@ impl Schema {
         self.0.items.len()
     }
 
-    /// Returns the declarations (name, unit, help text) of the items.
+    /// Returns the declarations (name, unit of measurement, help text) of the items (64-bit statistics).
     #[must_use]
     pub fn specs(&self) -> &[ItemSpec] {
         &self.0.items

@@ -245,7 +245,8 @@ impl Counter {
 }
 
 impl CounterArray {
-    /// Reads the values of all counters of the array ([`fold_into`](Self::fold_into)) and the time.
+    /// Reads the values of all counters of the array, each summed over the CPUs ([`fold_into`](Self::fold_into)), and
+    /// the time.
     pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
         Snapshot::take(|| {
             let mut values = vec![0; self.len()];
@@ -271,14 +272,16 @@ impl FloatGauge {
 }
 
 impl Group {
-    /// Reads all items of the group, in the order of declaration, by one [`read`](Self::read), and the time.
+    /// Reads all items (64-bit statistics) of the group, each summed over the CPUs, in the order of declaration, by one
+    /// [`read`](Self::read), and the time.
     pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
         Snapshot::take(|| self.read())
     }
 }
 
 impl GroupArray {
-    /// Reads all items of all groups of the array, group by group ([`fold_into`](Self::fold_into)), and the time.
+    /// Reads all items (64-bit statistics) of all groups of the array, each summed over the CPUs, group by group
+    /// ([`fold_into`](Self::fold_into)), and the time.
     pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
         Snapshot::take(|| {
             let mut values = vec![0; self.len() * self.schema().len()];

@@ -69,7 +69,7 @@ impl Linked for StaticCounter {
 
 impl StaticCounter {
     /// Creates a counter that is a `static` of the program, of this name (letters, digits, `_` and `:`, no digit
-    /// first), with a help text and a unit for exporters.
+    /// first), with a help text and a unit of measurement for exporters.
     ///
     /// Names are the program's to keep apart: the values of static counters of equal name are
     /// added up by [`Registry::visit`](crate::Registry::visit).
@@ -149,7 +149,7 @@ impl StaticCounter {
         LISTED.add(self);
     }
 
-    /// Returns the counter's name, help text, unit and labels.
+    /// Returns the counter's name, help text, unit of measurement and labels.
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.description
@@ -259,7 +259,7 @@ impl<const N: usize> StaticFamily<N> {
     /// The value that all labels of the overflow counter have; it counts for label values beyond the family's bounds.
     pub const OVERFLOW: &'static str = "overflow";
 
-    /// Creates a family of counters with this name, help text and unit, and these names of labels.
+    /// Creates a family of counters with this name, help text and unit of measurement, and these names of labels.
     ///
     /// # Panics
     /// For bad names, labels that are named twice, and for no label at all; in a static that is an error

@@ -108,8 +108,8 @@ impl TrackedGroupArray {
         Some(TrackedGroupRef { lines, first: index * self.group_words })
     }
 
-    /// Reads all items of all groups, also unchanged ones, and stores their values in `values`, group by group; see
-    /// [`GroupArray::fold_into`](crate::GroupArray::fold_into).
+    /// Reads all items (64-bit statistics) of all groups, also unchanged ones, and stores their values, each summed
+    /// over the CPUs, in `values`, group by group; see [`GroupArray::fold_into`](crate::GroupArray::fold_into).
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -160,8 +160,8 @@ pub struct IncrementalFold<'a> {
 }
 
 impl IncrementalFold<'_> {
-    /// Rereads what was written since the last fold (call of this), and returns the present values of all items of all
-    /// groups, group by group, in the order of declaration.
+    /// Rereads what was written since the last fold (call of this), and returns the present values of all items (64-bit
+    /// statistics) of all groups, each summed over the CPUs, group by group, in the order of declaration.
     ///
     /// Cost: a byte for each line of each CPU that counts, and the lines that were written since the last fold, of all
     /// these CPUs.
@@ -184,7 +184,8 @@ impl IncrementalFold<'_> {
         values
     }
 
-    /// Returns the values of all items (statistics) at the last fold (read of what changed); zeros before the first.
+    /// Returns the values of all items (64-bit statistics) of all groups, each summed over the CPUs, at the last fold
+    /// (read of what changed); zeros before the first.
     #[must_use]
     pub fn values(&self) -> &[u64] {
         &self.values

@@ -47,7 +47,7 @@ impl Operation {
 }
 
 impl Filter {
-    /// Returns `true` if a group of equal samples satisfies all conditions.
+    /// Returns `true` if the samples of a group (equal ones, merged) satisfy all conditions of the filter.
     pub fn accepts(&self, profile: &Profile, group: &SampleGroup) -> bool {
         let one_of = |list: &Option<HashSet<String>>, kind| {
             let is_in = |list: &HashSet<String>| {

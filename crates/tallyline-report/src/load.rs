@@ -65,7 +65,7 @@ impl LoadedSamples {
         &self.samples.info
     }
 
-    /// Returns the samples, equal ones merged; in time order if each is a group of its own.
+    /// Returns the samples in groups of equal ones, merged; in time order if each sample is a group of its own.
     pub fn groups(&self) -> &[SampleGroup] {
         &self.samples.groups
     }

@@ -52,7 +52,7 @@ impl Profile {
         self.samples.info.line_size = size;
     }
 
-    /// Returns the samples, equal ones merged; in time order if each is a group of its own.
+    /// Returns the samples in groups of equal ones, merged; in time order if each sample is a group of its own.
     pub fn groups(&self) -> &[SampleGroup] {
         &self.samples.groups
     }

@@ -82,7 +82,8 @@ impl Debug {
         &self.file
     }
 
-    /// Returns the finder of further files that the debug information refers to, such as split units (`.dwo`).
+    /// Returns the finder of companion files that the debug information refers to (`.dwo`, `.dwp`, dwz's alternate
+    /// file).
     pub fn companions(&self) -> &(dyn Companions + Send + Sync) {
         &*self.companions
     }

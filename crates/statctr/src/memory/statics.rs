@@ -94,8 +94,8 @@ impl StaticWord {
         unsafe { rseq::add_to_static(&self.fast, Self::table(), value) }
     }
 
-    /// Adds 1 to the static counter (a `static` of the program) in an rseq critical section; returns `false` if that
-    /// did not commit.
+    /// Adds 1 to the static counter (a `static` of the program) in an rseq critical section; returns `false`, with
+    /// nothing added, if that did not commit (rseq not in use, no words yet, or aborted by the kernel).
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_inc(&self) -> bool {
@@ -103,8 +103,8 @@ impl StaticWord {
         unsafe { rseq::inc_static(&self.fast, Self::table()) }
     }
 
-    /// Subtracts 1 from the static counter (a `static` of the program) in an rseq critical section; returns `false` if
-    /// that did not commit.
+    /// Subtracts 1 from the static counter (a `static` of the program) in an rseq critical section; returns `false`,
+    /// with nothing subtracted, if that did not commit (rseq not in use, no words yet, or aborted by the kernel).
     #[inline(always)]
     #[must_use]
     pub(crate) fn try_dec(&self) -> bool {
@@ -214,8 +214,8 @@ fn tag_at_once() -> Option<HandleTag> {
     }
 }
 
-/// Returns the tagged table, mapping CPUs to their words, that inline updates of static counters use; null before one
-/// exists.
+/// Returns the address, with tag bits, of the table that inline updates of static counters use: for each CPU the
+/// distance in bytes (64 bits) to its words; null before one exists.
 pub(crate) fn static_table() -> *mut u8 {
     TABLE.load(Ordering::Acquire)
 }

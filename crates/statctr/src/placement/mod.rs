@@ -481,7 +481,8 @@ impl Pool {
         &self.topology
     }
 
-    /// Returns the pool's memory costs: bytes per counter and CPU, sizes of units.
+    /// Returns the pool's memory costs: bytes per counter and CPU, size of a unit (one CPU's part) and distance between
+    /// units.
     #[must_use]
     pub fn cost(&self) -> Cost {
         let layout = &self.arena.settings().layout;

@@ -49,7 +49,7 @@ struct Value {
     value: u64,
 }
 
-/// The values of all counters, arrays and groups in a [`Registry`] at one reading.
+/// The values of all counters, and arrays and groups of counters, in a [`Registry`] at one reading.
 ///
 /// ```
 /// use statctr::{Counter, Description, Registry};
@@ -108,7 +108,7 @@ impl RegistryValues {
 }
 
 impl Registry {
-    /// Reads the values of all registered counters, arrays and groups.
+    /// Reads the values, each summed over the CPUs, of all registered counters, arrays and groups of counters.
     pub(crate) fn read(&self) -> RegistryValues {
         let mut values = Vec::new();
         for (number, description, source) in self.living() {

@@ -80,8 +80,8 @@ pub(crate) fn clear_section(offset: isize) {
     }
 }
 
-/// Returns the offset of threads' rseq areas from the thread pointer, as stored in front of a reservation's table; 0 if
-/// the table's tag says that counters are not updated by rseq.
+/// Returns the offset of threads' rseq areas from the thread pointer, as stored in front of a reservation's table (each
+/// CPU's distance to its words); 0 if the tag bits of the address `table` say that counters are not updated by rseq.
 ///
 /// The block loads, and claims to read no memory (`nomem`), which is what lets a loop do it once: as
 /// the sections of a loop may write all memory, the load would be repeated. By that claim compilers
@@ -116,8 +116,8 @@ pub(crate) unsafe fn offset_of_table(table: *const u8) -> usize {
     offset
 }
 
-/// Returns `true` if the tag of a table says that counters are updated by rseq; the compiler may hoist the test out of
-/// loops.
+/// Returns `true` if the tag bits of a table's address say that counters are updated by rseq; the compiler may hoist
+/// the test out of loops.
 ///
 /// # Safety
 /// The contract is that of [`offset_of_table`].

@@ -68,8 +68,8 @@ pub(crate) fn clear_section(offset: isize) {
     }
 }
 
-/// Returns the offset of threads' rseq areas from the thread pointer, as stored in front of a reservation's table; 0 if
-/// the table's tag says that counters are not updated by rseq.
+/// Returns the offset of threads' rseq areas from the thread pointer, as stored in front of a reservation's table (each
+/// CPU's distance to its words); 0 if the tag bits of the address `table` say that counters are not updated by rseq.
 ///
 /// The block loads, and claims to read no memory (`nomem`), which is what lets a loop do it once: as
 /// the sections of a loop may write all memory, the load would be repeated. By that claim compilers

@@ -58,7 +58,7 @@ pub enum OperandForm {
     MemoryWritten,
 }
 
-/// The group of flags that a conditional jump tests, as finely as CPUs' rules of macro-fusion distinguish them.
+/// The CPU flags that a conditional jump tests, as finely as CPUs' rules of macro-fusion distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JumpCondition {
     /// Equal or not.
@@ -96,7 +96,7 @@ impl FusiblePair {
         self.producer.operands
     }
 
-    /// Returns the group of flags that the pair's jump tests.
+    /// Returns the CPU flags that the pair's conditional jump tests.
     pub fn condition(&self) -> JumpCondition {
         self.condition
     }

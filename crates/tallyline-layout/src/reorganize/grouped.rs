@@ -37,8 +37,8 @@ struct Arrangement {
 }
 
 impl Reorganizer<'_> {
-    /// Proposes an order of a struct's members by the groups of a table of who uses which field; the struct may be as
-    /// large as it is, or larger.
+    /// Proposes an order of a struct's members in which the fields that a path uses, by a table such as the kernel's
+    /// `net_cachelines`, lie together as cache-line groups; the struct may stay as large as it is, or grow.
     ///
     /// # Errors
     /// The struct is not for this, or no member of a group may move.

@@ -23,7 +23,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// Creates an event that is in no group. `name` is as the user gave it; `ids` are those that its samples carry.
+    /// Creates a sampled event that is in no event group (`{a,b}`). `name` is as the user gave it; `ids` are those that
+    /// its samples carry.
     pub fn new(name: impl Into<String>, attr: Attr, ids: Vec<u64>) -> Self {
         Self { name: name.into(), attr, ids, group: None }
     }

@@ -2,7 +2,7 @@
 
 use crate::attr::Attr;
 
-/// An event parsed from an `-e` option, ready to be opened: name, attributes, group.
+/// An event parsed from an `-e` option, ready to be opened: name, attributes, event group (`{a,b}`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRequest {
     /// As it will stand in the recording.
@@ -39,7 +39,8 @@ impl EventRequest {
         &self.attr
     }
 
-    /// Returns the index of the event that leads this one's group; its own index if it leads or is alone.
+    /// Returns the index of the event that leads this one's event group (`{a,b}`); its own index if it leads or is
+    /// alone.
     #[inline]
     pub fn leader(&self) -> usize {
         self.leader

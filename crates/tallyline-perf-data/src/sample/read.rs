@@ -4,7 +4,7 @@ use crate::Result;
 use crate::abi::read_format as format;
 use crate::bytes::{Cursor, Words};
 
-/// The count of one event that was read when a sample was taken.
+/// The count of one sampled event (such as `cycles`) that was read when a sample was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValue {
     /// The count.
@@ -23,8 +23,8 @@ impl ReadValue {
     }
 }
 
-/// The event counts that were read when a sample was taken (`PERF_SAMPLE_READ`): of the event, or of its whole
-/// group.
+/// The counts that were read when a sample was taken (`PERF_SAMPLE_READ`): of the sampled event (such as `cycles`), or
+/// of each event in its group (`{a,b}`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValues<'a> {
     /// Nanoseconds that the event was enabled.
@@ -63,7 +63,7 @@ impl<'a> ReadValues<'a> {
         Ok(Self { time_enabled, time_running, counters })
     }
 
-    /// Returns the number of event counts: one, or as many as the group has events.
+    /// Returns the number of event counts: one, or as many as the event group (`{a,b}`) has events.
     pub fn len(&self) -> usize {
         match self.counters {
             Counters::One(_) => 1,
@@ -76,7 +76,7 @@ impl<'a> ReadValues<'a> {
         self.len() == 0
     }
 
-    /// Returns the event count at an index, 0 being the group's leader; `None` past the end.
+    /// Returns the event count at an index, 0 being that of the event group's leader; `None` past the end.
     pub fn get(&self, index: usize) -> Option<ReadValue> {
         match self.counters {
             Counters::One(value) => (index == 0).then_some(value),
@@ -91,7 +91,7 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// Returns an iterator over the event counts, that of the group's leader first.
+    /// Returns an iterator over the event counts, that of the event group's leader first.
     pub fn iter(&self) -> impl Iterator<Item = ReadValue> + use<'_, 'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }

@@ -69,8 +69,8 @@ struct Sites {
 }
 
 impl Calls {
-    /// Finds the calls that entered the sampled functions. `returns` has, for samples at a first instruction, the
-    /// index of the sample's group and the place of the return address.
+    /// Finds the calls that entered the sampled functions. `returns` has, for samples at a first instruction, the index
+    /// of the sample's group (of equal samples) and the place of the return address.
     pub(crate) fn find(samples: &Samples, returns: &[(u32, PlaceId)], binaries: &Binaries) -> Calls {
         let mut calls = Calls::default();
         let mut functions = Functions {
