@@ -125,8 +125,8 @@ impl Builder {
         self
     }
 
-    /// Adds the counters and groups of a [`statctr`] registry to all snapshots and exports. The items (statistics) of a
-    /// group are read together.
+    /// Adds the counters, and groups of counters, of a [`statctr`] registry to all snapshots and exports. The items
+    /// (statistics) of a group are read together.
     pub fn registry(mut self, registry: &'static Registry) -> Builder {
         self.registry = Some(registry);
         self

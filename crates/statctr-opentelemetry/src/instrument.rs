@@ -136,7 +136,7 @@ impl<C> Instrument<C> {
         }))
     }
 
-    /// Reports each attribute set with its present value to an OpenTelemetry observer.
+    /// Reports each attribute set with its present value, summed over the CPUs, to an OpenTelemetry observer.
     pub(crate) fn observe<T>(&self, observer: &dyn AsyncInstrument<T>)
     where
         C: Cell<T>,

@@ -52,8 +52,8 @@ pub fn observe_float_gauge(
     builder.with_callback(move |observer| observer.observe(gauge.read(), &attributes)).build();
 }
 
-/// Exports each item (statistic) of a [`Group`] as an observable counter of `meter` named `NAME.ITEM`, with the item's
-/// unit and help text and these attributes.
+/// Exports each item (statistic) of a [`Group`] of counters as an observable counter of `meter` named `NAME.ITEM`, with
+/// the item's unit of measurement and help text and these attributes.
 ///
 /// A collection that asks for the items one after the other, as the SDK does, gets all of them from one read of the
 /// group. If two readers collect at the same time, the items may come from different reads.

@@ -8,8 +8,8 @@ use statctr::{Registry, SampleItem};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A `prometheus-client` collector that exports all counters, arrays and groups of a [`statctr`] registry, and of the
-/// global registry also statics and their families.
+/// A `prometheus-client` collector that exports all counters, and arrays and groups of counters, of a [`statctr`]
+/// registry, and of the global registry also static counters and their families.
 ///
 /// Each item (statistic) of a group is a metric of its own, `GROUP_ITEM`; all items of a group come from one read.
 ///

@@ -103,7 +103,7 @@ impl ApproximateCounter {
         self.0.approximate()
     }
 
-    /// Returns the largest error of [`approximate`](Self::approximate).
+    /// Returns the largest possible error of an approximate read of the counter ([`approximate`](Self::approximate)).
     #[must_use]
     pub fn bound(&self) -> u64 {
         self.0.bound()

@@ -42,8 +42,8 @@ pub fn static_table() -> *mut u8 {
 }
 
 impl RawStatic {
-    /// Returns how the static C counter is updated, as [`StaticCounter::mode`](crate::StaticCounter::mode).
-    /// Async-signal-safe.
+    /// Returns how the static C counter is updated: by rseq, atomically, … (see
+    /// [`StaticCounter::mode`](crate::StaticCounter::mode)). Async-signal-safe.
     #[must_use]
     pub fn mode(&self) -> Mode {
         Mode::of_static(self.tag())

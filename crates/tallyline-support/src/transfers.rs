@@ -80,7 +80,8 @@ const WRITE: u64 = 1;
 /// Add to the word until the next number.
 const ADD: u64 = 2;
 
-/// Measures the cycles that a modified cache line takes from one CPU to another, in 0.2 seconds: as [`measure_parts`].
+/// Measures the cycles that a modified cache line takes from one CPU to another, as [`measure_parts`] does, in parts of
+/// 0.2 seconds in all.
 ///
 /// # Errors
 /// If the kernel does not say which CPUs there are.

@@ -104,8 +104,8 @@ impl Arena {
         self.state.lock()
     }
 
-    /// Returns the number of updates that went to the shared fallback cell because their CPU had no memory of its own,
-    /// and `true` if updates may be doing so at present.
+    /// Returns the number of updates that went to the fallback cell (the word that all CPUs add to atomically) because
+    /// their CPU had no memory of its own, and `true` if updates may be doing so at present.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         self.supply.shortfalls()
     }

@@ -171,7 +171,7 @@ impl BoundedSum {
         self.read()
     }
 
-    /// Returns the largest error of [`approximate`](Self::approximate).
+    /// Returns the largest possible error of an approximate read of the counter ([`approximate`](Self::approximate)).
     pub(crate) fn bound(&self) -> u64 {
         self.limit * (self.cpus() + 1)
     }

@@ -161,7 +161,7 @@ impl Maximum {
         })
     }
 
-    /// Returns the maximum over all CPUs' words. Async-signal-safe.
+    /// Returns the value of the per-CPU maximum: the largest of all CPUs' words. Async-signal-safe.
     pub(crate) fn read(&self) -> u64 {
         let epoch = self.epoch.load(Ordering::Acquire);
         let maximum = self.maximum_of(epoch);

@@ -55,7 +55,7 @@ impl ResolvedHandle {
         }
     }
 
-    /// Adds 1 to the counter, as [`add`](Self::add).
+    /// Adds 1 to the counter, in the word of the calling thread's CPU.
     #[inline(always)]
     pub(crate) fn inc(&self) {
         if cfg!(feature = "uniprocessor") {
@@ -68,7 +68,7 @@ impl ResolvedHandle {
         }
     }
 
-    /// Subtracts 1 from the counter, as [`add`](Self::add).
+    /// Subtracts 1 from the counter, in the word of the calling thread's CPU.
     #[inline(always)]
     pub(crate) fn dec(&self) {
         if cfg!(feature = "uniprocessor") {

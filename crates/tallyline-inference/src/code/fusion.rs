@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// The role that an instruction can have in a macro-fused pair: setting the flags, jumping by them, or none.
+/// The role that an instruction can have in a macro-fused pair: setting the CPU's flags, jumping by them, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FusionRole {
     /// Not part of such a pair.
@@ -17,7 +17,7 @@ pub(crate) enum FusionRole {
     Jump(JumpCondition),
 }
 
-/// The first instruction of a macro-fused pair, which sets the flags: its operation and the form of its operands.
+/// The first instruction of a macro-fused pair, which sets the CPU's flags: its operation and the form of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FlagProducer {
     pub(crate) operation: FlagOperation,
@@ -80,8 +80,8 @@ pub struct FusiblePair {
 }
 
 impl FusiblePair {
-    /// Describes the pair of a flag-setting instruction, by its operation and operands, and a jump, by the flags
-    /// that it tests.
+    /// Describes the pair of a flag-setting instruction, by its operation and operands, and a conditional jump, by the
+    /// CPU flags that it tests.
     pub fn new(operation: FlagOperation, operands: OperandForm, condition: JumpCondition) -> FusiblePair {
         FusiblePair { producer: FlagProducer { operation, operands }, condition }
     }

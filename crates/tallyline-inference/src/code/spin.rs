@@ -12,7 +12,8 @@ const INSTRUCTIONS_LIMIT: usize = 64;
 /// The maximum depth of nested loops; what is nested deeper is taken for work.
 const DEPTH_LIMIT: usize = 8;
 
-/// Returns the address ranges, sorted and in the file's own terms, of a function's loops that wait: *spin loops*.
+/// Returns the address ranges, sorted and as linked, of a function's loops that only wait for another thread: *spin
+/// loops*.
 ///
 /// A loop waits if it reads memory and has no other effect, and if a word that it read decides whether it ends: it
 /// writes and calls nothing; nothing that it reads adds up from round to round, as in a sum or where a list is followed;

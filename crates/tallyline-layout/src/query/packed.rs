@@ -48,12 +48,13 @@ impl Packed {
         types.record(id).is_struct() && self.is_packed(id)
     }
 
-    /// Returns a copy of the inferences so far.
+    /// Returns a copy of the inferences so far about which structs are packed.
     pub(crate) fn decided(&self) -> Decided {
         Decided(self.state.clone())
     }
 
-    /// Replaces the inferences by those copied from another [`Packed`] of the same types.
+    /// Replaces the inferences about which structs are packed by those copied from another [`Packed`] of the same
+    /// types.
     pub(crate) fn copy_from(&mut self, decided: &Decided) {
         self.state.clone_from(&decided.0);
     }

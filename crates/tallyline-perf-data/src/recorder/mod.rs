@@ -293,7 +293,7 @@ pub fn record(options: &RecordOptions, stop: &dyn Fn() -> bool) -> Result<Record
     record_to(options, stdout, stop)
 }
 
-/// Records as [`record`] does, with the command's standard output redirected to `stdout`.
+/// Records samples of a command as [`record`] does, with the command's standard output redirected to `stdout`.
 ///
 /// # Errors
 /// Those of [`record`].

@@ -116,17 +116,18 @@ impl<'t> Printer<'t> {
         &self.out
     }
 
-    /// Returns the text printed so far and empties the buffer; decisions about packed structs are kept.
+    /// Returns the text printed so far and empties the buffer; inferences about packed structs are kept.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// Empties the buffer of printed text; decisions about packed structs are kept.
+    /// Empties the buffer of printed text; inferences about packed structs are kept.
     pub fn clear(&mut self) {
         self.out.clear();
     }
 
-    /// Returns the printer's decisions about which structs are packed, to be shared with filters.
+    /// Returns the printer's inferences so far about which structs are packed, for a filter of packed structs to use
+    /// and extend.
     pub fn packed(&mut self) -> &mut Packed {
         &mut self.packed
     }

@@ -39,7 +39,7 @@ impl<'t> Order<'t> {
         (!style.expand_types && !style.expand_pointers).then_some(order)
     }
 
-    /// Returns the inferences so far about which structs are packed, for filters (by holes or size) to use and extend.
+    /// Returns the inferences so far about which structs are packed, for a filter of packed structs to use and extend.
     pub fn packed(&mut self) -> &mut Packed {
         &mut self.packed
     }
