@@ -22,6 +22,11 @@ use std::sync::Arc;
 /// where counters of two pools take turns, makes it 5.7 ns. In a library that is loaded while the program runs
 /// (`dlopen`) it asks the loader for a thread-local with each update, some nanoseconds.
 ///
+/// # Signals
+/// Updates are async-signal-safe in a program and in what it is linked with. In a library loaded by `dlopen` a thread's
+/// first update may allocate the library's thread-locals: count there once in each thread, or use [`Counter`], before a
+/// handler does.
+///
 /// ```
 /// use statctr::SharedCounter;
 ///
@@ -48,25 +53,25 @@ impl SharedCounter {
         Counter::new(initial).map(SharedCounter::from)
     }
 
-    /// Adds 1 to the counter. Cost as [`Counter::inc`]; async-signal-safe.
+    /// Adds 1 to the counter. Cost as [`Counter::inc`]; async-signal-safe but for `dlopen` (see the type).
     #[inline(always)]
     pub fn inc(&self) {
         self.word.inc();
     }
 
-    /// Subtracts 1 from the counter. Cost as [`Counter::dec`]; async-signal-safe.
+    /// Subtracts 1 from the counter. Cost as [`Counter::dec`]; async-signal-safe but for `dlopen` (see the type).
     #[inline(always)]
     pub fn dec(&self) {
         self.word.dec();
     }
 
-    /// Adds `value` to the counter. Cost as [`Counter::add`]; async-signal-safe.
+    /// Adds `value` to the counter. Cost as [`Counter::add`]; async-signal-safe but for `dlopen` (see the type).
     #[inline(always)]
     pub fn add(&self, value: u64) {
         self.word.add(value);
     }
 
-    /// Subtracts `value` from the counter. Cost as [`Counter::sub`]; async-signal-safe.
+    /// Subtracts `value` from the counter. Cost as [`Counter::sub`]; async-signal-safe but for `dlopen` (see the type).
     #[inline(always)]
     pub fn sub(&self, value: u64) {
         self.word.add(value.wrapping_neg());
