@@ -193,7 +193,7 @@ Examples:
   tallyline advise --load './bench --requests 20000' -- ./server --port 7000
   tallyline advise -p $(pidof server) --seconds 5     a running process, which goes on running
   tallyline advise -i perf.data                       samples of tallyline record or perf record
-  tallyline advise --trace perf.trace -n 16           on sixteen cores, if the trace has as many threads
+  tallyline advise --trace perf.trace -n 16           on sixteen cores (with as many threads)
   tallyline advise --apply --build make --measure './server --bench' --keep-if 1.05 -- ./server
   tallyline advise --json -o advice.json -- ./server
 

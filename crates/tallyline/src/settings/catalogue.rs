@@ -67,7 +67,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         common_variable: None,
         option: Some("hyperlinks"),
         commands: &[],
-        about: "Links from FILE:LINE to files: auto (if the terminal supports them), always, never",
+        about: "Links from FILE:LINE to files: auto (where they work), always, never",
         example: "\"auto\"",
     },
     Setting {
