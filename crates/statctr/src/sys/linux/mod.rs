@@ -2,7 +2,10 @@
 
 mod affinity;
 mod mempolicy;
-#[cfg(not(miri))]
+#[cfg(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    not(any(miri, feature = "portable"))
+))]
 mod objects;
 mod pages;
 mod uevents;
@@ -12,9 +15,12 @@ pub(crate) use affinity::{
 };
 
 pub(crate) use mempolicy::{prefer_for, prefer_node};
-#[cfg(not(miri))]
+#[cfg(all(
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
+    not(any(miri, feature = "portable"))
+))]
 pub(crate) use objects::keep_loaded;
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(target_arch = "x86_64", not(any(miri, feature = "portable"))))]
 pub(crate) use objects::keep_this_object;
 pub(crate) use pages::{PROTECTS, discard, make_writable, page_size, populate, release, reserve};
 pub(crate) use uevents::{Wakeup, Watch};
