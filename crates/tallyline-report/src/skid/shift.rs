@@ -24,6 +24,8 @@ const STANDS_OUT: f64 = 1.5;
 pub(crate) struct ShiftCounts {
     // samples with a load so many instructions in front
     loads: [u64; SHIFTS],
+    // samples too near to the start of their block for all distances, with a load one instruction in front
+    near_start: u64,
     // how many there would be if loads did not matter
     by_chance: f64,
     samples: u64,
@@ -71,6 +73,7 @@ pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) 
         let range = body.blocks()[block].instructions().clone();
         let (start, end) = (range.start as usize, range.end as usize);
         if position < start + SHIFTS - 1 {
+            found.near_start += if position > start && is_load(position - 1) { *samples } else { 0 };
             continue;
         }
         let part = *parts.entry(block).or_insert_with(|| {
@@ -91,6 +94,7 @@ impl ShiftCounts {
         for (own, other) in self.loads.iter_mut().zip(other.loads) {
             *own += other;
         }
+        self.near_start += other.near_start;
         self.by_chance += other.by_chance;
         self.samples += other.samples;
     }
@@ -102,7 +106,10 @@ impl ShiftCounts {
         let most = self.loads[best];
         let others = (0..SHIFTS).filter(|shift| *shift != best).map(|shift| self.loads[shift]);
         let least = (others.max().unwrap_or(0) as f64).max(self.by_chance) * STANDS_OUT;
-        match most >= ENOUGH && most as f64 >= least {
+        // Of a loop that begins with the load that stalls, the samples behind it are near to the start: on a Zen 3
+        // 22 097 of 23 183 were, and of the others 672 of 740 had that load three instructions in front, by chance.
+        let is_contradicted = best != 1 && self.near_start > most;
+        match most >= ENOUGH && most as f64 >= least && !is_contradicted {
             true => EventShift { event, instructions: best as u8, learnt: Some((most, self.samples)) },
             false => EventShift { event, instructions: 1, learnt: None },
         }
