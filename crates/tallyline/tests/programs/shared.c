@@ -1,7 +1,6 @@
 /* Two threads for some seconds: they add to one word (`counter`), write fields of one object (`fields`) or elements of
  * one array (`elements`), or share nothing (`own`). */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -90,9 +89,6 @@ static void *work(void *argument)
 
 int main(int argc, char **argv)
 {
-    /* beside other programs' work both threads are to run at a time; refused to ordinary users */
-    if (nice(-10) == -1)
-        errno = 0;
     kind = argc > 1 ? argv[1] : "own";
     double seconds = argc > 2 ? atof(argv[2]) : 1;
     pthread_t threads[THREADS];
