@@ -61,7 +61,7 @@ pub struct Observations {
 /// Builds the input of the advice rules from observed accesses instead of a trace. "Cycles" in it are samples;
 /// "transfers" are accesses to a cache line that another thread accessed before, at least one of both writing.
 ///
-/// Where samples of a type have no addresses, its accesses are assigned to one artificial object at the start of a
+/// Accesses of a type whose samples have no addresses are assigned to one artificial object at the start of a
 /// line, if sharing is likely: several threads update a field atomically, or different threads use different
 /// fields.
 pub fn observe(seen: &Observations, line_size: u64, resolver: &mut dyn Resolver) -> Evidence {

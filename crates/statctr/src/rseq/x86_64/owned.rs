@@ -12,7 +12,7 @@
 //! From the look at its number to the addition a thread must stay itself: a signal handler that lets the interrupted
 //! code go on in another thread, as no C library's does, would let two threads add.
 //!
-//! What a thread keeps is its number mixed with its thread pointer: it means nothing in a copy of the thread's area, by
+//! A thread keeps its number mixed with its thread pointer: the word means nothing in a copy of the thread's area, by
 //! which a thread past libc may begin. It lies at one offset from the thread pointer in all threads, which memory with
 //! such stripes names: code of another copy of the library finds there whose stripe is meant, or none.
 
