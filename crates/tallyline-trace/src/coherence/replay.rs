@@ -5,10 +5,10 @@
 //! of instructions each, the *quantum*. The recorded order holds only where a thread waited for others,
 //! with the kernel's help: its first instruction comes after the calls that make threads and have lower
 //! numbers, and what follows a futex call that waited comes after the calls that wake and the ends of
-//! threads that have lower numbers; so does what follows a loop that waited, where such loops are left out of the
-//! trace, and it comes after the starts of other threads' loops, too: they did what it waited for before. Who wakes, makes threads or ends waits for nobody. Atomic instructions
-//! are free unless the plan says that their order holds too, which brings the accident back for threads
-//! that count with them.
+//! threads that have lower numbers. Where loops that wait are left out of the trace, what follows one comes
+//! after these, too, and after the starts of other threads' loops: those threads had done what it waited for.
+//! Threads that wake, make or end others wait for nobody. Atomic instructions are free unless the plan says
+//! that their order holds too, which brings the accident back for threads that count with them.
 
 mod by_time;
 
