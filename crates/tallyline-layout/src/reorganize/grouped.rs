@@ -2,9 +2,9 @@
 //! takes.
 //!
 //! The first member stays, then come members that no path uses up to the next line, if that saves one, then the groups,
-//! then the rest in its order. No member of a group lies on two lines if it fits on one. The sequence of the groups is the one of all
-//! that takes the fewest lines, then splits the fewest groups that would fit on one, then has the fewest lines with
-//! both what is only read and what is written.
+//! then the rest in its order. No member of a group lies on two lines if it fits on one. The sequence of the groups is
+//! the one of all that takes the fewest lines, then splits the fewest groups that would fit on one, then has the fewest
+//! lines with both what is only read and what is written.
 
 use super::item::{self, Body, Item};
 use super::proposal::{self, Grouping, Proposal};

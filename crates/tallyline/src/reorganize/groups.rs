@@ -4,6 +4,7 @@ use super::{ReorganizeArgs, patch};
 use crate::apply::{self, Target};
 use crate::layout::{select::Names, source};
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use tallyline_debuginfo::lookup::Definitions;
@@ -40,11 +41,17 @@ pub(super) fn run(args: &ReorganizeArgs, file: &Path, operands: &[String], outpu
     let reorganizer = Reorganizer::new(&types, args.options());
     let mut proposals = Vec::new();
     for table in &tables {
-        let record = record(&types, table.name())
-            .with_context(|| format!("{}: no struct named {}", file.display(), table.name()))?;
+        let record = record(&types, table.name()).with_context(|| file.display().to_string())?;
         let proposal = reorganizer
             .propose_grouped(record, table)
             .map_err(|refusal| anyhow::anyhow!("{}: {refusal}", table.name()))?;
+        let (before, after) = (proposal.current().size(), proposal.proposed().size());
+        if after > before {
+            bail!(
+                "{}: its groups take {after} bytes, where it has {before}: leave fields that are seldom used out of the table",
+                table.name()
+            );
+        }
         proposals.push((table, proposal));
     }
     if !args.apply.edits() {
@@ -68,10 +75,19 @@ pub(super) fn run(args: &ReorganizeArgs, file: &Path, operands: &[String], outpu
     patch::finish(args, file, &plan, &[], false, output)
 }
 
-/// Returns the first definition of a struct's name.
-fn record(types: &Types, name: &str) -> Option<RecordId> {
+/// Returns the definition of a struct's name; an error if there is none, or if there are several that differ.
+fn record(types: &Types, name: &str) -> Result<RecordId> {
     let called = Definitions::new(types).records_called(name);
-    called.into_iter().find_map(|id| types.as_record(types.strip(id))).map(|(id, _)| id)
+    let found: BTreeSet<RecordId> =
+        called.into_iter().filter_map(|id| types.as_record(types.strip(id))).map(|(id, _)| id).collect();
+    match found.first() {
+        Some(record) if found.len() == 1 => Ok(*record),
+        Some(_) => bail!(
+            "{} different structs named {name}: give an object file that has only the one that is meant",
+            found.len()
+        ),
+        None => bail!("no struct named {name}"),
+    }
 }
 
 /// Returns the sizes of a proposed order by groups: lines of the groups, bytes of the struct.
