@@ -127,6 +127,18 @@ fn groups_of_a_table_are_marked_and_lie_on_one_line() {
 }
 
 #[test]
+fn a_table_says_nothing_of_two_structs_with_one_name() {
+    let unit = "struct conn one;\nint main(void) { return one.sent; }\n";
+    let Some(folder) = program("patch-groups-two", SPREAD, unit, &[]) else { return };
+    std::fs::write(folder.join("conn.rst"), USES).expect("written");
+    std::fs::write(folder.join("b.c"), "struct conn { long received; int sent; } two;\n").expect("written");
+    assert!(compiles(Command::new("cc").current_dir(&folder).args(["-g", "a.c", "b.c", "-o", "a"])));
+    let output = run_in(&folder, &["reorganize", "--groups", "conn.rst", "./a"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()));
+    assert!(stderr(&output).contains("2 different structs named conn"), "{}", stderr(&output));
+}
+
+#[test]
 fn what_relies_on_the_order_is_refused_with_its_place() {
     let cases = [
         ("offset", "int at = __builtin_offsetof(struct conn, next);", "a.c:2"),
