@@ -162,8 +162,9 @@ impl Ownership {
         &self.costs
     }
 
-    /// Returns the time for which the line of a core's next transfer is under way. It depends on the seed and on the number of the core's transfers
-    /// before, and on nothing that other cores do, so that schedules of two builds stay comparable.
+    /// Returns the time for which the line of a core's next transfer is under way. It depends on the seed and on the
+    /// number of the core's transfers before, and on nothing that other cores do, so that schedules of two builds
+    /// stay comparable.
     fn way_time(&mut self, core: u16) -> Time {
         let index = usize::from(core);
         if self.transfers.len() <= index {

@@ -623,8 +623,8 @@ impl Reservation {
         self.state.load(Ordering::Acquire) & BASELINE != 0
     }
 
-    /// Prefaults the first `bytes` of a CPU's part of the reservation, and of the parts that belong to its threads, so that
-    /// updates there take no page fault; does nothing if the CPU has no memory.
+    /// Prefaults the first `bytes` of a CPU's part of the reservation, and of the parts that belong to its threads,
+    /// so that updates there take no page fault; does nothing if the CPU has no memory.
     pub(crate) fn populate(&self, cpu: usize, bytes: usize) -> Result<()> {
         if bytes == 0 || self.cpus.displacement(cpu).is_none() {
             return Ok(());

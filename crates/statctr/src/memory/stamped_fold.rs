@@ -30,7 +30,8 @@
 //!
 //! Lines are read run by run, each on all CPUs. CPU by CPU, all of its lines with those ahead being fetched, was slower:
 //! 590 ns a group against 400 with 5 % of the groups written, whatever was fetched how far ahead (AMD EPYC, family 25
-//! model 1). There the search for stamps takes 90 ns of some 490, by 16 stamps at a time as by 32 (AVX2): it waits for memory.
+//! model 1). There the search for stamps takes 90 ns of some 490, by 16 stamps at a time as by 32 (AVX2): it waits
+//! for memory.
 
 use super::fold::{TILE, Tile};
 use super::layout::CHUNK_WORDS;

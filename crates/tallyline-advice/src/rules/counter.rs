@@ -55,8 +55,8 @@ pub(super) fn findings(evidence: &Evidence, sums: &Conflicts, words: CounterWord
     sets.filter_map(|set| finding(evidence, sums, set, words)).collect()
 }
 
-/// Adds the counters that lie on the lines of others and wait for nothing themselves: who adds to one right behind another
-/// has its line, and would wait for it in that one's place.
+/// Adds the counters that lie on the lines of others and wait for nothing themselves: who adds to one right behind
+/// another has its line, and would wait for it in that one's place.
 fn with_neighbours(evidence: &Evidence, mut set: Vec<Counter>) -> Vec<Counter> {
     let lines: BTreeSet<usize> = set.iter().flat_map(|counter| counter.lines.iter().copied()).collect();
     let mut places: BTreeMap<(usize, u64), BTreeSet<usize>> = BTreeMap::new();

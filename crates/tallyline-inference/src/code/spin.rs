@@ -17,8 +17,8 @@ const DEPTH_LIMIT: usize = 8;
 ///
 /// A loop waits if it reads memory and has no other effect, and if a word that it read decides whether it ends: it
 /// writes and calls nothing; nothing that it reads adds up from round to round, as in a sum or where a list is followed;
-/// and no address depends on the round, as it does where a table is searched. Rounds may be counted. So what ends it is another
-/// thread's write, or its patience. A loop that has others in it may wait as a whole.
+/// and no address depends on the round, as it does where a table is searched. Rounds may be counted. So what ends it
+/// is another thread's write, or its patience. A loop that has others in it may wait as a whole.
 ///
 /// Empty for machines other than x86-64. Code of a compiler that keeps variables in memory (`-O0`) writes to it, and
 /// does not count as waiting.
