@@ -10,7 +10,7 @@
 use crate::counter::StatctrHandle;
 use crate::guard::{errno, guard, guard_value};
 use statctr::raw::{self, RawStatic};
-use statctr::{Description, Registry, SampleItem, StaticCounter, Unit};
+use statctr::{Description, Registry, SampleItem, StaticCounter, Unit, Value};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -229,9 +229,11 @@ pub unsafe extern "C" fn statctr_visit(visit: StatctrVisitFn, context: *mut c_vo
     let result = guard(|| {
         let visit = visit.ok_or(libc::EINVAL)?;
         Registry::global().visit(|sample| {
+            // programs that know of no other kind take every value for a counter's
+            let Value::Counter(value) = *sample.value else { return };
             if stopped == 0 {
                 // SAFETY: the header's contract for the function.
-                stopped = unsafe { show(&sample, visit, context) };
+                stopped = unsafe { show(&sample, value, visit, context) };
             }
         });
         Ok(())
@@ -242,6 +244,7 @@ pub unsafe extern "C" fn statctr_visit(visit: StatctrVisitFn, context: *mut c_vo
 /// Hands a sample to C.
 unsafe fn show(
     sample: &statctr::Sample<'_>,
+    value: u64,
     visit: unsafe extern "C" fn(*const StatctrSample, *mut c_void) -> c_int,
     context: *mut c_void,
 ) -> c_int {
@@ -265,5 +268,5 @@ unsafe fn show(
     };
     let item = item.as_ref().map_or(std::ptr::null(), |item| item.as_ptr());
     // SAFETY: the strings live until it returns.
-    unsafe { visit(&StatctrSample { desc, item, index, value: sample.value }, context) }
+    unsafe { visit(&StatctrSample { desc, item, index, value }, context) }
 }

@@ -120,7 +120,9 @@ impl FloatHistogramSnapshot {
     #[must_use]
     pub fn sum(&self) -> f64 {
         let middle = |(least, largest, count): (u64, u64, u64)| {
-            u128::from(least + (largest - least) / 2) * u128::from(count)
+            // the bucket beyond a histogram's largest value has no middle
+            let middle = if largest == u64::MAX { least } else { least + (largest - least) / 2 };
+            u128::from(middle) * u128::from(count)
         };
         let about = self.units.buckets().map(middle).fold(0, u128::saturating_add);
         unwrap_near(self.units.sum(), about) as f64 / self.per_one
@@ -148,6 +150,14 @@ impl FloatHistogramSnapshot {
         let per_one = self.per_one;
         let scaled = move |(least, largest, count)| (least as f64 / per_one, largest as f64 / per_one, count);
         self.units.buckets().map(scaled)
+    }
+}
+
+/// Of a histogram of integers, whose resolution is 1. Sums of values above its largest one are those of a
+/// [`Histogram`], modulo 2⁶⁴.
+impl From<HistogramSnapshot> for FloatHistogramSnapshot {
+    fn from(units: HistogramSnapshot) -> FloatHistogramSnapshot {
+        FloatHistogramSnapshot { units, per_one: 1.0 }
     }
 }
 
@@ -193,6 +203,14 @@ mod tests {
                 assert_eq!(unwrap_near(sum as u64, sum.saturating_sub(off)), sum);
             }
         }
+    }
+
+    #[test]
+    fn values_beyond_the_largest_of_a_histogram_of_integers_are_in_its_sum() {
+        let histogram = Histogram::new(6, 0.1).expect("histogram");
+        [3, 100, 200, 300].map(|value| histogram.observe(value));
+        let seen = FloatHistogramSnapshot::from(histogram.snapshot());
+        assert_eq!((seen.count(), seen.sum(), seen.count_up_to(6.0)), (4, 603.0, 1));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::snapshot::{Metric, Snapshot, Value};
 use crate::{protobuf, render};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, SharedString, Unit};
 use statctr::{Registry, SampleItem};
-use statctr_facade::{FloatHistogram, NativeSchema, SeriesMap};
+use statctr_facade::{FloatHistogram, FloatHistogramSnapshot, NativeSchema, SeriesMap};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -125,7 +125,8 @@ impl Builder {
         self
     }
 
-    /// Adds the counters, and groups of counters, of a [`statctr`] registry to all snapshots and exports. The items
+    /// Adds the statistics of every kind, and groups of counters, of a [`statctr`] registry to all snapshots and exports:
+    /// extremes as gauges, averages as two counters, `NAME_sum` and `NAME_count`. The items
     /// (statistics) of a group are read together.
     pub fn registry(mut self, registry: &'static Registry) -> Builder {
         self.registry = Some(registry);
@@ -203,7 +204,7 @@ impl Recorder {
             bounds: series.bounds.clone(),
         });
         if let Some(registry) = self.0.settings.registry {
-            registry.visit(|sample| metrics.push(of_registry(&sample)));
+            registry.visit(|sample| of_registry(&sample, &mut metrics));
         }
         Snapshot::new(metrics)
     }
@@ -327,8 +328,8 @@ impl<T: Clone> Kind<T> {
     }
 }
 
-/// Returns the metric of a value that a registry has.
-fn of_registry(sample: &statctr::Sample<'_>) -> Metric {
+/// Adds the metric of a value that a registry has: of an average those of the sum and of the number of its values.
+fn of_registry(sample: &statctr::Sample<'_>, metrics: &mut Vec<Metric>) {
     let description = sample.description;
     let mut labels: Vec<(String, String)> =
         description.labels().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -340,7 +341,27 @@ fn of_registry(sample: &statctr::Sample<'_>) -> Metric {
         }
         _ => (description.name().to_owned(), description.help_text(), description.unit_name()),
     };
-    Metric { name, labels, help: help.to_owned(), unit: unit.to_owned(), value: Value::Counter(sample.value) }
+    let metric = |name: String, value: Value| Metric {
+        name,
+        labels: labels.clone(),
+        help: help.to_owned(),
+        unit: unit.to_owned(),
+        value,
+    };
+    match sample.value {
+        statctr::Value::Counter(value) => metrics.push(metric(name, Value::Counter(*value))),
+        statctr::Value::Average(value) => {
+            metrics.push(metric(format!("{name}_sum"), Value::Counter(value.sum())));
+            metrics.push(metric(format!("{name}_count"), Value::Counter(value.count())));
+        }
+        statctr::Value::Histogram(value) => {
+            let bounds = value.classic_buckets().into_iter().map(|(bound, _)| bound as f64).collect();
+            let values = FloatHistogramSnapshot::from(value.clone());
+            metrics.push(metric(name, Value::Histogram { values, bounds: Some(bounds) }));
+        }
+        // gauges and extremes
+        value => metrics.push(metric(name, Value::Gauge(value.number()))),
+    }
 }
 
 impl metrics::Recorder for Recorder {

@@ -1,7 +1,7 @@
 //! Sums through the macros and handles of `metrics`, under threads.
 
 use metrics::{counter, describe_counter, describe_histogram, gauge, histogram, with_local_recorder};
-use statctr::{Description, Group, ItemSpec, Registry, Schema};
+use statctr::{Average, Description, Gauge, Group, Histogram, ItemSpec, Max, Registry, Schema};
 use statctr_metrics::{Recorder, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,4 +232,32 @@ fn a_handle_counts_after_its_recorder_is_gone() {
     }
     counter.absolute(2 * UPDATES);
     assert_eq!(others.snapshot().counter("others", &[]), Some(1));
+}
+
+#[test]
+fn every_kind_of_a_registry_is_rendered() {
+    let registry: &'static Registry = Box::leak(Box::new(Registry::new()));
+    let open = Arc::new(Gauge::new(-3).expect("gauge"));
+    let slowest = Arc::new(Max::new().expect("maximum"));
+    let hits = Arc::new(Average::new().expect("average"));
+    let sizes = Arc::new(Histogram::new(3, 0.1).expect("histogram"));
+    registry.register(Description::new("open"), &open).expect("free");
+    registry.register(Description::new("slowest"), &slowest).expect("free");
+    registry.register(Description::new("hits"), &hits).expect("free");
+    registry.register(Description::new("sizes").help("in bytes").label("of", "a"), &sizes).expect("free");
+    slowest.observe(17);
+    hits.observe_many(4, 3);
+    [0, 2, 100, 1000].map(|size| sizes.observe(size));
+    let text = Recorder::builder().registry(registry).build().render();
+    for lines in [
+        "# TYPE open gauge\nopen -3\n",
+        "# TYPE slowest gauge\nslowest 17\n",
+        "# TYPE hits_sum counter\nhits_sum 3\n",
+        "# TYPE hits_count counter\nhits_count 4\n",
+        "# HELP sizes in bytes\n# TYPE sizes histogram\nsizes_bucket{of=\"a\",le=\"0\"} 1\n",
+        "sizes_bucket{of=\"a\",le=\"1\"} 1\nsizes_bucket{of=\"a\",le=\"3\"} 2\nsizes_bucket{of=\"a\",le=\"+Inf\"} 4\n",
+        "sizes_sum{of=\"a\"} 1102\nsizes_count{of=\"a\"} 4\n",
+    ] {
+        assert!(text.contains(lines), "{lines} in {text}");
+    }
 }

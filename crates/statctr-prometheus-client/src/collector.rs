@@ -1,17 +1,20 @@
 //! A [`Collector`] for a registry of the other crate, of all that a registry of the counters has.
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
-use statctr::{Registry, SampleItem};
+use statctr::{Registry, SampleItem, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A `prometheus-client` collector that exports all counters, and arrays and groups of counters, of a [`statctr`]
-/// registry, and of the global registry also static counters and their families.
+/// A `prometheus-client` collector that exports all statistics, and arrays and groups of counters, of a [`statctr`]
+/// registry, and of the global registry also statics and their families.
 ///
 /// Each item (statistic) of a group is a metric of its own, `GROUP_ITEM`; all items of a group come from one read.
+/// Extremes are gauges, an average is a histogram of one bucket, and the buckets of a histogram are those of
+/// [`classic_buckets`](statctr::HistogramSnapshot::classic_buckets).
 ///
 /// ```
 /// use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -38,17 +41,55 @@ impl Collector {
     }
 }
 
-/// The values of one name.
+/// The values of one name and type.
 #[derive(Default)]
 struct Metric {
     help: String,
     unit: String,
-    values: Vec<(Vec<(String, String)>, u64)>,
+    values: Vec<(Vec<(String, String)>, Value)>,
+}
+
+/// The exported types of metrics, in the order in which metrics of one name are exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Type {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Counter(_) => Type::Counter,
+        Value::Average(_) | Value::Histogram(_) => Type::Histogram,
+        _ => Type::Gauge,
+    }
+}
+
+fn encode(value: &Value, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+    match value {
+        Value::Counter(value) => ConstCounter::new(*value).encode(encoder),
+        Value::Gauge(value) => ConstGauge::new(*value).encode(encoder),
+        Value::Average(value) => {
+            let all = [(f64::INFINITY, value.count())];
+            encoder.encode_histogram::<NoLabelSet>(value.sum() as f64, value.count(), &all, None)
+        }
+        Value::Histogram(value) => {
+            let (count, mut below) = (value.count(), 0);
+            let mut buckets = Vec::new();
+            for (bound, up_to) in value.classic_buckets() {
+                buckets.push((bound as f64, up_to.wrapping_sub(below)));
+                below = up_to;
+            }
+            buckets.push((f64::INFINITY, count.wrapping_sub(below)));
+            encoder.encode_histogram::<NoLabelSet>(value.sum() as f64, count, &buckets, None)
+        }
+        value => ConstGauge::new(value.number()).encode(encoder),
+    }
 }
 
 impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
+        let mut metrics: BTreeMap<(String, Type), Metric> = BTreeMap::new();
         // all values first, and text afterwards: the reads are as near to each other as can be
         self.0.visit(|sample| {
             let description = sample.description;
@@ -64,21 +105,32 @@ impl prometheus_client::collector::Collector for Collector {
                 SampleItem::Index(index) => labels.push(("index".to_owned(), index.to_string())),
                 _ => {}
             }
-            let metric = metrics.entry(name).or_default();
+            let metric = metrics.entry((name, type_of(sample.value))).or_default();
             if metric.values.is_empty() {
                 (metric.help, metric.unit) = (help.to_owned(), unit.to_owned());
             }
-            metric.values.push((labels, sample.value));
+            metric.values.push((labels, sample.value.clone()));
         });
-        for (name, metric) in &metrics {
+        let mut last = None;
+        for ((full_name, of), metric) in &metrics {
             // the encoder appends both to the name
-            let name = name.strip_suffix("_total").unwrap_or(name);
+            let name = match of {
+                Type::Counter => full_name.strip_suffix("_total").unwrap_or(full_name),
+                _ => full_name,
+            };
             let name = name.strip_suffix(&format!("_{}", metric.unit)).unwrap_or(name);
+            let (of, suffix) = match of {
+                Type::Counter => (MetricType::Counter, "_counter"),
+                Type::Gauge => (MetricType::Gauge, "_gauge"),
+                Type::Histogram => (MetricType::Histogram, "_histogram"),
+            };
+            // of statics one name may have several types, which the format does not know
+            let suffix = if last.replace(full_name) == Some(full_name) { suffix } else { "" };
+            let name = format!("{name}{suffix}");
             let unit = (!metric.unit.is_empty()).then(|| Unit::Other(metric.unit.clone()));
-            let mut of_name =
-                encoder.encode_descriptor(name, &metric.help, unit.as_ref(), MetricType::Counter)?;
+            let mut of_name = encoder.encode_descriptor(&name, &metric.help, unit.as_ref(), of)?;
             for (labels, value) in &metric.values {
-                ConstCounter::new(*value).encode(of_name.encode_family(labels)?)?;
+                encode(value, of_name.encode_family(labels)?)?;
             }
         }
         Ok(())

@@ -163,3 +163,41 @@ fn a_histogram_in_a_scrape_is_of_one_read() {
         done.store(true, Ordering::Relaxed);
     });
 }
+
+#[test]
+fn every_kind_of_a_registry_is_collected() {
+    let statistics: &'static statctr::Registry = Box::leak(Box::new(statctr::Registry::new()));
+    let open = Arc::new(statctr::Gauge::new(-3).expect("gauge"));
+    let load = Arc::new(statctr::FloatGauge::new(0.5).expect("gauge"));
+    let fastest = Arc::new(statctr::Min::new().expect("minimum"));
+    let hits = Arc::new(statctr::Average::new().expect("average"));
+    let sizes = Arc::new(statctr::Histogram::new(3, 0.1).expect("histogram"));
+    statistics.register(Description::new("open").help("open connections"), &open).expect("free");
+    statistics.register(Description::new("load"), &load).expect("free");
+    statistics.register(Description::new("fastest"), &fastest).expect("free");
+    statistics.register(Description::new("hits"), &hits).expect("free");
+    let of_sizes = Description::new("sizes").unit(Unit::BYTES).label("of", "a");
+    statistics.register(of_sizes, &sizes).expect("free");
+    fastest.observe(17);
+    hits.observe_many(4, 3);
+    [0, 2, 100, 1000].map(|size| sizes.observe(size));
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Collector::new(statistics)));
+    let text = text(&registry);
+    assert!(text.contains("# HELP open open connections\n# TYPE open gauge\nopen -3\n"), "{text}");
+    assert!(text.contains("# TYPE sizes_bytes histogram\n# UNIT sizes_bytes bytes\n"), "{text}");
+    for (series, expected) in [
+        ("load", 0.5),
+        ("fastest", 17.0),
+        ("hits_sum", 3.0),
+        ("hits_count", 4.0),
+        ("hits_bucket{le=\"+Inf\"}", 4.0),
+        ("sizes_bytes_bucket{le=\"1.0\",of=\"a\"}", 1.0),
+        ("sizes_bytes_bucket{le=\"3.0\",of=\"a\"}", 2.0),
+        ("sizes_bytes_bucket{le=\"+Inf\",of=\"a\"}", 4.0),
+        ("sizes_bytes_sum{of=\"a\"}", 1102.0),
+        ("sizes_bytes_count{of=\"a\"}", 4.0),
+    ] {
+        assert_eq!(value(&text, series), expected, "{series}");
+    }
+}

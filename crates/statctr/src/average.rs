@@ -118,4 +118,9 @@ impl AverageSnapshot {
             sum: self.sum.wrapping_sub(earlier.sum),
         }
     }
+
+    /// Returns the number and the sum of the values of both.
+    pub(crate) fn merged(&self, other: &AverageSnapshot) -> AverageSnapshot {
+        AverageSnapshot { count: self.count.wrapping_add(other.count), sum: self.sum.wrapping_add(other.sum) }
+    }
 }

@@ -231,6 +231,24 @@ impl HistogramSnapshot {
         self.buckets().filter(|(_, largest, _)| *largest <= bound).fold(0, |sum, (.., count)| sum + count)
     }
 
+    /// Returns Prometheus' classic buckets, one for each power of two up to the histogram's largest value, as (largest
+    /// value of the bucket, number of values up to that one), in ascending order. The numbers are exact.
+    ///
+    /// The bounds are 2ᵏ − 1, and depend on the histogram's largest value alone, so that the series are always the same.
+    #[must_use]
+    pub fn classic_buckets(&self) -> Vec<(u64, u64)> {
+        let mut classic = Vec::new();
+        let (mut filled, mut below) = (self.buckets().peekable(), 0u64);
+        let bounds = (0..=64u32).map(|bits| u64::MAX.checked_shr(64 - bits).unwrap_or(0));
+        for bound in bounds.take_while(|bound| *bound < self.scale.max).chain([self.scale.max]) {
+            while let Some((.., count)) = filled.next_if(|(_, largest, _)| *largest <= bound) {
+                below = below.wrapping_add(count);
+            }
+            classic.push((bound, below));
+        }
+        classic
+    }
+
     /// Returns each non-empty bucket as (smallest value, largest value, number of values), in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let filled = self.buckets.iter().enumerate().filter(|(_, bucket)| bucket.count != 0);
@@ -313,6 +331,23 @@ mod tests {
                 assert_eq!(scale.index(scale.max + 1), scale.beyond);
                 assert_eq!(scale.index(u64::MAX), scale.beyond);
             }
+        }
+    }
+
+    #[test]
+    fn classic_buckets_end_where_own_ones_do() {
+        for (scale, _) in scales() {
+            let count = |index: usize| u64::from(index < scale.beyond);
+            let buckets = (0..scale.buckets()).map(|index| Bucket { count: count(index), sum: 0 }).collect();
+            let seen = HistogramSnapshot { scale, buckets };
+            let classic = seen.classic_buckets();
+            for &(bound, count) in &classic {
+                // a bucket for each index up to that of the bound
+                assert_eq!(count, scale.index(bound) as u64 + 1, "{scale:?}: up to {bound}");
+                assert_eq!(count, seen.count_up_to(bound), "{scale:?}: up to {bound}");
+            }
+            assert!(classic.is_sorted() && classic.len() <= 65, "{classic:?}");
+            assert_eq!(classic.last().map(|last| last.0), Some(scale.max));
         }
     }
 

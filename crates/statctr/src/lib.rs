@@ -33,6 +33,8 @@
 //! extremes and averages a [`Max`], [`Min`] or [`Average`]. Two
 //! [`Snapshot`]s of any of them give a change, and its rate.
 //!
+//! A [`Registry`] has all of these by name, for exporters: [`Registry::prometheus_text`] is Prometheus' text format.
+//!
 //! A counter that is a static needs no initialisation and no registration: [`StaticCounter`]; several
 //! of one name, by labels: [`StaticFamily`].
 //!
@@ -108,6 +110,7 @@ mod static_counter;
 mod sys;
 pub mod topology;
 mod tracked;
+mod value;
 
 pub use approximate::ApproximateCounter;
 pub use average::{Average, AverageSnapshot};
@@ -127,7 +130,7 @@ pub use placement::{
     Cost, DrainCallbackGuard, FallbackReason, Memory, Mode, Placement, Pool, PoolBuilder, VectorWidth,
     fallback_reason, thread_mode,
 };
-pub use registry::{Registry, RegistryValues, Sample, SampleItem, Source};
+pub use registry::{Registry, RegistryValues, Sample};
 #[cfg(feature = "inject")]
 #[doc(hidden)]
 pub use rseq::inject;
@@ -141,3 +144,4 @@ pub use static_counter::{StaticCounter, StaticFamily};
 #[doc(hidden)]
 pub use sys::OnceBox;
 pub use tracked::{IncrementalFold, TrackedGroupArray, TrackedGroupRef};
+pub use value::{SampleItem, Source, Value};

@@ -1,65 +1,27 @@
-//! Names for counters and groups, so that something can export them.
+//! Names for statistics, so that something can export them.
 //!
-//! A registry does not keep what is registered alive: an entry goes away with its counter, and
-//! reading through the registry costs a counter's writers nothing.
+//! A registry does not keep what is registered alive: an entry goes away with its statistic, and
+//! reading through the registry costs a statistic's writers nothing.
 
+mod prometheus;
 mod values;
 pub use values::RegistryValues;
 
-use crate::counter::{Counter, CounterArray};
+use crate::counter::Counter;
 use crate::description::{Description, Key};
 use crate::error::{Error, Result};
-use crate::group::Group;
 use crate::memory::listed_foreign_statics;
 use crate::schema::Unit;
 use crate::static_counter::{self, StaticCounter};
 use crate::sys::OnceBox;
 use crate::sys::{Lock, Rank};
+use crate::value::{Kind, SampleItem, Source, Value, sealed};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
-
-/// A type whose values can be registered for export: implemented for counters, and for arrays and groups of counters.
-pub trait Source: Send + Sync + 'static + sealed::Sealed {
-    /// Hands every value on.
-    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64));
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Counter {}
-    impl Sealed for super::CounterArray {}
-    impl Sealed for super::Group {}
-    impl Sealed for super::BorrowedCounter {}
-}
-
-/// The part of a registered source that an exported value belongs to: the only value, an array's element by index, or a
-/// group's item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SampleItem<'a> {
-    /// The value of a counter.
-    Only,
-    /// The value at this index of an array.
-    Index(usize),
-    /// An item of a group.
-    Named {
-        /// Its name.
-        name: &'a str,
-        /// Unit of the item.
-        unit: &'a str,
-        /// Its help text.
-        help: &'a str,
-    },
-}
-
-impl Source for Counter {
-    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64)) {
-        sink(SampleItem::Only, self.read());
-    }
-}
 
 /// A registry's reference to a counter that C code owns, usable until [`end`](Self::end).
 pub(crate) struct BorrowedCounter(Lock<Option<ManuallyDrop<Counter>>>);
@@ -80,35 +42,22 @@ impl BorrowedCounter {
     }
 }
 
+impl sealed::Sealed for BorrowedCounter {
+    fn kind(&self) -> Kind {
+        Kind::Counter
+    }
+}
+
 impl Source for BorrowedCounter {
-    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64)) {
+    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, Value)) {
         if let Some(value) = self.read() {
-            sink(SampleItem::Only, value);
+            sink(SampleItem::Only, Value::Counter(value));
         }
     }
 }
 
-impl Source for CounterArray {
-    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64)) {
-        let mut values = vec![0; self.len()];
-        // as long as the array
-        let _ = self.fold_into(&mut values);
-        values.into_iter().enumerate().for_each(|(index, value)| sink(SampleItem::Index(index), value));
-    }
-}
-
-impl Source for Group {
-    fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, u64)) {
-        for (spec, value) in self.schema().specs().iter().zip(self.read()) {
-            let item =
-                SampleItem::Named { name: spec.name(), unit: spec.unit_name(), help: spec.help_text() };
-            sink(item, value);
-        }
-    }
-}
-
-/// One value of a registered counter, or array or group of counters, with its description, as passed to the closure of
-/// [`Registry::visit`].
+/// One value of a registered statistic, or array or group of counters, with its description, as passed to the closure
+/// of [`Registry::visit`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Sample<'a> {
@@ -117,22 +66,65 @@ pub struct Sample<'a> {
     /// Position among the values of the source.
     pub item: SampleItem<'a>,
     /// The value.
-    pub value: u64,
+    pub value: &'a Value,
+}
+
+/// A registry's reference to a source.
+enum SourceRef {
+    /// To one that others own.
+    Weak(Weak<dyn Source>),
+    /// To one that lives as long as the program.
+    Static(&'static dyn Source),
+}
+
+impl SourceRef {
+    fn lives(&self) -> bool {
+        match self {
+            SourceRef::Weak(source) => source.strong_count() > 0,
+            SourceRef::Static(_) => true,
+        }
+    }
+
+    /// Returns the source, which lives as long as what is returned; `None` for one that is gone.
+    fn living(&self) -> Option<Living> {
+        match self {
+            SourceRef::Weak(source) => source.upgrade().map(Living::Shared),
+            SourceRef::Static(source) => Some(Living::Static(*source)),
+        }
+    }
+}
+
+/// A registered source that lives at least as long as this.
+enum Living {
+    Shared(Arc<dyn Source>),
+    Static(&'static dyn Source),
+}
+
+impl Deref for Living {
+    type Target = dyn Source;
+
+    fn deref(&self) -> &(dyn Source + 'static) {
+        match self {
+            Living::Shared(source) => &**source,
+            Living::Static(source) => *source,
+        }
+    }
 }
 
 struct Entry {
     description: Arc<Description>,
-    source: Weak<dyn Source>,
+    source: SourceRef,
 }
 
 impl Entry {
     fn lives(&self) -> bool {
-        self.source.strong_count() > 0
+        self.source.lives()
     }
 }
 
-/// All entries of one name have one unit and one help text.
+/// All entries of one name have one kind, one unit and one help text.
 struct Family {
+    kind: Kind,
     unit: Unit,
     help: Cow<'static, str>,
     entries: usize,
@@ -169,33 +161,35 @@ impl Entries {
         self.sweep_at = (self.list.len() * 2).max(64);
     }
 
-    fn is_taken(&mut self, description: &Description, key: &Key) -> bool {
+    fn is_taken(&mut self, description: &Description, key: &Key, kind: Kind) -> bool {
         if let Some(&place) = self.by_key.get(key) {
             if self.list.get(&place).is_some_and(Entry::lives) {
                 return true;
             }
             self.remove(place);
         }
-        let other_kind = |entries: &Entries| {
+        let differs = |entries: &Entries| {
             let family = entries.families.get(description.name());
             family.is_some_and(|family| {
-                family.unit != *description.unit_of_values() || family.help != description.help_text()
+                family.kind != kind
+                    || family.unit != *description.unit_of_values()
+                    || family.help != description.help_text()
             })
         };
-        // perhaps all of the other kind are dead
-        other_kind(self) && {
+        // perhaps all that differ are dead
+        differs(self) && {
             self.sweep();
-            other_kind(self)
+            differs(self)
         }
     }
 
-    fn insert(&mut self, description: Description, key: Key, source: Weak<dyn Source>) {
+    fn insert(&mut self, description: Description, key: Key, kind: Kind, source: SourceRef) {
         if self.list.len() >= self.sweep_at {
             self.sweep();
         }
         let (unit, help) =
             (description.unit_of_values().clone(), Cow::Owned(description.help_text().to_owned()));
-        let family = self.families.entry(key.0.clone()).or_insert(Family { unit, help, entries: 0 });
+        let family = self.families.entry(key.0.clone()).or_insert(Family { kind, unit, help, entries: 0 });
         family.entries += 1;
         self.by_key.insert(key, self.registered);
         self.list.insert(self.registered, Entry { description: Arc::new(description), source });
@@ -203,19 +197,24 @@ impl Entries {
     }
 }
 
-/// A registry of named counters, and arrays and groups of counters, which exporters of metrics read.
+/// A registry of named statistics of every kind, and of arrays and groups of counters, which exporters of metrics read.
 ///
 /// ```
-/// use statctr::{Counter, Description, Registry};
+/// use statctr::{Counter, Description, Gauge, Registry};
 /// use std::sync::Arc;
 ///
 /// let registry = Registry::new();
 /// let requests = Arc::new(Counter::new(0)?);
+/// let open = Arc::new(Gauge::new(0)?);
 /// registry.register(Description::new("requests").label("method", "get"), &requests)?;
+/// registry.register(Description::new("open").help("open connections"), &open)?;
 /// requests.add(3);
+/// open.dec();
 /// let mut seen = Vec::new();
-/// registry.visit(|sample| seen.push((sample.description.name().to_owned(), sample.value)));
-/// assert_eq!(seen, [("requests".to_owned(), 3)]);
+/// registry.visit(|sample| seen.push((sample.description.name().to_owned(), sample.value.number())));
+/// assert_eq!(seen, [("requests".to_owned(), 3.0), ("open".to_owned(), -1.0)]);
+///
+/// assert!(registry.prometheus_text().contains("# TYPE open gauge\nopen -1\n"));
 /// # Ok::<(), statctr::Error>(())
 /// ```
 ///
@@ -256,26 +255,57 @@ impl Registry {
         GLOBAL.get_or_make(|| Registry::having(true))
     }
 
-    /// Registers a counter, or an array or group of counters, under a description, for as long as it lives. Takes a few
-    /// hundred nanoseconds, however much is registered.
+    /// Registers a statistic, or an array or group of counters, under a description, for as long as it lives. Takes a
+    /// few hundred nanoseconds, however much is registered.
     ///
     /// # Errors
     /// [`Error::BadName`] for a name or a label that exporters would not take, or a label given
     /// twice; [`Error::NameTaken`] where something that lives has this name with these labels, or
-    /// this name with another unit or help text.
+    /// this name with another kind, unit or help text.
     pub fn register<S: Source>(&self, description: Description, source: &Arc<S>) -> Result<()> {
-        description.check()?;
         let source: Arc<dyn Source> = Arc::clone(source) as Arc<dyn Source>;
+        self.insert(description, source.kind(), SourceRef::Weak(Arc::downgrade(&source)))
+    }
+
+    /// Registers a statistic, or an array or group of counters, that lives as long as the program: one in a `LazyLock`
+    /// of a `static`, or one that was leaked. Takes a few hundred nanoseconds.
+    ///
+    /// ```
+    /// use statctr::{Description, Histogram, Registry, Unit};
+    /// use std::sync::LazyLock;
+    ///
+    /// // nanoseconds up to a minute, to 5 %
+    /// static LATENCY: LazyLock<Histogram> =
+    ///     LazyLock::new(|| Histogram::new(60_000_000_000, 0.05).expect("address space"));
+    ///
+    /// let registry = Registry::new();
+    /// registry.register_static(Description::new("latency").unit(Unit::NANOSECONDS), &*LATENCY)?;
+    /// LATENCY.observe(1500);
+    /// assert!(registry.prometheus_text().contains("latency_sum 1500\n"));
+    /// # Ok::<(), statctr::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails as [`register`](Self::register) does.
+    pub fn register_static<S: Source>(&self, description: Description, source: &'static S) -> Result<()> {
+        self.insert(description, source.kind(), SourceRef::Static(source))
+    }
+
+    fn insert(&self, description: Description, kind: Kind, source: SourceRef) -> Result<()> {
+        description.check()?;
+        if let Some((label, _)) = description.labels().find(|(label, _)| kind.reserves(label)) {
+            return Err(Error::BadName(label.to_owned()));
+        }
         let key = description.key();
         let mut entries = self.entries.lock();
-        if entries.is_taken(&description, &key) {
+        if entries.is_taken(&description, &key, kind) {
             return Err(Error::NameTaken(description.name().to_owned()));
         }
-        entries.insert(description, key, Arc::downgrade(&source));
+        entries.insert(description, key, kind, source);
         Ok(())
     }
 
-    /// Returns the number of registered counters, and arrays and groups of counters, that still live.
+    /// Returns the number of registered statistics, and arrays and groups of counters, that still live.
     #[must_use]
     pub fn len(&self) -> usize {
         let registered = self.entries.lock().list.values().filter(|entry| entry.lives()).count();
@@ -296,55 +326,53 @@ impl Registry {
         self.len() == 0
     }
 
-    /// Reads the listed statics, by name and labels. Where several have the same ones (a static of a
-    /// header, or of a crate that is there in two versions), their values are added up.
-    fn statics(&self) -> Vec<(Cow<'static, Description>, u64)> {
-        let mut statics: Vec<(Key, Cow<'static, Description>, u64)> = {
+    /// Reads the listed statics, by name, labels and kind. Where several have the same ones (a static of a header, or of
+    /// a crate that is there in two versions), their values are merged.
+    fn statics(&self) -> Vec<(Cow<'static, Description>, Value)> {
+        let mut statics: Vec<((Key, Kind), Cow<'static, Description>, Value)> = {
             // nothing leaves the lists meanwhile
             let _entries = self.entries.lock();
             let listed = static_counter::listed();
-            let rust = listed.map(|counter| (Cow::Borrowed(counter.description()), counter.read()));
+            let rust =
+                listed.map(|counter| (Cow::Borrowed(counter.description()), Value::Counter(counter.read())));
             let c = listed_foreign_statics().map(|([name, help, unit], value)| {
                 let description = Description::new(name).help(help).unit(Unit::new(unit));
-                (Cow::Owned(description), value)
+                (Cow::Owned(description), Value::Counter(value))
             });
-            rust.chain(c).map(|(description, value)| (description.key(), description, value)).collect()
+            let keyed = |(description, value): (Cow<'static, Description>, Value)| {
+                ((description.key(), value.kind()), description, value)
+            };
+            rust.chain(c).map(keyed).collect()
         };
         statics.sort_by(|(a, ..), (b, ..)| a.cmp(b));
-        statics.dedup_by(|(key, _, value), (first, _, sum)| {
-            let same = key == first;
-            if same {
-                *sum = sum.wrapping_add(*value);
-            }
-            same
-        });
+        statics.dedup_by(|(key, _, value), (first, _, sum)| key == first && sum.merge(value));
         statics.into_iter().map(|(_, description, value)| (description, value)).collect()
     }
 
-    /// Calls `sink` with each value, summed over the CPUs, of all registered counters, and arrays and groups of
+    /// Calls `sink` with each value, summed over the CPUs, of all registered statistics, and arrays and groups of
     /// counters, in the order of registration.
     ///
     /// No lock is held while `sink` runs: it may register, make and drop counters.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {
         for (_, description, source) in &self.living() {
-            source.values(&mut |item, value| sink(Sample { description, item, value }));
+            source.values(&mut |item, value| sink(Sample { description, item, value: &value }));
         }
         for (description, value) in &self.living_statics() {
-            sink(Sample { description, item: SampleItem::Only, value: *value });
+            sink(Sample { description, item: SampleItem::Only, value });
         }
     }
 
     /// Returns what is registered and lives, in the order of registration, with the number of the registration.
-    fn living(&self) -> Vec<(u64, Arc<Description>, Arc<dyn Source>)> {
+    fn living(&self) -> Vec<(u64, Arc<Description>, Living)> {
         let entries = self.entries.lock();
         let living = |(&number, entry): (&u64, &Entry)| {
-            Some((number, Arc::clone(&entry.description), entry.source.upgrade()?))
+            Some((number, Arc::clone(&entry.description), entry.source.living()?))
         };
         entries.list.iter().filter_map(living).collect()
     }
 
     /// Returns the values of the statics, where this registry has them.
-    fn living_statics(&self) -> Vec<(Cow<'static, Description>, u64)> {
+    fn living_statics(&self) -> Vec<(Cow<'static, Description>, Value)> {
         if !self.with_statics {
             return Vec::new();
         }
@@ -356,6 +384,10 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counter::CounterArray;
+    use crate::gauge::Gauge;
+    use crate::group::Group;
+    use crate::histogram::Histogram;
     use crate::placement::Pool;
     use crate::schema::{ItemSpec, Schema};
     use crate::topology::Topology;
@@ -399,8 +431,8 @@ mod tests {
         let second = counter();
         registry.register(Description::new("x"), &second).expect("free again");
         let mut values = Vec::new();
-        registry.visit(|sample| values.push(sample.value));
-        assert_eq!(values, [7]);
+        registry.visit(|sample| values.push(sample.value.clone()));
+        assert_eq!(values, [Value::Counter(7)]);
     }
 
     #[test]
@@ -445,10 +477,44 @@ mod tests {
         registry.visit(|sample| {
             // a sink may use the registry
             assert_eq!(registry.len(), 2);
-            seen.push((format!("{:?}", sample.item), sample.value));
+            seen.push((format!("{:?}", sample.item), sample.value.number()));
         });
         assert_eq!(seen.len(), 5);
-        assert!(seen[0].0.contains("first") && seen[0].1 == 0 && seen[1].1 == 5);
-        assert_eq!(seen[4], ("Index(2)".to_owned(), 1));
+        assert!(seen[0].0.contains("first") && seen[0].1 == 0.0 && seen[1].1 == 5.0);
+        assert_eq!(seen[4], ("Index(2)".to_owned(), 1.0));
+    }
+
+    #[test]
+    fn a_name_is_of_one_kind() {
+        let registry = Registry::new();
+        let labelled = |value: &'static str| Description::new("x").label("l", value);
+        let counter = counter();
+        registry.register(labelled("1"), &counter).expect("free");
+        let gauge = Arc::new(Gauge::new_in(&pool(), -4).expect("gauge"));
+        assert!(matches!(registry.register(labelled("2"), &gauge), Err(Error::NameTaken(_))));
+        drop(counter);
+        registry.register(labelled("2"), &gauge).expect("the counter is gone");
+        registry.visit(|sample| assert_eq!(*sample.value, Value::Gauge(-4)));
+    }
+
+    #[test]
+    fn labels_that_the_text_format_adds_are_refused() {
+        let registry = Registry::new();
+        let histogram = Arc::new(Histogram::new_in(&pool(), 10, 0.5).expect("histogram"));
+        let bound = || Description::new("x").label("le", "5");
+        assert!(matches!(registry.register(bound(), &histogram), Err(Error::BadName(_))));
+        registry.register(bound(), &counter()).expect("only histograms have bounds");
+    }
+
+    #[test]
+    fn a_static_source_stays() {
+        static OPEN: OnceBox<Gauge> = OnceBox::new();
+        let open = OPEN.get_or_make(|| Gauge::new_in(&pool(), 0).expect("gauge"));
+        let registry = Registry::new();
+        registry.register_static(Description::new("open"), open).expect("free");
+        assert!(matches!(registry.register_static(Description::new("open"), open), Err(Error::NameTaken(_))));
+        open.sub(2);
+        assert_eq!(registry.len(), 1);
+        registry.visit(|sample| assert_eq!(*sample.value, Value::Gauge(-2)));
     }
 }

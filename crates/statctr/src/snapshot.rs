@@ -293,8 +293,8 @@ impl GroupArray {
 }
 
 impl Registry {
-    /// Reads everything in the registry, and the time. Each counter, array and group is read once, so that the items of
-    /// a group belong together. Cost: a [`visit`](Self::visit), and allocations.
+    /// Reads everything in the registry, and the time. Each statistic, array and group is read once, so that the items
+    /// of a group, and the buckets of a histogram, belong together. Cost: a [`visit`](Self::visit), and allocations.
     pub fn snapshot(&self) -> Snapshot<RegistryValues> {
         Snapshot::take(|| self.read())
     }

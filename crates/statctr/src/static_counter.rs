@@ -27,8 +27,8 @@ static LISTED: StaticList<StaticCounter> = StaticList::new();
 /// assert_eq!(REQUESTS.read(), 1);
 /// // listed since its first use, without a registration
 /// let mut seen = Vec::new();
-/// Registry::global().visit(|sample| seen.push((sample.description.name().to_owned(), sample.value)));
-/// assert_eq!(seen, [("requests".to_owned(), 1)]);
+/// Registry::global().visit(|sample| seen.push((sample.description.name().to_owned(), sample.value.number())));
+/// assert_eq!(seen, [("requests".to_owned(), 1.0)]);
 /// ```
 ///
 /// # Cost

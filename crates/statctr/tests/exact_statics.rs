@@ -7,7 +7,7 @@ mod common;
 
 use common::{Deadline, budget, os, scaled};
 use statctr::topology::CpuId;
-use statctr::{Counter, Description, Mode, Registry, StaticCounter, StaticFamily, Unit};
+use statctr::{Counter, Description, Mode, Registry, Sample, StaticCounter, StaticFamily, Unit, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -307,6 +307,13 @@ static LISTED_AGAIN: StaticCounter = StaticCounter::new("listed_bytes", "bytes l
 static UNUSED: StaticCounter = counter("listed_unused");
 static NEVER: StaticCounter = counter("listed_never");
 
+fn counter_value(sample: &Sample<'_>) -> u64 {
+    match sample.value {
+        Value::Counter(value) => *value,
+        other => panic!("not of a counter: {other:?}"),
+    }
+}
+
 /// Returns what the program's registry has under names with this prefix.
 fn visited(prefix: &str) -> Vec<(String, u64)> {
     let mut seen = Vec::new();
@@ -314,7 +321,7 @@ fn visited(prefix: &str) -> Vec<(String, u64)> {
         let labels: Vec<String> =
             sample.description.labels().map(|(name, value)| format!("{name}={value}")).collect();
         if sample.description.name().starts_with(prefix) {
-            seen.push((format!("{}{labels:?}", sample.description.name()), sample.value));
+            seen.push((format!("{}{labels:?}", sample.description.name()), counter_value(&sample)));
         }
     });
     seen

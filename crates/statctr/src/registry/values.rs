@@ -1,14 +1,15 @@
 //! All values of a registry at one time: [`RegistryValues`].
 
-use super::{Registry, Sample, SampleItem};
+use super::{Registry, Sample};
 use crate::description::{Description, Key};
+use crate::value::{Kind, SampleItem, Value};
 use std::sync::Arc;
 
-/// The source of a value: one registration, or all statics of one name with the same labels.
+/// The source of a value: one registration, or all statics of one name and kind with the same labels.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     Registered(u64),
-    Statics(Key),
+    Statics(Key, Kind),
 }
 
 /// The position of a value within its source.
@@ -39,20 +40,20 @@ impl ItemName {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Value {
+#[derive(Debug, Clone, PartialEq)]
+struct Reading {
     origin: Origin,
     /// The number of values of this source in front of it.
     index: usize,
     description: Arc<Description>,
     item: ItemName,
-    value: u64,
+    value: Value,
 }
 
-/// The values of all counters, and arrays and groups of counters, in a [`Registry`] at one reading.
+/// The values of all statistics, and arrays and groups of counters, in a [`Registry`] at one reading.
 ///
 /// ```
-/// use statctr::{Counter, Description, Registry};
+/// use statctr::{Counter, Description, Registry, Value};
 /// use std::sync::Arc;
 ///
 /// let registry = Registry::new();
@@ -62,17 +63,18 @@ struct Value {
 /// requests.add(2);
 /// let change = registry.snapshot().since(&before)?;
 /// for sample in change.delta().iter() {
-///     assert_eq!((sample.description.name(), sample.value), ("requests", 2));
+///     assert_eq!((sample.description.name(), sample.value), ("requests", &Value::Counter(2)));
 /// }
 /// # Ok::<(), statctr::Error>(())
 /// ```
 ///
 /// The difference of two readings contains the values of the later one: a counter registered in between contributes its
-/// whole value, one that is gone contributes nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// whole value, one that is gone contributes nothing. Extremes have no difference: a change has the later value, and its
+/// rate is NaN. The rate of an average and of a histogram is that of the number of its values.
+#[derive(Debug, Clone, PartialEq)]
 pub struct RegistryValues(
     // by origin and index, in the order of the registry
-    Vec<Value>,
+    Vec<Reading>,
 );
 
 impl RegistryValues {
@@ -90,25 +92,31 @@ impl RegistryValues {
 
     /// Returns an iterator over the values with their descriptions, in the order of [`Registry::visit`].
     pub fn iter(&self) -> impl Iterator<Item = Sample<'_>> {
-        self.0.iter().map(|value| Sample {
-            description: &value.description,
-            item: value.item.item(),
-            value: value.value,
+        self.0.iter().map(|reading| Sample {
+            description: &reading.description,
+            item: reading.item.item(),
+            value: &reading.value,
         })
     }
 
     pub(crate) fn changes_since(&self, earlier: &RegistryValues) -> RegistryValues {
-        let value_before = |now: &Value| {
-            let order = |other: &Value| (&other.origin, other.index).cmp(&(&now.origin, now.index));
-            earlier.0.binary_search_by(order).map_or(0, |found| earlier.0[found].value)
+        let reading_before = |now: &Reading| {
+            let order = |other: &Reading| (&other.origin, other.index).cmp(&(&now.origin, now.index));
+            earlier.0.binary_search_by(order).ok().map(|found| &earlier.0[found].value)
         };
-        let change = |now: &Value| Value { value: now.value.wrapping_sub(value_before(now)), ..now.clone() };
+        let change = |now: &Reading| {
+            let value =
+                reading_before(now).map_or_else(|| now.value.clone(), |before| now.value.since(before));
+            let description = Arc::clone(&now.description);
+            let (origin, index, item) = (now.origin.clone(), now.index, now.item.clone());
+            Reading { origin, index, description, item, value }
+        };
         RegistryValues(self.0.iter().map(change).collect())
     }
 }
 
 impl Registry {
-    /// Reads the values, each summed over the CPUs, of all registered counters, arrays and groups of counters.
+    /// Reads the values, each summed over the CPUs, of all registered statistics, and arrays and groups of counters.
     pub(crate) fn read(&self) -> RegistryValues {
         let mut values = Vec::new();
         for (number, description, source) in self.living() {
@@ -116,14 +124,14 @@ impl Registry {
             source.values(&mut |item, value| {
                 let description = Arc::clone(&description);
                 let origin = Origin::Registered(number);
-                values.push(Value { origin, index, description, item: ItemName::of(item), value });
+                values.push(Reading { origin, index, description, item: ItemName::of(item), value });
                 index += 1;
             });
         }
         for (description, value) in self.living_statics() {
-            let origin = Origin::Statics(description.key());
+            let origin = Origin::Statics(description.key(), value.kind());
             let description = Arc::new(description.into_owned());
-            values.push(Value { origin, index: 0, description, item: ItemName::Only, value });
+            values.push(Reading { origin, index: 0, description, item: ItemName::Only, value });
         }
         RegistryValues(values)
     }

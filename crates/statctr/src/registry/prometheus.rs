@@ -1,0 +1,261 @@
+//! Prometheus' classic text format, version 0.0.4, of all that a registry has.
+
+use super::{Registry, RegistryValues, Sample};
+use crate::value::{Kind, SampleItem, Value};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+impl Registry {
+    /// Reads everything and formats it in Prometheus' classic text format (`text/plain; version=0.0.4`); see
+    /// [`RegistryValues::prometheus_text`]. Cost: a [`visit`](Self::visit), and allocations.
+    #[must_use]
+    pub fn prometheus_text(&self) -> String {
+        self.read().prometheus_text()
+    }
+}
+
+impl RegistryValues {
+    /// Formats the values in Prometheus' classic text format (`text/plain; version=0.0.4`).
+    ///
+    /// Names and units stay as they were registered. Items of a group are named `GROUP_ITEM`, elements of an array have
+    /// a label `index`. Gauges and extremes are of the type `gauge`; a minimum of nothing is `NaN`. An average is a
+    /// `summary` without quantiles, a histogram has the [buckets](crate::HistogramSnapshot::classic_buckets) of powers
+    /// of two. What has the name of something of another type, as only statics can, gets the type at the end of its
+    /// name.
+    #[must_use]
+    pub fn prometheus_text(&self) -> String {
+        let mut exposition = Exposition::default();
+        self.iter().for_each(|sample| exposition.add(&sample));
+        exposition.text()
+    }
+}
+
+/// The families of an exposition, in the order in which their names appeared: the format wants all series of a name in
+/// one place.
+#[derive(Default)]
+struct Exposition {
+    families: Vec<Family>,
+    by_name: HashMap<String, usize>,
+}
+
+/// The series of one name.
+struct Family {
+    name: String,
+    help: String,
+    of: &'static str,
+    series: String,
+}
+
+/// Returns Prometheus' type of metric for a kind of statistic.
+fn type_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Counter => "counter",
+        Kind::Gauge | Kind::FloatGauge | Kind::Max | Kind::Min => "gauge",
+        Kind::Average => "summary",
+        Kind::Histogram => "histogram",
+    }
+}
+
+impl Exposition {
+    fn add(&mut self, sample: &Sample<'_>) {
+        let description = sample.description;
+        let mut labels: String = description.labels().map(|(name, value)| label(name, value)).collect();
+        let (mut name, mut help) = (description.name().to_owned(), description.help_text());
+        match sample.item {
+            SampleItem::Only => {}
+            SampleItem::Index(index) => labels.push_str(&label("index", &index.to_string())),
+            SampleItem::Named { name: item, help: of_item, .. } => {
+                name = format!("{name}_{item}");
+                help = of_item;
+            }
+        }
+        self.family(name, help, type_of(sample.value.kind())).add(&labels, sample.value);
+    }
+
+    fn family(&mut self, mut name: String, help: &str, of: &'static str) -> &mut Family {
+        let there = |exposition: &Self, name: &str| exposition.by_name.get(name).copied();
+        let mut index = there(self, &name);
+        if index.is_some_and(|index| self.families[index].of != of) {
+            name = format!("{name}_{of}");
+            index = there(self, &name);
+        }
+        let index = index.unwrap_or_else(|| {
+            let index = self.families.len();
+            self.by_name.insert(name.clone(), index);
+            self.families.push(Family { name, help: help.to_owned(), of, series: String::new() });
+            index
+        });
+        &mut self.families[index]
+    }
+
+    fn text(self) -> String {
+        let mut text = String::new();
+        for Family { name, help, of, series } in self.families {
+            if !help.is_empty() {
+                let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+                line(&mut text, format_args!("# HELP {name} {help}"));
+            }
+            line(&mut text, format_args!("# TYPE {name} {of}"));
+            text.push_str(&series);
+        }
+        text
+    }
+}
+
+impl Family {
+    /// Adds the series of a value with these labels, each of which ends in a comma.
+    fn add(&mut self, labels: &str, value: &Value) {
+        let own = match labels.strip_suffix(',') {
+            Some(labels) => format!("{{{labels}}}"),
+            None => String::new(),
+        };
+        let (name, series) = (&self.name, &mut self.series);
+        match value {
+            Value::Counter(value) | Value::Max(value) => line(series, format_args!("{name}{own} {value}")),
+            Value::Gauge(value) => line(series, format_args!("{name}{own} {value}")),
+            Value::Min(_) if value.number().is_nan() => line(series, format_args!("{name}{own} NaN")),
+            Value::Min(value) => line(series, format_args!("{name}{own} {value}")),
+            Value::FloatGauge(value) => line(series, format_args!("{name}{own} {}", number(*value))),
+            Value::Average(value) => {
+                line(series, format_args!("{name}_sum{own} {}", value.sum()));
+                line(series, format_args!("{name}_count{own} {}", value.count()));
+            }
+            Value::Histogram(value) => {
+                let count = value.count();
+                for (bound, below) in value.classic_buckets() {
+                    line(series, format_args!("{name}_bucket{{{labels}le=\"{bound}\"}} {below}"));
+                }
+                line(series, format_args!("{name}_bucket{{{labels}le=\"+Inf\"}} {count}"));
+                line(series, format_args!("{name}_sum{own} {}", value.sum()));
+                line(series, format_args!("{name}_count{own} {count}"));
+            }
+        }
+    }
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // a string takes everything
+    let _ = writeln!(text, "{line}");
+}
+
+fn label(name: &str, value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("{name}=\"{value}\",")
+}
+
+/// Returns a number as the format writes it.
+fn number(value: f64) -> String {
+    match value {
+        f64::INFINITY => "+Inf".to_owned(),
+        f64::NEG_INFINITY => "-Inf".to_owned(),
+        _ => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::Pool;
+    use crate::topology::Topology;
+    use crate::{
+        Average, Counter, CounterArray, Description, FloatGauge, Gauge, Group, Histogram, ItemSpec, Max, Min,
+        Schema, Source,
+    };
+    use std::sync::Arc;
+
+    fn pool() -> Pool {
+        let one = Topology::synthetic(1).build().expect("topology");
+        Pool::builder().topology(one).build().expect("pool")
+    }
+
+    /// Registers sources, which it keeps alive.
+    #[derive(Default)]
+    struct Kept(Registry, Vec<Arc<dyn Source>>);
+
+    impl Kept {
+        fn add<S: Source>(&mut self, description: Description, source: S) -> Arc<S> {
+            let source = Arc::new(source);
+            self.0.register(description, &source).expect("free");
+            self.1.push(Arc::clone(&source) as Arc<dyn Source>);
+            source
+        }
+    }
+
+    #[test]
+    fn every_kind_has_its_type_and_its_series() {
+        let (mut kept, pool) = (Kept::default(), pool());
+        let of = |name: &'static str| Description::new(name).label("of", "a");
+        kept.add(of("requests").help("served"), Counter::new_in(&pool, 3).expect("counter"));
+        kept.add(of("open"), Gauge::new_in(&pool, -4).expect("gauge"));
+        kept.add(of("load"), FloatGauge::new_in(&pool, 0.25).expect("gauge"));
+        kept.add(of("slowest"), Max::new_in(&pool).expect("max")).observe(17);
+        kept.add(of("fastest"), Min::new_in(&pool).expect("min")).observe(5);
+        kept.add(Description::new("nothing"), Min::new_in(&pool).expect("min"));
+        kept.add(of("hits"), Average::new_in(&pool).expect("average")).observe_many(4, 3);
+        let sizes = kept.add(of("sizes"), Histogram::new_in(&pool, 6, 0.1).expect("histogram"));
+        [0, 3, 3, 6, 100].map(|size| sizes.observe(size));
+        let expected = r##"# HELP requests served
+# TYPE requests counter
+requests{of="a"} 3
+# TYPE open gauge
+open{of="a"} -4
+# TYPE load gauge
+load{of="a"} 0.25
+# TYPE slowest gauge
+slowest{of="a"} 17
+# TYPE fastest gauge
+fastest{of="a"} 5
+# TYPE nothing gauge
+nothing NaN
+# TYPE hits summary
+hits_sum{of="a"} 3
+hits_count{of="a"} 4
+# TYPE sizes histogram
+sizes_bucket{of="a",le="0"} 1
+sizes_bucket{of="a",le="1"} 1
+sizes_bucket{of="a",le="3"} 3
+sizes_bucket{of="a",le="6"} 4
+sizes_bucket{of="a",le="+Inf"} 5
+sizes_sum{of="a"} 112
+sizes_count{of="a"} 5
+"##;
+        assert_eq!(kept.0.prometheus_text(), expected);
+    }
+
+    #[test]
+    fn series_of_a_name_are_together_and_texts_are_escaped() {
+        let (mut kept, pool) = (Kept::default(), pool());
+        let new = |initial| Counter::new_in(&pool, initial).expect("counter");
+        let of = |value: &'static str| Description::new("x").help("a\nb\\").label("of", value);
+        kept.add(of("\"1\"\n"), new(1));
+        let schema = Schema::new([ItemSpec::new("bytes").help("received")], &[]).expect("schema");
+        kept.add(Description::new("rx"), Group::new_in(&pool, &schema).expect("group"));
+        kept.add(of("\\"), new(2));
+        kept.add(Description::new("cpu"), CounterArray::new_in(&pool, 2, 7).expect("array"));
+        let expected = r##"# HELP x a\nb\\
+# TYPE x counter
+x{of="\"1\"\n"} 1
+x{of="\\"} 2
+# HELP rx_bytes received
+# TYPE rx_bytes counter
+rx_bytes 0
+# TYPE cpu counter
+cpu{index="0"} 7
+cpu{index="1"} 7
+"##;
+        assert_eq!(kept.0.prometheus_text(), expected);
+    }
+
+    #[test]
+    fn a_second_type_of_a_name_has_a_name_of_its_own() {
+        let description = Description::new("x");
+        let mut exposition = Exposition::default();
+        for value in [Value::Counter(1), Value::Gauge(2), Value::Counter(3), Value::Max(4)] {
+            let (item, value) = (SampleItem::Only, &value);
+            exposition.add(&Sample { description: &description, item, value });
+        }
+        let expected = "# TYPE x counter\nx 1\nx 3\n# TYPE x_gauge gauge\nx_gauge 2\nx_gauge 4\n";
+        assert_eq!(exposition.text(), expected);
+        assert_eq!([f64::INFINITY, -f64::INFINITY, 1e3].map(number), ["+Inf", "-Inf", "1000"]);
+    }
+}
