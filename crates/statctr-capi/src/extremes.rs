@@ -39,7 +39,7 @@ unsafe fn store(value: *mut u64, found: impl FnOnce() -> Result<u64, c_int>) -> 
 }
 
 /// Returns the maximum behind the pointer, if there is one.
-unsafe fn maximum_of<'a>(handle: *const StatctrMax) -> Result<&'a Max, c_int> {
+pub(crate) unsafe fn maximum_of<'a>(handle: *const StatctrMax) -> Result<&'a Max, c_int> {
     // SAFETY: NULL or a handle, whose maximum lives if it is there, by the module's contract.
     unsafe { handle.as_ref().and_then(|handle| handle.maximum.as_ref()) }.ok_or(libc::EINVAL)
 }
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn statctr_max_reset(maximum: *mut StatctrMax) -> c_int {
 }
 
 /// Returns the minimum behind the pointer, if there is one.
-unsafe fn minimum_of<'a>(handle: *const StatctrMin) -> Result<&'a Min, c_int> {
+pub(crate) unsafe fn minimum_of<'a>(handle: *const StatctrMin) -> Result<&'a Min, c_int> {
     // SAFETY: NULL or a handle, whose minimum lives if it is there, by the module's contract.
     unsafe { handle.as_ref().and_then(|handle| handle.minimum.as_ref()) }.ok_or(libc::EINVAL)
 }

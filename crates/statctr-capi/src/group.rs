@@ -38,7 +38,7 @@ fn updatable(group: StatctrGroup) -> Result<StatctrGroup, c_int> {
 }
 
 /// Returns the handle behind the pointer, if it is one that this library could have made for a group.
-unsafe fn live(group: *const StatctrGroup) -> Result<StatctrGroup, c_int> {
+pub(crate) unsafe fn live(group: *const StatctrGroup) -> Result<StatctrGroup, c_int> {
     // SAFETY: NULL or a handle, by the module's contract.
     checked(unsafe { group.as_ref() }.copied().ok_or(libc::EINVAL)?)
 }

@@ -33,7 +33,7 @@ pub struct StatctrBucket {
 }
 
 /// Returns the handle behind the pointer, if it is one that this library could have made for a histogram.
-unsafe fn live(histogram: *const StatctrHistogram) -> Result<StatctrHistogram, c_int> {
+pub(crate) unsafe fn live(histogram: *const StatctrHistogram) -> Result<StatctrHistogram, c_int> {
     // SAFETY: NULL or a handle, by the module's contract.
     let handle = unsafe { histogram.as_ref() }.copied().ok_or(libc::EINVAL)?;
     let counter = handle.buckets.counter;
@@ -248,6 +248,33 @@ pub unsafe extern "C" fn statctr_histogram_buckets(
         Ok(())
     });
     if status == 0 { filled } else { status }
+}
+
+/// Stores up to `len` of Prometheus' classic buckets of a histogram's snapshot, one for each power of two, and returns
+/// the number of all of them: `statctr_histogram_classic_buckets()` of `statctr/histogram.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_histogram_classic_buckets(
+    snapshot: *const StatctrHistogramSnapshot,
+    buckets: *mut StatctrBucket,
+    len: usize,
+) -> c_int {
+    let mut found = 0;
+    let status = guard(|| {
+        // SAFETY: the module's contract.
+        let seen = unsafe { snapshot_of(snapshot)? };
+        if buckets.is_null() && len > 0 {
+            return Err(libc::EINVAL);
+        }
+        for (index, (largest, count)) in seen.classic_buckets().into_iter().enumerate() {
+            if index < len {
+                // SAFETY: not NULL, so it leads to `len` buckets, by the module's contract.
+                unsafe { buckets.add(index).write(StatctrBucket { least: 0, largest, count }) };
+            }
+            found += 1;
+        }
+        Ok(())
+    });
+    if status == 0 { found } else { status }
 }
 
 /// Adds the counts of another histogram's snapshot to this one; returns 0, or `-EINVAL` if their buckets differ:

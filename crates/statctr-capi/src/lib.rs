@@ -18,6 +18,7 @@ mod histogram;
 mod hotplug;
 mod lazy;
 mod process;
+mod registry;
 mod schema;
 mod statics;
 
@@ -30,6 +31,7 @@ pub use histogram::*;
 pub use hotplug::*;
 pub use lazy::*;
 pub use process::*;
+pub use registry::*;
 pub use schema::{StatctrGroupDesc, StatctrItemDesc};
 pub use statics::*;
 

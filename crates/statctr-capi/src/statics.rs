@@ -1,4 +1,4 @@
-//! Counters that are statics of a C program, and the program's registry.
+//! Counters and gauges that are statics of a C program, and the counters of the program's registry.
 //!
 //! Each function is described in `include/statctr/static.h`. The safety contract is that of
 //! [`counter`](crate): a pointer is NULL or leads to what its type says, a string ends, and statics live
@@ -46,7 +46,7 @@ pub struct StatctrSample {
     pub value: u64,
 }
 
-/// C callback that `statctr_visit()` calls with each value in the registry; a result other than 0 ends the visit:
+/// C callback that `statctr_visit()` calls with the value of each counter in the registry; a result other than 0 ends the visit:
 /// `statctr_visit_fn`.
 pub type StatctrVisitFn = Option<unsafe extern "C" fn(*const StatctrSample, *mut c_void) -> c_int>;
 
@@ -152,6 +152,48 @@ pub unsafe extern "C" fn statctr_static_mode(counter: *const StatctrStatic) -> c
     crate::process::mode_of(|| unsafe { there(counter) }.map(StatctrStatic::mode))
 }
 
+/// A C gauge that is a static variable and needs no initialisation: `statctr_static_gauge_t`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct StatctrStaticGauge {
+    word: StatctrStatic,
+}
+
+/// Returns the word of the static gauge behind the pointer.
+unsafe fn gauge_there(gauge: *const StatctrStaticGauge) -> Result<&'static StatctrStatic, c_int> {
+    // SAFETY: NULL or a static, by the module's contract.
+    unsafe { gauge.as_ref() }.map(|gauge| &gauge.word).ok_or(libc::EINVAL)
+}
+
+/// Puts a static C gauge into the program's registry; returns 0, or `-EINVAL` for NULL: `statctr_static_gauge_list()` of
+/// `statctr/static.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_gauge_list(gauge: *mut StatctrStaticGauge) -> c_int {
+    // SAFETY: the module's contract.
+    guard(|| unsafe { gauge_there(gauge) }.map(StatctrStatic::list_as_gauge))
+}
+
+/// Sets the value of a static C gauge; returns 0, or `-EINVAL` for NULL: `statctr_static_gauge_set()` of
+/// `statctr/static.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_gauge_set(gauge: *mut StatctrStaticGauge, value: i64) -> c_int {
+    guard(|| {
+        // SAFETY: the module's contract.
+        let gauge = unsafe { gauge_there(gauge)? };
+        gauge.list_as_gauge();
+        Registry::global().while_locked(|| gauge.set(value.cast_unsigned()));
+        Ok(())
+    })
+}
+
+/// Returns the value of a static C gauge, summed over the CPUs; 0 for NULL: `statctr_static_gauge_read()` of
+/// `statctr/static.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_static_gauge_read(gauge: *const StatctrStaticGauge) -> i64 {
+    // SAFETY: the module's contract.
+    guard_value(0, || unsafe { gauge_there(gauge) }.ok().map(|gauge| gauge.read().cast_signed()))
+}
+
 /// Registers threads for rseq, and tests whether the kernel aborts rseq critical sections, where that is necessary and
 /// cannot be left to a static counter's first update; returns 0: `statctr_prepare()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
@@ -173,7 +215,8 @@ unsafe fn string(text: *const c_char) -> Result<String, c_int> {
 /// The most labels that a description may have.
 const MOST_LABELS: usize = 64;
 
-unsafe fn description(desc: *const StatctrDesc) -> Result<Description, c_int> {
+/// Returns the description behind the pointer.
+pub(crate) unsafe fn description(desc: *const StatctrDesc) -> Result<Description, c_int> {
     // SAFETY: the module's contract, here and below.
     unsafe {
         let desc = desc.as_ref().ok_or(libc::EINVAL)?;
@@ -205,7 +248,7 @@ pub unsafe extern "C" fn statctr_register(counter: *const StatctrHandle, desc: *
         // SAFETY: the module's contract.
         let (handle, description) = unsafe { (crate::counter::live(counter)?, description(desc)?) };
         // SAFETY: the header's contract: unregistered before it is cleaned up.
-        let registered = unsafe { raw::register(handle, description) };
+        let registered = unsafe { handle.register(description, false) };
         registered.ok_or(libc::EEXIST)?.map_err(|error| errno(&error))
     })
 }
@@ -217,11 +260,11 @@ pub unsafe extern "C" fn statctr_unregister(counter: *const StatctrHandle) -> c_
     guard(|| {
         // SAFETY: the module's contract.
         let handle = unsafe { crate::counter::live(counter)? };
-        if raw::unregister(handle) { Ok(()) } else { Err(libc::ENOENT) }
+        if handle.unregister() { Ok(()) } else { Err(libc::ENOENT) }
     })
 }
 
-/// Calls a C function with each value in the program's registry; returns 0, or the first nonzero result of that
+/// Calls a C function with the value of each counter in the program's registry; returns 0, or the first nonzero result of that
 /// function, which ends the visit: `statctr_visit()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_visit(visit: StatctrVisitFn, context: *mut c_void) -> c_int {
@@ -241,32 +284,59 @@ pub unsafe extern "C" fn statctr_visit(visit: StatctrVisitFn, context: *mut c_vo
     if result == 0 { stopped } else { result }
 }
 
-/// Hands a sample to C.
+/// The strings of a sample's description for C, and the array of pointers to the labels' ones.
+pub(crate) struct Texts {
+    desc: [CString; 3],
+    /// Owns what the pointers lead to.
+    _labels: Vec<CString>,
+    pointers: Vec<*const c_char>,
+    item: Option<CString>,
+    index: u64,
+}
+
+impl Texts {
+    pub(crate) fn of(sample: &statctr::Sample<'_>) -> Texts {
+        let text = |text: &str| CString::new(text.replace('\0', "")).unwrap_or_default();
+        let description = sample.description;
+        let labels: Vec<CString> =
+            description.labels().flat_map(|(name, value)| [text(name), text(value)]).collect();
+        let mut pointers: Vec<*const c_char> = labels.iter().map(|label| label.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        let (item, index) = match sample.item {
+            SampleItem::Named { name, .. } => (Some(text(name)), 0),
+            SampleItem::Index(index) => (None, index as u64),
+            _ => (None, 0),
+        };
+        let desc = [description.name(), description.help_text(), description.unit_name()].map(text);
+        Texts { desc, _labels: labels, pointers, item, index }
+    }
+
+    /// Returns the description, whose strings live as long as these texts.
+    pub(crate) fn desc(&self) -> StatctrDesc {
+        let [name, help, unit] = self.desc.each_ref().map(|text| text.as_ptr());
+        StatctrDesc { name, help, unit, labels: self.pointers.as_ptr() }
+    }
+
+    /// Returns the name of a group's item, else NULL.
+    pub(crate) fn item(&self) -> *const c_char {
+        self.item.as_ref().map_or(std::ptr::null(), |item| item.as_ptr())
+    }
+
+    /// Returns the index in an array, else 0.
+    pub(crate) fn index(&self) -> u64 {
+        self.index
+    }
+}
+
+/// Hands a counter's sample to C.
 unsafe fn show(
     sample: &statctr::Sample<'_>,
     value: u64,
     visit: unsafe extern "C" fn(*const StatctrSample, *mut c_void) -> c_int,
     context: *mut c_void,
 ) -> c_int {
-    let text = |text: &str| CString::new(text.replace('\0', "")).unwrap_or_default();
-    let description = sample.description;
-    let [name, help, unit] = [description.name(), description.help_text(), description.unit_name()].map(text);
-    let labels: Vec<CString> =
-        description.labels().flat_map(|(name, value)| [text(name), text(value)]).collect();
-    let mut pointers: Vec<*const c_char> = labels.iter().map(|label| label.as_ptr()).collect();
-    pointers.push(std::ptr::null());
-    let (item, index) = match sample.item {
-        SampleItem::Named { name, .. } => (Some(text(name)), 0),
-        SampleItem::Index(index) => (None, index as u64),
-        _ => (None, 0),
-    };
-    let desc = StatctrDesc {
-        name: name.as_ptr(),
-        help: help.as_ptr(),
-        unit: unit.as_ptr(),
-        labels: pointers.as_ptr(),
-    };
-    let item = item.as_ref().map_or(std::ptr::null(), |item| item.as_ptr());
+    let texts = Texts::of(sample);
+    let shown = StatctrSample { desc: texts.desc(), item: texts.item(), index: texts.index(), value };
     // SAFETY: the strings live until it returns.
-    unsafe { visit(&StatctrSample { desc, item, index, value }, context) }
+    unsafe { visit(&shown, context) }
 }

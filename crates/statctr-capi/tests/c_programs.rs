@@ -243,6 +243,11 @@ fn statics_and_the_registry() {
 }
 
 #[test]
+fn the_registry_has_every_kind() {
+    both_ways("registry");
+}
+
+#[test]
 fn forked_children_go_on() {
     both_ways("forks");
 }

@@ -6,7 +6,8 @@
 
 use statctr_capi::{
     StatctrBucket, StatctrCost, StatctrDesc, StatctrGroup, StatctrGroupDesc, StatctrHandle, StatctrHistogram,
-    StatctrItemDesc, StatctrLazy, StatctrMemory, StatctrPcpuCtr, StatctrSample, StatctrStatic,
+    StatctrItemDesc, StatctrLazy, StatctrMemory, StatctrPcpuCtr, StatctrReading, StatctrSample,
+    StatctrStatic,
 };
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +15,7 @@ use std::io::Write as _;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     include_str!("../src/allocator.rs"),
     include_str!("../src/counter.rs"),
     include_str!("../src/extremes.rs"),
@@ -23,6 +24,7 @@ const SOURCES: [&str; 9] = [
     include_str!("../src/hotplug.rs"),
     include_str!("../src/lazy.rs"),
     include_str!("../src/process.rs"),
+    include_str!("../src/registry.rs"),
     include_str!("../src/statics.rs"),
 ];
 
@@ -65,6 +67,10 @@ fn c_type(rust: &str) -> String {
         "StatctrMemory" => "statctr_memory_t",
         "StatctrStatic" => "statctr_static_t",
         "StatctrDesc" => "statctr_desc_t",
+        "i64" => "int64_t",
+        "StatctrStaticGauge" => "statctr_static_gauge_t",
+        "StatctrReadingFn" => "statctr_reading_fn",
+        "StatctrWriteFn" => "statctr_write_fn",
         "StatctrVisitFn" => "statctr_visit_fn",
         other => panic!("what is {other} in C?"),
     }
@@ -181,6 +187,10 @@ fn layouts_agree() {
         StatctrStatic = "statctr_static_t" { name = "name", help = "help", unit = "unit" }
         StatctrDesc = "statctr_desc_t" { name = "name", help = "help", unit = "unit", labels = "labels" }
         StatctrSample = "statctr_sample_t" { desc = "desc", item = "item", index = "index", value = "value" }
+        StatctrReading = "statctr_reading_t" {
+            desc = "desc", item = "item", index = "index", kind = "kind", value = "value", number = "number",
+            count = "count", sum = "sum", histogram = "histogram"
+        }
         StatctrMemory = "statctr_memory_t" {
             reserved = "reserved", resident = "resident", reservations = "reservations", slots = "slots"
         }

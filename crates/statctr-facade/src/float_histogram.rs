@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn values_beyond_the_largest_of_a_histogram_of_integers_are_in_its_sum() {
         let histogram = Histogram::new(6, 0.1).expect("histogram");
-        [3, 100, 200, 300].map(|value| histogram.observe(value));
+        [3, 100, 200, 300].into_iter().for_each(|value| histogram.observe(value));
         let seen = FloatHistogramSnapshot::from(histogram.snapshot());
         assert_eq!((seen.count(), seen.sum(), seen.count_up_to(6.0)), (4, 603.0, 1));
     }

@@ -247,7 +247,7 @@ fn every_kind_of_a_registry_is_rendered() {
     registry.register(Description::new("sizes").help("in bytes").label("of", "a"), &sizes).expect("free");
     slowest.observe(17);
     hits.observe_many(4, 3);
-    [0, 2, 100, 1000].map(|size| sizes.observe(size));
+    [0, 2, 100, 1000].into_iter().for_each(|size| sizes.observe(size));
     let text = Recorder::builder().registry(registry).build().render();
     for lines in [
         "# TYPE open gauge\nopen -3\n",

@@ -180,7 +180,7 @@ fn every_kind_of_a_registry_is_collected() {
     statistics.register(of_sizes, &sizes).expect("free");
     fastest.observe(17);
     hits.observe_many(4, 3);
-    [0, 2, 100, 1000].map(|size| sizes.observe(size));
+    [0, 2, 100, 1000].into_iter().for_each(|size| sizes.observe(size));
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Collector::new(statistics)));
     let text = text(&registry);

@@ -92,6 +92,10 @@ pub struct AverageSnapshot {
 }
 
 impl AverageSnapshot {
+    pub(crate) fn of(count: u64, sum: u64) -> AverageSnapshot {
+        AverageSnapshot { count, sum }
+    }
+
     /// Returns the number of values, modulo 2⁶⁴.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -121,6 +125,6 @@ impl AverageSnapshot {
 
     /// Returns the number and the sum of the values of both.
     pub(crate) fn merged(&self, other: &AverageSnapshot) -> AverageSnapshot {
-        AverageSnapshot { count: self.count.wrapping_add(other.count), sum: self.sum.wrapping_add(other.sum) }
+        AverageSnapshot::of(self.count.wrapping_add(other.count), self.sum.wrapping_add(other.sum))
     }
 }

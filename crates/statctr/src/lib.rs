@@ -35,8 +35,8 @@
 //!
 //! A [`Registry`] has all of these by name, for exporters: [`Registry::prometheus_text`] is Prometheus' text format.
 //!
-//! A counter that is a static needs no initialisation and no registration: [`StaticCounter`]; several
-//! of one name, by labels: [`StaticFamily`].
+//! A static needs no initialisation and no registration: [`StaticCounter`], [`StaticGauge`], [`StaticMax`],
+//! [`StaticMin`]; several statistics of one name, by labels, of every kind: [`StaticFamily`].
 //!
 //! # Guarantees
 //! 1. **Exact.** When writers have stopped, a read is the sum of all updates modulo 2⁶⁴, whatever
@@ -106,7 +106,7 @@ mod rseq;
 mod schema;
 mod shared_counter;
 mod snapshot;
-mod static_counter;
+mod statics;
 mod sys;
 pub mod topology;
 mod tracked;
@@ -140,7 +140,7 @@ pub use schema::slots_of;
 pub use schema::{Event, Item, ItemSpec, Schema, Unit};
 pub use shared_counter::SharedCounter;
 pub use snapshot::{Change, Reading, Snapshot};
-pub use static_counter::{StaticCounter, StaticFamily};
+pub use statics::{FamilyMember, StaticCounter, StaticFamily, StaticGauge, StaticMax, StaticMin};
 #[doc(hidden)]
 pub use sys::OnceBox;
 pub use tracked::{IncrementalFold, TrackedGroupArray, TrackedGroupRef};

@@ -2,9 +2,10 @@
 
 #![allow(unsafe_code)] // ownership is in the hands of C; each function says what it must keep
 
+use crate::average::AverageSnapshot;
 use crate::counter::Counter;
 use crate::description::Description;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::histogram::Histogram;
 use crate::lazy::{LazyGroup, Scope};
@@ -12,9 +13,10 @@ pub use crate::memory::RawStatic;
 use crate::memory::{CHUNK_WORDS, Handle, LatchLayout, Lines, Object, Word};
 
 use crate::placement::Mode;
-use crate::registry::{BorrowedCounter, Registry};
+use crate::registry::{BorrowedStatistic, Registry};
 use crate::schema::Schema;
 use crate::sys::{Guard, Lock, OnceBox, Rank};
+use crate::value::{Kind, Source, Value};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -364,49 +366,142 @@ impl RawLazy {
     }
 }
 
-/// Counters of C in the program's registry.
-type Borrowed = Vec<(RawCounter, Arc<BorrowedCounter>)>;
+/// Statistics of C in the program's registry, by the addresses that tell them apart.
+type Borrowed = Vec<(usize, Arc<BorrowedStatistic>)>;
 
 fn borrowed() -> Guard<'static, Borrowed> {
     static BORROWED: OnceBox<Lock<Borrowed>> = OnceBox::new();
     BORROWED.get_or_make(|| Lock::new(Rank::Names, Vec::new())).lock()
 }
 
-/// Registers a counter that C owns in the program's registry; `None` if the counter is not initialised (its words are
-/// zero) or is registered already.
-///
-/// # Errors
-/// Those of [`Registry::register`].
-///
-/// # Safety
-/// Zeros, or a counter that nobody takes back before it is unregistered.
-pub unsafe fn register(counter: RawCounter, description: Description) -> Option<Result<()>> {
+/// Registers a statistic that C owns in the program's registry; `None` if it is registered already.
+fn register_borrowed(
+    address: usize,
+    description: Description,
+    kind: Kind,
+    read: impl Fn() -> Value + Send + 'static,
+) -> Option<Result<()>> {
     // made before the lock is held
     let registry = Registry::global();
-    // SAFETY: passed on; dropped never.
-    let borrowed_counter = ManuallyDrop::new(unsafe { counter.into_counter() }?);
-    let source = Arc::new(BorrowedCounter::new(borrowed_counter));
+    let source = Arc::new(BorrowedStatistic::new(kind, read));
     let mut borrowed = borrowed();
-    if borrowed.iter().any(|(other, _)| *other == counter) {
+    if borrowed.iter().any(|(other, _)| *other == address) {
         drop(borrowed);
         return None;
     }
     let result = registry.register(description, &source);
     if result.is_ok() {
-        borrowed.push((counter, Arc::clone(&source)));
+        borrowed.push((address, Arc::clone(&source)));
     }
     // the source has a lock, which must not go while this one is held
     drop(borrowed);
     Some(result)
 }
 
-/// Takes a counter that C owns out of the program's registry, after which no read of it is under way. Returns `false`
-/// if it was not registered.
-#[must_use]
-pub fn unregister(counter: RawCounter) -> bool {
+/// Takes the statistic of C with this address out of the program's registry, after which no read of it is under way.
+/// Returns `false` if it was not registered.
+fn unregister_borrowed(address: usize) -> bool {
     let mut borrowed = borrowed();
-    let place = borrowed.iter().position(|(other, _)| *other == counter);
+    let place = borrowed.iter().position(|(other, _)| *other == address);
     let taken = place.map(|place| borrowed.swap_remove(place));
     drop(borrowed);
     taken.map(|(_, source)| source.end()).is_some()
+}
+
+impl RawCounter {
+    /// Registers a counter that C owns in the program's registry, as a counter or, if `signed`, as a gauge; `None` if
+    /// it is not initialised (its words are zero) or is registered already.
+    ///
+    /// # Errors
+    /// Those of [`Registry::register`].
+    ///
+    /// # Safety
+    /// Zeros, or a counter that nobody takes back before it is unregistered.
+    pub unsafe fn register(self, description: Description, signed: bool) -> Option<Result<()>> {
+        // SAFETY: passed on; dropped never.
+        let counter = ManuallyDrop::new(unsafe { self.into_counter() }?);
+        if signed {
+            let read = move || Value::Gauge(counter.read().cast_signed());
+            return register_borrowed(self.base, description, Kind::Gauge, read);
+        }
+        register_borrowed(self.base, description, Kind::Counter, move || Value::Counter(counter.read()))
+    }
+
+    /// Takes a counter that C owns, or the group or histogram that begins with this one, out of the program's registry,
+    /// after which no read of it is under way. Returns `false` if it was not registered.
+    #[must_use]
+    pub fn unregister(self) -> bool {
+        unregister_borrowed(self.base)
+    }
+}
+
+impl RawGroup {
+    /// Registers two items of a group that C owns, a number of values in `slot` and their sum in the next one, in the
+    /// program's registry as an average; `None` if the group is not initialised (its words are zero) or is registered
+    /// already.
+    ///
+    /// # Errors
+    /// Those of [`Registry::register`], and [`Error::OutOfRange`] where the group has no two items there.
+    ///
+    /// # Safety
+    /// Zeros, or a group of a kind from C that nobody takes back before it is unregistered.
+    pub unsafe fn register_average(self, slot: usize, description: Description) -> Option<Result<()>> {
+        // SAFETY: passed on; dropped never, and the schema is cloned (a count).
+        let group = ManuallyDrop::new(unsafe {
+            let schema = self.schema.as_ref()?.clone();
+            Group::from_parts(self.lines()?, schema)
+        });
+        let (index, len) = (slot.saturating_add(1), group.schema().len());
+        if index >= len {
+            return Some(Err(Error::OutOfRange { index, len }));
+        }
+        let read = move || {
+            // kinds from C number their items by slot
+            let values = group.read();
+            Value::Average(AverageSnapshot::of(values[index - 1], values[index]))
+        };
+        register_borrowed(self.counter.base, description, Kind::Average, read)
+    }
+}
+
+impl RawHistogram {
+    /// Registers a histogram that C owns in the program's registry; `None` if it is not initialised (its words are
+    /// zero) or is registered already.
+    ///
+    /// # Errors
+    /// Those of [`Registry::register`].
+    ///
+    /// # Safety
+    /// Zeros, or a histogram that nobody takes back before it is unregistered.
+    pub unsafe fn register(self, description: Description) -> Option<Result<()>> {
+        // SAFETY: passed on; dropped never.
+        let histogram = ManuallyDrop::new(unsafe { self.into_histogram() }?);
+        let read = move || Value::Histogram(histogram.snapshot());
+        register_borrowed(self.buckets.counter.base, description, Kind::Histogram, read)
+    }
+}
+
+/// Registers a maximum or minimum that C owns in the program's registry; `None` if it is registered already.
+///
+/// # Errors
+/// Those of [`Registry::register`].
+///
+/// # Safety
+/// It is not dropped before it is unregistered.
+pub unsafe fn register_extreme<S: Source>(extreme: &S, description: Description) -> Option<Result<()>> {
+    // SAFETY: by the caller's promise it lives as long as it is read here.
+    let extreme: &'static S = unsafe { &*std::ptr::from_ref(extreme) };
+    let read = move || {
+        let mut only = Value::Counter(0);
+        extreme.values(&mut |_, value| only = value);
+        only
+    };
+    register_borrowed(std::ptr::from_ref(extreme).addr(), description, extreme.kind(), read)
+}
+
+/// Takes a maximum or minimum that C owns out of the program's registry, after which no read of it is under way.
+/// Returns `false` if it was not registered.
+#[must_use]
+pub fn unregister_extreme<S: Source>(extreme: &S) -> bool {
+    unregister_borrowed(std::ptr::from_ref(extreme).addr())
 }

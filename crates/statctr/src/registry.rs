@@ -7,51 +7,53 @@ mod prometheus;
 mod values;
 pub use values::RegistryValues;
 
-use crate::counter::Counter;
 use crate::description::{Description, Key};
 use crate::error::{Error, Result};
-use crate::memory::listed_foreign_statics;
+use crate::memory::{listed_foreign_gauges, listed_foreign_statics};
 use crate::schema::Unit;
-use crate::static_counter::{self, StaticCounter};
+use crate::statics::{self, StaticCounter};
 use crate::sys::OnceBox;
 use crate::sys::{Lock, Rank};
 use crate::value::{Kind, SampleItem, Source, Value, sealed};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
-/// A registry's reference to a counter that C code owns, usable until [`end`](Self::end).
-pub(crate) struct BorrowedCounter(Lock<Option<ManuallyDrop<Counter>>>);
+/// A registry's reference to a statistic that C code owns, usable until [`end`](Self::end).
+pub(crate) struct BorrowedStatistic {
+    kind: Kind,
+    read: Lock<Option<Box<dyn Fn() -> Value + Send>>>,
+}
 
-impl BorrowedCounter {
-    pub(crate) fn new(counter: ManuallyDrop<Counter>) -> BorrowedCounter {
-        BorrowedCounter(Lock::new(Rank::Reader, Some(counter)))
+impl BorrowedStatistic {
+    /// Creates a reference to the statistic of this kind that `read` reads.
+    pub(crate) fn new(kind: Kind, read: impl Fn() -> Value + Send + 'static) -> BorrowedStatistic {
+        BorrowedStatistic { kind, read: Lock::new(Rank::Borrowed, Some(Box::new(read))) }
     }
 
-    /// Ends the use of the counter: waits for a read that is under way, and prevents further ones.
+    /// Ends the use of the statistic: waits for a read that is under way, and prevents further ones.
     pub(crate) fn end(&self) {
-        *self.0.lock() = None;
+        *self.read.lock() = None;
     }
 
     /// Returns the value; `None` after the end.
-    fn read(&self) -> Option<u64> {
-        self.0.lock().as_ref().map(|counter| counter.read())
+    fn read(&self) -> Option<Value> {
+        self.read.lock().as_ref().map(|read| read())
     }
 }
 
-impl sealed::Sealed for BorrowedCounter {
+impl sealed::Sealed for BorrowedStatistic {
     fn kind(&self) -> Kind {
-        Kind::Counter
+        self.kind
     }
 }
 
-impl Source for BorrowedCounter {
+impl Source for BorrowedStatistic {
     fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, Value)) {
         if let Some(value) = self.read() {
-            sink(SampleItem::Only, Value::Counter(value));
+            sink(SampleItem::Only, value);
         }
     }
 }
@@ -219,7 +221,7 @@ impl Entries {
 /// ```
 ///
 /// The program's own registry ([`global`](Registry::global)) also contains all statics that were ever used or listed
-/// ([`StaticCounter`], [`StaticFamily`](crate::StaticFamily)).
+/// ([`StaticCounter`] and the like), and the members of families ([`StaticFamily`](crate::StaticFamily)).
 pub struct Registry {
     entries: Lock<Entries>,
     with_statics: bool,
@@ -248,7 +250,7 @@ impl Registry {
         Registry { entries: Lock::new(Rank::Registry, Entries::default()), with_statics }
     }
 
-    /// Returns the program's own registry, in which static counters appear by themselves.
+    /// Returns the program's own registry, in which statics and members of families appear by themselves.
     #[must_use]
     pub fn global() -> &'static Registry {
         static GLOBAL: OnceBox<Registry> = OnceBox::new();
@@ -329,21 +331,21 @@ impl Registry {
     /// Reads the listed statics, by name, labels and kind. Where several have the same ones (a static of a header, or of
     /// a crate that is there in two versions), their values are merged.
     fn statics(&self) -> Vec<(Cow<'static, Description>, Value)> {
-        let mut statics: Vec<((Key, Kind), Cow<'static, Description>, Value)> = {
-            // nothing leaves the lists meanwhile
+        let c: Vec<(Cow<'static, Description>, Value)> = {
+            // nothing leaves the list meanwhile
             let _entries = self.entries.lock();
-            let listed = static_counter::listed();
-            let rust =
-                listed.map(|counter| (Cow::Borrowed(counter.description()), Value::Counter(counter.read())));
-            let c = listed_foreign_statics().map(|([name, help, unit], value)| {
+            let counters = listed_foreign_statics().map(|(texts, value)| (texts, Value::Counter(value)));
+            let gauges = listed_foreign_gauges().map(|(texts, value)| (texts, Value::Gauge(value)));
+            let described = |([name, help, unit], value): ([String; 3], Value)| {
                 let description = Description::new(name).help(help).unit(Unit::new(unit));
-                (Cow::Owned(description), Value::Counter(value))
-            });
-            let keyed = |(description, value): (Cow<'static, Description>, Value)| {
-                ((description.key(), value.kind()), description, value)
+                (Cow::Owned(description), value)
             };
-            rust.chain(c).map(keyed).collect()
+            counters.chain(gauges).map(described).collect()
         };
+        let keyed = |(description, value): (Cow<'static, Description>, Value)| {
+            ((description.key(), value.kind()), description, value)
+        };
+        let mut statics: Vec<_> = statics::listed().chain(c).map(keyed).collect();
         statics.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         statics.dedup_by(|(key, _, value), (first, _, sum)| key == first && sum.merge(value));
         statics.into_iter().map(|(_, description, value)| (description, value)).collect()
@@ -384,7 +386,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counter::CounterArray;
+    use crate::counter::{Counter, CounterArray};
     use crate::gauge::Gauge;
     use crate::group::Group;
     use crate::histogram::Histogram;

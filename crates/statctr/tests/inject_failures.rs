@@ -11,7 +11,8 @@ use common::{Named, flexible_pools, os};
 use statctr::inject::{self, Site};
 use statctr::topology::{CpuId, CpuSet, Topology};
 use statctr::{
-    Combine, Counter, CounterArray, Error, LazyPool, Mode, PerCpu, Placement, Pool, StaticCounter, Unit,
+    Combine, Counter, CounterArray, Error, Histogram, LazyPool, Mode, PerCpu, Placement, Pool, StaticCounter,
+    StaticFamily, Unit,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -315,4 +316,24 @@ fn static_counters_wait_for_memory_on_words_of_their_own() {
     }
     assert!(SHORT.iter().all(|counter| counter.read() == 2100 && counter.fallback_part() < 2100));
     assert_eq!(StaticCounter::memory().expect("smaps").slots, 3);
+}
+
+static LARGE: StaticFamily<1, Histogram> =
+    StaticFamily::of_histograms("large", "a unit for each member", Unit::NONE, ["of"], u64::MAX, 0.002);
+
+#[test]
+fn a_family_without_memory_for_a_member_counts_in_the_one_for_further_values() {
+    let _alone = NoCompanions::new();
+    let first = LARGE.get(["first"]).expect("memory");
+    inject::fail(Site::Map, u64::MAX);
+    assert!(matches!(LARGE.get(["second"]), Err(Error::OutOfMemory { .. })), "nor for further values");
+    assert!(std::ptr::eq(first, LARGE.get(["first"]).expect("there")));
+    inject::clear();
+    let further = LARGE.get([StaticFamily::<1, Histogram>::OVERFLOW]).expect("memory");
+    inject::fail(Site::Map, u64::MAX);
+    assert!(std::ptr::eq(further, LARGE.get(["second"]).expect("memory")));
+    assert_eq!(LARGE.len(), 1);
+    inject::clear();
+    LARGE.get(["second"]).expect("memory").observe(3);
+    assert_eq!((LARGE.len(), further.snapshot().count()), (2, 0), "memory came back");
 }

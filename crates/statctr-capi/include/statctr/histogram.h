@@ -137,6 +137,16 @@ extern int statctr_histogram_buckets(const statctr_histogram_snapshot_t *snapsho
                                      size_t len);
 
 /**
+ * Stores the buckets of Prometheus' classic histograms in `buckets`, as far as there is room for `len` of them;
+ * `buckets` may be NULL where `len` is 0. Each goes from 0 to 2^k - 1, the last one to the histogram's largest
+ * value, and `count` is the number of values in it, which is exact. Returns the number of such buckets, 65 at
+ * most, which depends on the histogram's largest value alone.
+ * Cost: a pass over the buckets. Errors: -EINVAL (a NULL). Signals: not safe.
+ */
+extern int statctr_histogram_classic_buckets(const statctr_histogram_snapshot_t *snapshot, statctr_bucket_t *buckets,
+                                             size_t len);
+
+/**
  * Adds the values of `other` to `snapshot`: of several histograms with the same largest value and error.
  * Cost: a pass over the buckets. Errors: -EINVAL (a NULL, or other buckets); nothing is changed then. Signals: not
  * safe.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /**
- * Counters that are statics, and the registry: counters by name. <statctr.h> includes this file.
+ * Counters and gauges that are statics, and the registry: counters by name. <statctr.h> includes this file.
+ * Other kinds in the registry are in <statctr/registry.h>.
  *
  *     STATCTR_DEFINE(requests);             // at file scope; nothing is to be initialised
  *     statctr_static_inc(&requests);        // anywhere: constructors, signal handlers, threads
@@ -120,6 +121,54 @@ extern int statctr_static_list(statctr_static_t *counter);
  */
 extern int statctr_static_forget(statctr_static_t *counter);
 
+/** Gauge, a signed value, that is a static, made by STATCTR_DEFINE_GAUGE(). The field is for this header only. */
+typedef struct statctr_static_gauge {
+    statctr_static_t word;
+} statctr_static_gauge_t;
+
+/** Defines a gauge as a global variable `id`. Otherwise as STATCTR_DEFINE(). */
+#define STATCTR_DEFINE_GAUGE(id) STATCTR_DEFINE_GAUGE_AS(id, #id, "", "")
+
+/** Defines a gauge with a name of letters, digits, `_` and `:`, a help text and a unit. */
+#define STATCTR_DEFINE_GAUGE_AS(id, name, help, unit)                            \
+    statctr_static_gauge_t id = { { 0, 0, 0, 0, NULL, 0, name, help, unit } }; \
+    STATCTR_LIST_GAUGE_(id)                                                      \
+    struct statctr_static_gauge
+
+/** Declares a gauge that another file defines. */
+#define STATCTR_DECLARE_GAUGE(id) extern statctr_static_gauge_t id
+
+#if defined(__GNUC__)
+#define STATCTR_LIST_GAUGE_(id)                                               \
+    __attribute__((constructor)) static void statctr_list_##id##_(void)       \
+    {                                                                         \
+        statctr_static_gauge_list(&id);                                       \
+    }
+#else
+#define STATCTR_LIST_GAUGE_(id)
+#endif
+
+/**
+ * Puts the gauge into the program's registry; STATCTR_DEFINE_GAUGE() does so by itself.
+ * Cost: a call. Errors: -EINVAL (NULL). Signals: safe.
+ */
+extern int statctr_static_gauge_list(statctr_static_gauge_t *gauge);
+
+/**
+ * Sets the value. An update that runs at the same time is wholly before it, and gone, or wholly after it; of two
+ * calls at the same time one is the last. A read that it overtakes may return the value from before, with updates
+ * from after it.
+ * Cost: a lock and a read. Errors: -EINVAL (NULL). Signals: not safe.
+ */
+extern int statctr_static_gauge_set(statctr_static_gauge_t *gauge, int64_t value);
+
+/**
+ * Returns the value. One that never was below 0 may be read as such for a moment, while it goes up on one CPU and
+ * down on another. 0 for NULL.
+ * Cost: a cache line per CPU that counted. Signals: safe.
+ */
+extern int64_t statctr_static_gauge_read(const statctr_static_gauge_t *gauge);
+
 /**
  * Does what the first update of a static must not do, as it may be in a signal handler: registers threads
  * for rseq where the C library does not, and tests the kernel on aarch64. At the start of main(), say.
@@ -139,7 +188,7 @@ typedef struct statctr_desc {
     const char *const *labels; /* NULL, or name, value, name, value, ..., NULL; at most 64 labels */
 } statctr_desc_t;
 
-/** A value in the registry. Its strings are valid as long as the function runs that gets it. */
+/** The value of a counter in the registry. Its strings are valid as long as the function runs that gets it. */
 typedef struct statctr_sample {
     statctr_desc_t desc;
     const char *item; /* the name of a group's item, else NULL */
@@ -147,7 +196,7 @@ typedef struct statctr_sample {
     uint64_t value;
 } statctr_sample_t;
 
-/** Function that is called with each value; a result other than 0 ends the visit. */
+/** Function that is called with the value of each counter; a result other than 0 ends the visit. */
 typedef int (*statctr_visit_fn)(const statctr_sample_t *sample, void *context);
 
 #ifndef STATCTR_UP
@@ -169,7 +218,7 @@ extern int statctr_unregister(const statctr_t *counter);
 
 /**
  * Calls `visit` with the value of each registered counter, in the order of registration, and then of each
- * static, by name. It may count, register and make counters; the values are of one moment each.
+ * static counter, by name; statctr_visit_all() visits the other kinds, too. It may count, register and make counters; the values are of one moment each.
  * Cost: a read and some strings for each. Errors: -EINVAL (NULL), or what `visit` returned other than 0.
  * Signals: not safe.
  */

@@ -32,15 +32,32 @@ impl Linked for RawStatic {
     }
 }
 
-/// The C program's statics that are listed.
+/// The C program's static counters that are listed.
 static LISTED: StaticList<RawStatic> = StaticList::new();
+/// The C program's static gauges that are listed: a static is in one of the two lists, by its first use.
+static GAUGES: StaticList<RawStatic> = StaticList::new();
 
 impl RawStatic {
-    /// Puts the static C counter into the program's registry, unless it has no name. Async-signal-safe.
+    /// Puts the static C counter into the program's registry, unless it has no name, or is in it as a gauge.
+    /// Async-signal-safe.
     pub fn list(&'static self) {
         if !self.name.is_null() {
             LISTED.add(self);
         }
+    }
+
+    /// Puts the static C counter into the program's registry as a gauge, unless it has no name, or is in it already.
+    /// Async-signal-safe.
+    pub fn list_as_gauge(&'static self) {
+        if !self.name.is_null() {
+            GAUGES.add(self);
+        }
+    }
+
+    /// Sets the value of the static C counter. The lock of the program's registry is held
+    /// ([`Registry::while_locked`](crate::Registry)), so that no two threads do it at the same time.
+    pub fn set(&'static self, value: u64) {
+        self.word.set_alone(value);
     }
 
     /// Adds `value` to the static C counter: the slow path of the C header's inline update. Async-signal-safe.
@@ -71,6 +88,15 @@ impl RawStatic {
         self.word.tag()
     }
 
+    /// Returns the name, the help text and the unit.
+    fn texts(&self) -> [String; 3] {
+        [self.name, self.help, self.unit].map(|string| {
+            // SAFETY: not null, so a string that lives as long as the counter.
+            let text = (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) });
+            text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+        })
+    }
+
     /// Takes the static C counter out of the program's registry, before its code is unloaded. Its per-CPU words are not
     /// freed.
     ///
@@ -79,19 +105,21 @@ impl RawStatic {
     /// uses the counter meanwhile or afterwards.
     pub unsafe fn forget(&self) {
         // SAFETY: walks and removals are under that lock; nobody adds it, by the caller's promise.
-        unsafe { LISTED.remove(self) };
+        unsafe {
+            LISTED.remove(self);
+            GAUGES.remove(self);
+        }
     }
 }
 
 /// Returns each static C counter in the program's registry as ([name, help text, unit], value). The registry's lock has
 /// to be held.
 pub(crate) fn listed_foreign_statics() -> impl Iterator<Item = ([String; 3], u64)> {
-    LISTED.iter().map(|counter| {
-        let text = |string: *const c_char| {
-            // SAFETY: not null, so a string that lives as long as the counter.
-            let text = (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) });
-            text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
-        };
-        ([counter.name, counter.help, counter.unit].map(text), counter.read())
-    })
+    LISTED.iter().map(|counter| (counter.texts(), counter.read()))
+}
+
+/// Returns each static C gauge in the program's registry as ([name, help text, unit], value). The registry's lock has to
+/// be held.
+pub(crate) fn listed_foreign_gauges() -> impl Iterator<Item = ([String; 3], i64)> {
+    GAUGES.iter().map(|gauge| (gauge.texts(), gauge.read().cast_signed()))
 }

@@ -47,7 +47,7 @@ pub use drain::Drained;
 pub(crate) use float_sum::FloatSum;
 pub(crate) use fold_lines::{fold_piece_tiles, fold_rows, fold_runs};
 pub use foreign_statics::RawStatic;
-pub(crate) use foreign_statics::listed_foreign_statics;
+pub(crate) use foreign_statics::{listed_foreign_gauges, listed_foreign_statics};
 pub(crate) use handle::Handle;
 pub(crate) use layout::{CHUNK_WORDS, LatchLayout, Layout};
 pub(crate) use lazy::{IndexKind, LazyMemory, LazyOwner, LazySettings, Nodes, Object};

@@ -140,9 +140,37 @@ impl StaticWord {
         self.early.fetch_add(value, Ordering::Relaxed);
     }
 
+    /// Sets the value of a static sum by what is added to the early word. Other sets have to be excluded; updates need
+    /// not be.
+    pub(crate) fn set_alone(&self, value: u64) {
+        // A reader that sees this sees all words as new as they were read here: otherwise it would take away what it
+        // does not see.
+        self.early.fetch_add(value.wrapping_sub(self.read()), Ordering::Release);
+    }
+
+    /// Raises the early word to `value`, in a static that is a maximum and never claims a slot. Async-signal-safe.
+    #[inline]
+    pub(crate) fn raise(&self, value: u64) {
+        // most values are no records: without a store the line stays in the caches of all CPUs
+        if self.early.load(Ordering::Relaxed) < value {
+            self.early.fetch_max(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the early word. Async-signal-safe.
+    pub(crate) fn early(&self) -> u64 {
+        self.early.load(Ordering::Relaxed)
+    }
+
+    /// Returns the early word and sets it to 0. Async-signal-safe.
+    pub(crate) fn take_early(&self) -> u64 {
+        self.early.swap(0, Ordering::Relaxed)
+    }
+
     /// Returns the static counter's value: what was counted atomically, and the sum over the CPUs. Async-signal-safe.
     pub(crate) fn read(&self) -> u64 {
-        let early = self.early.load(Ordering::Relaxed);
+        // before the words, for `set_alone`
+        let early = self.early.load(Ordering::Acquire);
         early.wrapping_add(self.handle().map_or(0, Handle::read))
     }
 

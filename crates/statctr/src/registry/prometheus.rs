@@ -193,7 +193,7 @@ mod tests {
         kept.add(Description::new("nothing"), Min::new_in(&pool).expect("min"));
         kept.add(of("hits"), Average::new_in(&pool).expect("average")).observe_many(4, 3);
         let sizes = kept.add(of("sizes"), Histogram::new_in(&pool, 6, 0.1).expect("histogram"));
-        [0, 3, 3, 6, 100].map(|size| sizes.observe(size));
+        [0, 3, 3, 6, 100].into_iter().for_each(|size| sizes.observe(size));
         let expected = r##"# HELP requests served
 # TYPE requests counter
 requests{of="a"} 3

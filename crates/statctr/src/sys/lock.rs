@@ -15,10 +15,12 @@ use std::ops::{Deref, DerefMut};
 /// The locks of this library, in the order in which a thread may take them together and in which `fork` takes them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// The counters of C that a registry has: registers while it is held.
+    /// The statistics of C that a registry has: registers while it is held.
     Names,
     /// A registry: may ask pools while it is held.
     Registry,
+    /// A statistic of C in a registry: is read while it is held.
+    Borrowed,
     /// A pool.
     Pool,
     /// The blocks that a pool's movable units are made of.
