@@ -34,6 +34,7 @@
 STATCTR_GROUP(traffic, TRAFFIC);
 
 STATCTR_DEFINE(started);
+STATCTR_DEFINE_GAUGE(waiting);
 
 static std::string text(const prometheus::Collectable &source)
 {
@@ -107,7 +108,8 @@ static void groups_and_the_registry_are_there()
                                  "rx_errors{device=\"eth0\"} 0\nrx_errors{device=\"eth1\"} 0\n"
                                  "# HELP rx_packets packets received\n# TYPE rx_packets counter\n"
                                  "rx_packets{device=\"eth0\"} 1\nrx_packets{device=\"eth1\"} 0\n"
-                                 "# TYPE started counter\nstarted 1\n";
+                                 "# TYPE started counter\nstarted 1\n"
+                                 "# TYPE waiting gauge\nwaiting 0\n";
     const std::string found = text(ours);
     if (found != expected)
         std::fprintf(stderr, "%s", found.c_str());
@@ -115,6 +117,41 @@ static void groups_and_the_registry_are_there()
     CHECK(statctr_unregister(registered.handle()) == 0);
     ours.remove(eth0);
     CHECK(text(ours).find("registered") == std::string::npos && text(ours).find("eth0") == std::string::npos);
+}
+
+static void every_kind_of_the_registry_is_there()
+{
+    statctr::gauge open(-3);
+    statctr::maximum slowest;
+    statctr::group of_hits(traffic_group);
+    statctr::histogram sizes(3, 0.1);
+    const statctr::registration entries[] = {
+        {open, {"open", "open files"}},
+        {slowest, {"slowest"}},
+        {of_hits, traffic_received, {"hits"}},
+        {sizes, {"sizes", "in bytes", "bytes", {{"of", "a"}}}},
+    };
+    slowest.observe(17);
+    of_hits.event(traffic_received, 4, 3);
+    for (const std::uint64_t size : {0, 2, 100, 1000})
+        sizes.observe(size);
+    statctr_static_gauge_dec(&waiting);
+    statctr::collectable ours;
+    ours.add_registry();
+    const std::string found = text(ours);
+    for (const char *const lines : {
+             "# TYPE hits summary\nhits_count 4\nhits_sum 3\n",
+             "# HELP open open files\n# TYPE open gauge\nopen -3\n",
+             "# HELP sizes in bytes\n# TYPE sizes histogram\nsizes_count{of=\"a\"} 4\nsizes_sum{of=\"a\"} 1102\n",
+             "sizes_bucket{of=\"a\",le=\"1\"} 1\nsizes_bucket{of=\"a\",le=\"3\"} 2\nsizes_bucket{of=\"a\",le=\"+Inf\"} 4\n",
+             "# TYPE slowest gauge\nslowest 17\n",
+             "# TYPE waiting gauge\nwaiting -1\n",
+         }) {
+        if (found.find(lines) == std::string::npos)
+            std::fprintf(stderr, "%s is not in\n%s", lines, found.c_str());
+        CHECK(found.find(lines) != std::string::npos);
+    }
+    (void)entries;
 }
 
 static std::uint64_t value(const std::vector<prometheus::MetricFamily> &families, const char *name)
@@ -200,6 +237,7 @@ int main()
 {
     the_text_is_that_of_the_same_values_in_prometheus_cpp();
     groups_and_the_registry_are_there();
+    every_kind_of_the_registry_is_there();
     the_items_of_an_event_are_of_one_read();
     histograms_have_classic_buckets();
     what_the_format_does_not_take_is_refused();

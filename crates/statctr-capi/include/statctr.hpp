@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /**
- * statctr for C++17: counters, gauges, groups, histograms and extremes that initialise and clean up themselves.
+ * statctr for C++17: counters, gauges, groups, histograms and extremes that initialise and clean up themselves, and
+ * their names in the program's registry.
  *
  *     statctr::counter packets;                    // throws std::system_error where there is no memory
  *     ++packets;                                   // inline: the instructions of statctr_inc()
@@ -22,9 +23,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace statctr {
@@ -153,6 +157,9 @@ public:
         const std::int64_t value = read();
         return value < 0 ? 0 : static_cast<std::uint64_t>(value);
     }
+
+    /** Returns the handle, for the functions of <statctr.h> that read. */
+    const statctr_t *handle() const noexcept { return counter_.handle(); }
 
 private:
     counter counter_;
@@ -378,6 +385,9 @@ public:
     /** Returns the handle, for the functions of <statctr/histogram.h>; it stays this object's. */
     statctr_histogram_t *handle() noexcept { return &handle_; }
 
+    /** Returns the handle, for the functions of <statctr/histogram.h> that read. */
+    const statctr_histogram_t *handle() const noexcept { return &handle_; }
+
 private:
     void release() noexcept { (void)statctr_histogram_cleanup(&handle_); }
 
@@ -425,6 +435,9 @@ public:
     /** Drops all that was observed. Throws as read(). Signals: not safe. */
     void reset() { detail::check(statctr_max_reset(&handle_), "statctr::maximum::reset"); }
 
+    /** Returns the handle, for the functions of <statctr/extremes.h> that read. */
+    const statctr_max_t *handle() const noexcept { return &handle_; }
+
 private:
     statctr_max_t handle_{};
 };
@@ -470,9 +483,135 @@ public:
     /** Drops all that was observed. Throws as read(). Signals: not safe. */
     void reset() { detail::check(statctr_min_reset(&handle_), "statctr::minimum::reset"); }
 
+    /** Returns the handle, for the functions of <statctr/extremes.h> that read. */
+    const statctr_min_t *handle() const noexcept { return &handle_; }
+
 private:
     statctr_min_t handle_{};
 };
+
+/** Name, labels, unit and help text of a statistic in the registry. */
+struct description {
+    std::string name; /* letters, digits, _ and :, no digit first */
+    std::string help = {};
+    std::string unit = {};
+    std::vector<std::pair<std::string, std::string>> labels = {};
+};
+
+/**
+ * A statistic's name in the program's registry, as long as this object lives, which must not outlive the statistic.
+ * The statistic may be moved meanwhile. Constructors throw std::system_error: EINVAL for a bad name, and for an object
+ * that was moved from; EEXIST where the statistic or the name is registered already, or the name is one of another
+ * kind, help text or unit.
+ */
+class registration {
+public:
+#ifndef STATCTR_UP
+    /** Registers a counter. */
+    registration(const counter &object, const description &of) : handle_(*object.handle())
+    {
+        enter(of, [&](const statctr_desc_t *desc) { return statctr_register(object.handle(), desc); });
+    }
+
+    /** Registers a gauge. */
+    registration(const gauge &object, const description &of) : handle_(*object.handle())
+    {
+        enter(of, [&](const statctr_desc_t *desc) { return statctr_register_gauge(object.handle(), desc); });
+    }
+#endif
+
+    /** Registers an event of a group as an average: the number of values, and their sum. */
+    registration(const group &object, unsigned event, const description &of) : handle_(*object.handle())
+    {
+        enter(of, [&](const statctr_desc_t *desc) { return statctr_register_average(object.handle(), event, desc); });
+    }
+
+    /** Registers a histogram. */
+    registration(const histogram &object, const description &of) : handle_(*object.handle())
+    {
+        enter(of, [&](const statctr_desc_t *desc) { return statctr_register_histogram(object.handle(), desc); });
+    }
+
+    /** Registers a maximum. */
+    registration(const maximum &object, const description &of) : handle_(*object.handle())
+    {
+        enter(of, [&](const statctr_desc_t *desc) { return statctr_register_max(object.handle(), desc); });
+    }
+
+    /** Registers a minimum. */
+    registration(const minimum &object, const description &of) : handle_(*object.handle())
+    {
+        enter(of, [&](const statctr_desc_t *desc) { return statctr_register_min(object.handle(), desc); });
+    }
+
+    ~registration() { std::visit(leave{}, handle_); }
+
+    registration(const registration &) = delete;
+    registration &operator=(const registration &) = delete;
+
+    registration(registration &&other) noexcept : handle_(std::exchange(other.handle_, std::monostate{})) {}
+
+    registration &operator=(registration &&other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+
+private:
+    /* a destructor does not run after a constructor that threw: nothing is taken out that was not entered */
+    template <class Register> static void enter(const description &of, Register entered)
+    {
+        std::vector<const char *> labels;
+        for (const auto &[name, value] : of.labels) {
+            labels.push_back(name.c_str());
+            labels.push_back(value.c_str());
+        }
+        labels.push_back(nullptr);
+        const statctr_desc_t desc = {of.name.c_str(), of.help.c_str(), of.unit.c_str(), labels.data()};
+        detail::check(entered(&desc), "statctr::registration");
+    }
+
+    struct leave {
+        void operator()(std::monostate) const noexcept {}
+#ifndef STATCTR_UP
+        void operator()(const statctr_t &handle) const noexcept { (void)statctr_unregister(&handle); }
+#endif
+        void operator()(const statctr_group_t &handle) const noexcept { (void)statctr_unregister_average(&handle); }
+        void operator()(const statctr_histogram_t &handle) const noexcept
+        {
+            (void)statctr_unregister_histogram(&handle);
+        }
+        void operator()(const statctr_max_t &handle) const noexcept { (void)statctr_unregister_max(&handle); }
+        void operator()(const statctr_min_t &handle) const noexcept { (void)statctr_unregister_min(&handle); }
+    };
+
+    std::variant<std::monostate,
+#ifndef STATCTR_UP
+                 statctr_t,
+#endif
+                 statctr_group_t, statctr_histogram_t, statctr_max_t, statctr_min_t>
+        handle_;
+};
+
+/**
+ * Returns all that is in the program's registry in Prometheus' classic text format; see statctr_write_prometheus().
+ * Throws std::bad_alloc.
+ */
+inline std::string prometheus_text()
+{
+    std::string text;
+    const auto append = [](const char *piece, std::size_t length, void *context) noexcept {
+        try {
+            static_cast<std::string *>(context)->append(piece, length);
+            return 0;
+        } catch (...) { /* no exception may pass through the library */
+            return -ENOMEM;
+        }
+    };
+    if (statctr_write_prometheus(append, &text) < 0)
+        throw std::bad_alloc();
+    return text;
+}
 
 } // namespace statctr
 

@@ -7,7 +7,7 @@
  *     statctr::histogram latencies(60000000000, 0.01);   // nanoseconds up to a minute, to 1 %
  *
  *     auto counters = std::make_shared<statctr::collectable>();
- *     counters->add_registry();                          // statics, and what statctr_register() has
+ *     counters->add_registry();                          // statics, and what is registered
  *     counters->add("requests_total", "requests served", {{"method", "GET"}}, requests);
  *     counters->add("rx", {{"device", "eth0"}}, traffic); // rx_packets, rx_bytes, ...
  *     counters->add("latency_seconds", "of requests", {}, latencies, 1e-9, {0.001, 0.01, 0.1});
@@ -54,7 +54,10 @@ namespace statctr {
  */
 class collectable final : public prometheus::Collectable {
 public:
-    /** Adds the program's registry: statics, and all that is registered when a scrape comes. */
+    /**
+     * Adds the program's registry: statics, and all that is registered when a scrape comes. Extremes are gauges, an
+     * average is a summary without quantiles, and a histogram has the buckets of statctr_histogram_classic_buckets().
+     */
     void add_registry()
     {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -188,7 +191,7 @@ private:
 
         void put_registry()
         {
-            statctr_visit(visit, this);
+            statctr_visit_all(visit, this);
             if (failure_)
                 std::rethrow_exception(failure_);
         }
@@ -234,11 +237,11 @@ private:
         }
 
         /* called by the library, through which no exception may pass */
-        static int visit(const statctr_sample_t *sample, void *context) noexcept
+        static int visit(const statctr_reading_t *reading, void *context) noexcept
         {
             auto *const families = static_cast<family_map *>(context);
             try {
-                families->put_sample(*sample);
+                families->put_reading(*reading);
                 return 0;
             } catch (...) {
                 families->failure_ = std::current_exception();
@@ -246,19 +249,53 @@ private:
             }
         }
 
-        void put_sample(const statctr_sample_t &sample)
+        void put_reading(const statctr_reading_t &reading)
         {
-            std::string name = sample.desc.name;
-            if (sample.item != nullptr)
-                name = name + '_' + sample.item;
+            std::string name = reading.desc.name;
+            if (reading.item != nullptr)
+                name = name + '_' + reading.item;
             prometheus::Labels labels;
-            if (sample.desc.labels != nullptr)
-                for (const char *const *label = sample.desc.labels; *label != nullptr; label += 2)
+            if (reading.desc.labels != nullptr)
+                for (const char *const *label = reading.desc.labels; *label != nullptr; label += 2)
                     labels.emplace(label[0], label[1]);
-            if (sample.index != 0) /* of an array that the program registered in Rust */
-                labels.emplace("index", std::to_string(sample.index));
-            const char *const help = sample.desc.help != nullptr ? sample.desc.help : "";
-            put(name, help, prometheus::MetricType::Counter, labels, static_cast<double>(sample.value));
+            if (reading.index != 0) /* of an array that the program registered in Rust */
+                labels.emplace("index", std::to_string(reading.index));
+            const char *const help = reading.desc.help != nullptr ? reading.desc.help : "";
+            switch (reading.kind) {
+            case STATCTR_KIND_COUNTER:
+                put(name, help, prometheus::MetricType::Counter, labels, reading.number);
+                break;
+            case STATCTR_KIND_AVERAGE: {
+                auto &average = of_type(name, help, prometheus::MetricType::Summary, labels).summary;
+                average.sample_count = reading.count;
+                average.sample_sum = static_cast<double>(reading.sum);
+                break;
+            }
+            case STATCTR_KIND_HISTOGRAM: {
+                auto &classic = of_type(name, help, prometheus::MetricType::Histogram, labels).histogram;
+                classic.sample_count = reading.count;
+                classic.sample_sum = static_cast<double>(reading.sum);
+                statctr_bucket_t buckets[65];
+                const int found = statctr_histogram_classic_buckets(reading.histogram, buckets, 65);
+                detail::check(found, "statctr::collectable: a histogram");
+                for (int bucket = 0; bucket < found; bucket++)
+                    classic.bucket.push_back({buckets[bucket].count, static_cast<double>(buckets[bucket].largest)});
+                classic.bucket.push_back({reading.count, std::numeric_limits<double>::infinity()});
+                break;
+            }
+            default: /* gauges and extremes */
+                put(name, help, prometheus::MetricType::Gauge, labels, reading.number);
+            }
+        }
+
+        /* Returns a new series of a name; where that has another type, of one with the type at its end. */
+        prometheus::ClientMetric &of_type(std::string name, const std::string &help, prometheus::MetricType type,
+                                          const prometheus::Labels &labels)
+        {
+            const auto there = families_.find(name);
+            if (there != families_.end() && there->second.type != type)
+                name += type == prometheus::MetricType::Summary ? "_summary" : "_histogram";
+            return series(name, help, type, labels).second;
         }
 
         std::map<std::string, prometheus::MetricFamily> families_;

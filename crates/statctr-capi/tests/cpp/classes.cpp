@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -158,6 +159,60 @@ static void distributions_and_extremes()
     CHECK(slots() == before);
 }
 
+static bool has(const std::string &text, const char *lines)
+{
+    return text.find(lines) != std::string::npos;
+}
+
+STATCTR_DEFINE_GAUGE(waiting);
+
+static void names_last_as_long_as_their_registrations()
+{
+    const std::uint64_t before = slots();
+    {
+        statctr::counter requests(3);
+        statctr::gauge open(-4);
+        statctr::group lookups(traffic_group);
+        statctr::histogram sizes(3, 0.1);
+        statctr::maximum slowest;
+        statctr::minimum fastest;
+        statctr::registration of_requests(requests, {"requests", "requests served", "", {{"method", "GET"}}});
+        std::vector<statctr::registration> others;
+        others.emplace_back(open, statctr::description{"open"});
+        others.emplace_back(lookups, traffic_received, statctr::description{"hits"});
+        others.emplace_back(sizes, statctr::description{"sizes", "in bytes", "bytes"});
+        others.emplace_back(slowest, statctr::description{"slowest"});
+        others.emplace_back(fastest, statctr::description{"fastest"});
+        lookups.event(traffic_received, 4, 3);
+        sizes.observe(2);
+        slowest.observe(17);
+        fastest.observe(5);
+        statctr_static_gauge_dec(&waiting);
+        // the statistic may move, its registration stays
+        statctr::counter moved(std::move(requests));
+        ++moved;
+        const std::string text = statctr::prometheus_text();
+        CHECK(has(text, "# HELP requests requests served\n# TYPE requests counter\nrequests{method=\"GET\"} 4\n"));
+        CHECK(has(text, "open -4\n") && has(text, "hits_sum 3\nhits_count 4\n") && has(text, "slowest 17\n"));
+        CHECK(has(text, "sizes_bucket{le=\"1\"} 0\nsizes_bucket{le=\"3\"} 1\n") && has(text, "fastest 5\n"));
+        CHECK(has(text, "# TYPE waiting gauge\nwaiting -1\n"));
+
+        int error = 0;
+        try {
+            statctr::registration again(open, {"another_name"});
+        } catch (const std::system_error &thrown) {
+            error = thrown.code().value();
+        }
+        CHECK(error == EEXIST);
+        others.erase(others.begin());
+        statctr::registration again(open, {"another_name"});
+        of_requests = std::move(again);
+        CHECK(has(statctr::prometheus_text(), "another_name -4\n") && !has(statctr::prometheus_text(), "\nopen "));
+    }
+    CHECK(!has(statctr::prometheus_text(), "requests") && has(statctr::prometheus_text(), "waiting"));
+    CHECK(slots() == before);
+}
+
 static void what_cannot_be_is_thrown()
 {
     statctr::group group(traffic_group);
@@ -193,6 +248,7 @@ int main()
     threads_count_exactly();
     moves_keep_the_counts();
     distributions_and_extremes();
+    names_last_as_long_as_their_registrations();
     what_cannot_be_is_thrown();
     return 0;
 }
