@@ -153,8 +153,8 @@ impl FloatHistogramSnapshot {
     }
 }
 
-/// Of a histogram of integers, whose resolution is 1. Sums of values above its largest one are those of a
-/// [`Histogram`], modulo 2⁶⁴.
+/// The snapshot of a histogram of integers, as one with the resolution 1. The sum of values above the largest one is
+/// right up to 2⁶³.
 impl From<HistogramSnapshot> for FloatHistogramSnapshot {
     fn from(units: HistogramSnapshot) -> FloatHistogramSnapshot {
         FloatHistogramSnapshot { units, per_one: 1.0 }

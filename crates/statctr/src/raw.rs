@@ -366,8 +366,14 @@ impl RawLazy {
     }
 }
 
-/// Statistics of C in the program's registry, by the addresses that tell them apart.
-type Borrowed = Vec<(usize, Arc<BorrowedStatistic>)>;
+/// A statistic of C in the program's registry: the address that tells it from others, and its registration.
+struct BorrowedEntry {
+    address: usize,
+    number: u64,
+    source: Arc<BorrowedStatistic>,
+}
+
+type Borrowed = Vec<BorrowedEntry>;
 
 fn borrowed() -> Guard<'static, Borrowed> {
     static BORROWED: OnceBox<Lock<Borrowed>> = OnceBox::new();
@@ -385,14 +391,13 @@ fn register_borrowed(
     let registry = Registry::global();
     let source = Arc::new(BorrowedStatistic::new(kind, read));
     let mut borrowed = borrowed();
-    if borrowed.iter().any(|(other, _)| *other == address) {
+    if borrowed.iter().any(|entry| entry.address == address) {
         drop(borrowed);
         return None;
     }
-    let result = registry.register(description, &source);
-    if result.is_ok() {
-        borrowed.push((address, Arc::clone(&source)));
-    }
+    let result = registry.register_until_removed(description, &source);
+    let result =
+        result.map(|number| borrowed.push(BorrowedEntry { address, number, source: Arc::clone(&source) }));
     // the source has a lock, which must not go while this one is held
     drop(borrowed);
     Some(result)
@@ -402,10 +407,13 @@ fn register_borrowed(
 /// Returns `false` if it was not registered.
 fn unregister_borrowed(address: usize) -> bool {
     let mut borrowed = borrowed();
-    let place = borrowed.iter().position(|(other, _)| *other == address);
+    let place = borrowed.iter().position(|entry| entry.address == address);
     let taken = place.map(|place| borrowed.swap_remove(place));
+    if let Some(entry) = &taken {
+        Registry::global().remove(entry.number);
+    }
     drop(borrowed);
-    taken.map(|(_, source)| source.end()).is_some()
+    taken.map(|entry| entry.source.end()).is_some()
 }
 
 impl RawCounter {

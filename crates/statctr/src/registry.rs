@@ -73,9 +73,9 @@ pub struct Sample<'a> {
 
 /// A registry's reference to a source.
 enum SourceRef {
-    /// To one that others own.
+    /// A source that others own.
     Weak(Weak<dyn Source>),
-    /// To one that lives as long as the program.
+    /// A source that lives as long as the program.
     Static(&'static dyn Source),
 }
 
@@ -185,7 +185,8 @@ impl Entries {
         }
     }
 
-    fn insert(&mut self, description: Description, key: Key, kind: Kind, source: SourceRef) {
+    /// Adds an entry and returns its place in the list.
+    fn insert(&mut self, description: Description, key: Key, kind: Kind, source: SourceRef) -> u64 {
         if self.list.len() >= self.sweep_at {
             self.sweep();
         }
@@ -196,6 +197,7 @@ impl Entries {
         self.by_key.insert(key, self.registered);
         self.list.insert(self.registered, Entry { description: Arc::new(description), source });
         self.registered += 1;
+        self.registered - 1
     }
 }
 
@@ -265,8 +267,24 @@ impl Registry {
     /// twice; [`Error::NameTaken`] where something that lives has this name with these labels, or
     /// this name with another kind, unit or help text.
     pub fn register<S: Source>(&self, description: Description, source: &Arc<S>) -> Result<()> {
+        self.register_until_removed(description, source).map(|_| ())
+    }
+
+    /// Registers a source as [`register`](Self::register) does, and returns the number by which it can be
+    /// [removed](Self::remove).
+    pub(crate) fn register_until_removed<S: Source>(
+        &self,
+        description: Description,
+        source: &Arc<S>,
+    ) -> Result<u64> {
         let source: Arc<dyn Source> = Arc::clone(source) as Arc<dyn Source>;
         self.insert(description, source.kind(), SourceRef::Weak(Arc::downgrade(&source)))
+    }
+
+    /// Takes out what was registered with this number. Its name is free at once, also where a visit still holds the
+    /// source.
+    pub(crate) fn remove(&self, number: u64) {
+        self.entries.lock().remove(number);
     }
 
     /// Registers a statistic, or an array or group of counters, that lives as long as the program: one in a `LazyLock`
@@ -290,10 +308,10 @@ impl Registry {
     /// # Errors
     /// Fails as [`register`](Self::register) does.
     pub fn register_static<S: Source>(&self, description: Description, source: &'static S) -> Result<()> {
-        self.insert(description, source.kind(), SourceRef::Static(source))
+        self.insert(description, source.kind(), SourceRef::Static(source)).map(|_| ())
     }
 
-    fn insert(&self, description: Description, kind: Kind, source: SourceRef) -> Result<()> {
+    fn insert(&self, description: Description, kind: Kind, source: SourceRef) -> Result<u64> {
         description.check()?;
         if let Some((label, _)) = description.labels().find(|(label, _)| kind.reserves(label)) {
             return Err(Error::BadName(label.to_owned()));
@@ -303,8 +321,7 @@ impl Registry {
         if entries.is_taken(&description, &key, kind) {
             return Err(Error::NameTaken(description.name().to_owned()));
         }
-        entries.insert(description, key, kind, source);
-        Ok(())
+        Ok(entries.insert(description, key, kind, source))
     }
 
     /// Returns the number of registered statistics, and arrays and groups of counters, that still live.
@@ -518,5 +535,17 @@ mod tests {
         open.sub(2);
         assert_eq!(registry.len(), 1);
         registry.visit(|sample| assert_eq!(*sample.value, Value::Gauge(-2)));
+    }
+
+    #[test]
+    fn a_removed_name_is_free_while_its_source_is_held() {
+        let registry = Registry::new();
+        let (first, second) = (counter(), counter());
+        let number = registry.register_until_removed(Description::new("x"), &first).expect("free");
+        let held = registry.living();
+        registry.remove(number);
+        registry.register(Description::new("x"), &second).expect("free again");
+        registry.remove(number);
+        assert_eq!((registry.len(), held.len()), (1, 1));
     }
 }

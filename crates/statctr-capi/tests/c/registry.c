@@ -7,6 +7,18 @@
 
 enum { THREADS = 4, ROUNDS = 100, UPDATES = 200 };
 
+/* it does not see the counts of references by which the library frees what two threads had */
+#if defined(__SANITIZE_THREAD__)
+#define UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
+#endif
+#endif
+#ifndef UNDER_TSAN
+#define UNDER_TSAN 0
+#endif
+
 #define HITS(EVENT, ITEM, kind)                  \
     EVENT(kind, looked_up, 2)                    \
     ITEM(kind, lookups, "", "all look-ups")      \
@@ -146,6 +158,54 @@ static int refuse(const char *text, size_t length, void *context)
     return 5;
 }
 
+/* Statistics that come and go while the registry is read. */
+static void *churn(void *number)
+{
+    const char labels_of[2][2] = { "0", "1" };
+    const unsigned me = (unsigned)(uintptr_t)number;
+    const char *const labels[] = { "thread", labels_of[me % 2], NULL };
+    const statctr_desc_t of_histogram = { "churn_sizes", "", "", labels }, of_max = { "churn_max", "", "", labels };
+    for (unsigned round = 0; round < 300; round++) {
+        statctr_histogram_t sizes = { 0 };
+        statctr_max_t largest = { 0 };
+        CHECK_OK(statctr_histogram_init(&sizes, 1000, 0.1));
+        CHECK_OK(statctr_max_init(&largest));
+        CHECK_OK(statctr_register_histogram(&sizes, &of_histogram));
+        CHECK_OK(statctr_register_max(&largest, &of_max));
+        for (unsigned i = 0; i < 10; i++) {
+            CHECK_OK(statctr_histogram_observe(&sizes, 7));
+            CHECK_OK(statctr_max_observe(&largest, 7));
+        }
+        CHECK_OK(statctr_unregister_histogram(&sizes));
+        CHECK_OK(statctr_unregister_max(&largest));
+        CHECK_OK(statctr_histogram_cleanup(&sizes));
+        CHECK_OK(statctr_max_cleanup(&largest));
+    }
+    return NULL;
+}
+
+static int note_churn(const statctr_reading_t *reading, void *context)
+{
+    (void)context;
+    if (strcmp(reading->desc.name, "churn_sizes") == 0) {
+        uint64_t count, sum;
+        CHECK_OK(statctr_histogram_totals(reading->histogram, &count, &sum));
+        CHECK(count <= 10 && sum == 7 * count);
+    } else if (strcmp(reading->desc.name, "churn_max") == 0) {
+        CHECK(reading->value == 0 || reading->value == 7);
+    }
+    return 0;
+}
+
+static void *churn_and_visit(void *number)
+{
+    if ((uintptr_t)number < 2)
+        return churn(number);
+    for (unsigned visit = 0; visit < 300; visit++)
+        CHECK_OK(statctr_visit_all(note_churn, NULL));
+    return NULL;
+}
+
 static void check_refusals(void)
 {
     const char *const bound[] = { "le", "5", NULL };
@@ -211,6 +271,8 @@ int main(void)
     CHECK_OK(statctr_register_max(&maximum, &slowest));
     CHECK_OK(statctr_register_min(&minimum, &fastest));
     check_refusals();
+    if (!UNDER_TSAN)
+        run_threads(3, churn_and_visit);
 
     CHECK(signal(SIGUSR1, handler) != SIG_ERR);
     CHECK_EQ(raise(SIGUSR1), 0);

@@ -46,7 +46,7 @@ macro_rules! statics {
     ($($Member:ident),+) => {$(
         impl sealed::Sealed for $Member {}
 
-        /// Made without memory of a pool: a look-up cannot fail.
+        /// A member without memory of a pool: a look-up cannot fail.
         impl FamilyMember for $Member {
             type Settings = ();
             type Found = &'static $Member;
@@ -75,8 +75,8 @@ macro_rules! objects {
     ($($Member:ident($settings:pat): $Settings:ty = $make:expr;)+) => {$(
         impl sealed::Sealed for $Member {}
 
-        /// In the process's global pool of counter memory: a look-up fails where that has no address space for a new
-        /// member, nor for the one of further values.
+        /// A member in the process's global pool of counter memory: a look-up fails where that has no address space for
+        /// a new member, nor for the one of further values.
         impl FamilyMember for $Member {
             type Settings = $Settings;
             type Found = crate::error::Result<&'static $Member>;
@@ -161,7 +161,7 @@ pub struct StaticFamily<const N: usize, K: FamilyMember = StaticCounter> {
 struct Entry<const N: usize, K> {
     values: [Box<str>; N],
     member: K,
-    /// For members that do not list themselves.
+    /// The place in the program's registry of a member that does not list itself.
     listed: OnceBox<ListedObject>,
 }
 
