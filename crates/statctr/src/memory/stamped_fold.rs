@@ -30,8 +30,7 @@
 //!
 //! Lines are read run by run, each on all CPUs. CPU by CPU, all of its lines with those ahead being fetched, was slower:
 //! 590 ns a group against 400 with 5 % of the groups written, whatever was fetched how far ahead (AMD EPYC, family 25
-//! model 1). There the search for stamps takes 90 ns of some 490, by 16 stamps at a time as by 32 (AVX2): it waits
-//! for memory.
+//! model 1).
 
 use super::fold::{TILE, Tile};
 use super::layout::CHUNK_WORDS;
@@ -55,20 +54,18 @@ struct CpuState {
     done: u64,
 }
 
-/// The sums over the CPUs of a [`TrackedGroupArray`](crate::TrackedGroupArray)'s rows (groups) at the last fold (read),
-/// so that the next one rereads only cache lines stamped as written since.
+/// What the last fold (read) of a [`TrackedGroupArray`](crate::TrackedGroupArray)'s rows (groups) saw, so that the next
+/// one rereads only cache lines stamped as written since.
 #[derive(Debug)]
 pub(crate) struct StampedFold {
     cpus: Vec<CpuState>,
     /// Lines of a row.
     chunks: usize,
-    /// By word.
-    sums: Vec<u64>,
+    /// Lines of all rows.
+    lines: usize,
     /// By word: fallback cell and baseline; empty before the first is in use.
     common: Vec<u64>,
     changed: Changed,
-    /// By row: a line of it was read.
-    is_new: Vec<bool>,
     /// Lines that the last fold read; `None` before the first.
     read: Option<usize>,
 }
@@ -80,10 +77,9 @@ impl StampedFold {
         StampedFold {
             cpus: Vec::new(),
             chunks,
-            sums: vec![0; rows * chunks * CHUNK_WORDS],
+            lines: rows * chunks,
             common: Vec::new(),
             changed: Changed::new(rows * chunks),
-            is_new: vec![false; rows],
             read: None,
         }
     }
@@ -95,8 +91,9 @@ impl StampedFold {
     }
 
     /// Rereads the cache lines written since the last fold (read) of the same `piece` (an array's memory), and passes
-    /// the sums over the CPUs of each row (group) that may have changed (at first all) to `sink(row, sums)`.
-    pub(crate) fn fold(&mut self, piece: &StampedLines, mut sink: impl FnMut(usize, &[u64])) {
+    /// the sums over the CPUs of the lines that may have changed (at first all) to `sink(row, index of the first word in
+    /// it, sums)`: a row (group) may have others.
+    pub(crate) fn fold(&mut self, piece: &StampedLines, mut sink: impl FnMut(usize, usize, &[u64])) {
         let epoch = piece.advance();
         self.meet_cpus(piece);
         let over = self.over(piece, epoch);
@@ -114,15 +111,15 @@ impl StampedFold {
         for run in self.changed.runs(TILE) {
             let sums = tile.zeroed(run.len());
             piece.lines().fold_in_tile(piece.front() + run.start, sums);
-            self.sums[run.start * CHUNK_WORDS..run.end * CHUNK_WORDS].copy_from_slice(sums);
-            self.is_new[run.start / self.chunks..=(run.end - 1) / self.chunks].fill(true);
-            read += run.len();
-        }
-        for (row, is_new) in self.is_new.iter_mut().enumerate() {
-            if std::mem::take(is_new) {
-                let words = self.chunks * CHUNK_WORDS;
-                sink(row, &self.sums[row * words..(row + 1) * words]);
+            let mut line = run.start;
+            while line < run.end {
+                let (row, first) = (line / self.chunks, line % self.chunks);
+                let end = run.end.min(line - first + self.chunks);
+                let words = (line - run.start) * CHUNK_WORDS..(end - run.start) * CHUNK_WORDS;
+                sink(row, first * CHUNK_WORDS, &sums[words]);
+                line = end;
             }
+            read += run.len();
         }
         self.read = Some(read);
         for (cpu, over) in self.cpus.iter_mut().zip(over) {
@@ -170,7 +167,7 @@ impl StampedFold {
         if !baselines && !homes {
             return;
         }
-        self.common.resize(self.sums.len(), 0);
+        self.common.resize(self.lines * CHUNK_WORDS, 0);
         for (index, common) in self.common.iter_mut().enumerate() {
             // SAFETY: a word of the piece.
             let word = unsafe { first.word(piece.slot(index)) };

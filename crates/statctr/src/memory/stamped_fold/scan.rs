@@ -5,8 +5,17 @@ use std::ops::Range;
 /// Stamps that are looked at together: a cache line of them.
 pub(super) const AT_ONCE: usize = 64;
 
-/// Masks that are passed over where all of their lines were found.
+/// Masks that are passed over where all of their lines were found, and lines of stamps that are read of one CPU before
+/// the next one's.
 const PART: usize = 4;
+
+/// CPUs whose stamps are read side by side: 42 ns a group instead of 94 for each CPU's from first to last, with 160 CPUs
+/// and 5 lines a group; 48 of four CPUs, 51 of sixteen (AMD EPYC, Zen 3, in a virtual machine).
+const SIDE_BY_SIDE: usize = 8;
+
+/// Bytes ahead of the stamps that are looked at to fetch: the CPU's next part.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const AHEAD: usize = PART * AT_ONCE;
 
 /// The mask of as many stamps.
 const ALL: u64 = u64::MAX;
@@ -42,12 +51,22 @@ pub(super) struct Changed {
 impl Changed {
     /// Makes room for so many lines, none of which is to be read.
     pub(super) fn new(lines: usize) -> Changed {
-        Changed { masks: vec![0; lines.div_ceil(AT_ONCE)], lines }
+        let mut changed = Changed { masks: vec![0; lines.div_ceil(AT_ONCE)], lines };
+        changed.clear();
+        changed
     }
 
     /// Removes all lines.
+    ///
+    /// Behind the last one bits are set, or its mask would never be full, and be searched for on each CPU where all was
+    /// written.
     pub(super) fn clear(&mut self) {
         self.masks.fill(0);
+        if let Some(last) = self.masks.last_mut()
+            && !self.lines.is_multiple_of(AT_ONCE)
+        {
+            *last = ALL << (self.lines % AT_ONCE);
+        }
     }
 
     /// Adds a line.
@@ -60,23 +79,23 @@ impl Changed {
         self.masks.fill(ALL);
     }
 
-    /// Adds the lines with a stamp in the window of a CPU: each CPU's stamps one after the other, as caches like it.
+    /// Adds the lines with a stamp in the window of a CPU: some CPUs' stamps part by part, side by side, as each begin
+    /// on a page that nothing foretells, and a single CPU's are too few for prefetchers.
     ///
     /// # Safety
     /// Of each CPU the stamps of all lines, rounded up to [`AT_ONCE`], may be read.
     pub(super) unsafe fn find(&mut self, windows: &[Window]) {
         let search = search();
-        for (index, window) in windows.iter().enumerate() {
-            // the last has none behind it, and takes its own
-            let next = windows.get(index + 1).unwrap_or(window).stamps;
+        for windows in windows.chunks(SIDE_BY_SIDE) {
             for (part, masks) in self.masks.chunks_mut(PART).enumerate() {
-                // where all was written the search costs next to nothing
-                if masks.iter().all(|mask| *mask == ALL) {
-                    continue;
+                for window in windows {
+                    // where all was written the search costs next to nothing
+                    if masks.iter().all(|mask| *mask == ALL) {
+                        break;
+                    }
+                    // SAFETY: by the caller's promise.
+                    unsafe { search(masks, window.stamps + part * PART * AT_ONCE, window.low, window.width) };
                 }
-                let offset = part * PART * AT_ONCE;
-                // SAFETY: by the caller's promise.
-                unsafe { search(masks, window.stamps + offset, next + offset, window.low, window.width) };
             }
         }
     }
@@ -103,14 +122,19 @@ impl Changed {
     }
 }
 
-/// Adds to the masks a bit for each of the stamps at an address that is in the window, and fetches as many stamps at a
-/// second address, which are asked for next: each CPU's begin on a page that nothing foretells.
-type Search = unsafe fn(&mut [u64], usize, usize, u8, u8);
+/// Adds to the masks a bit for each of the stamps at an address that is in the window.
+type Search = unsafe fn(&mut [u64], usize, u8, u8);
 
 /// Returns the search for this machine.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn search() -> Search {
-    if std::arch::is_x86_feature_detected!("avx512bw") { search_evex } else { search_sse }
+    if std::arch::is_x86_feature_detected!("avx512bw") {
+        search_evex
+    } else if std::arch::is_x86_feature_detected!("avx2") {
+        search_vex
+    } else {
+        search_sse
+    }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -124,7 +148,7 @@ fn search() -> Search {
 /// For each mask 64 stamps at `stamps` may be read; the machine has AVX-512BW.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(never)]
-unsafe fn search_evex(masks: &mut [u64], stamps: usize, next: usize, low: u8, width: u8) {
+unsafe fn search_evex(masks: &mut [u64], stamps: usize, low: u8, width: u8) {
     if masks.is_empty() {
         return;
     }
@@ -150,7 +174,7 @@ unsafe fn search_evex(masks: &mut [u64], stamps: usize, next: usize, low: u8, wi
             low = in(reg) u32::from(low),
             width = in(reg) u32::from(width),
             stamps = inout(reg) stamps => _,
-            ahead = in(reg) next.wrapping_sub(stamps),
+            ahead = const AHEAD,
             masks = inout(reg) masks.as_mut_ptr() => _,
             end = in(reg) masks.as_mut_ptr_range().end,
             mask = out(reg) _,
@@ -163,17 +187,81 @@ unsafe fn search_evex(masks: &mut [u64], stamps: usize, next: usize, low: u8, wi
     }
 }
 
+/// The search by 32 stamps at a time.
+///
+/// # Safety
+/// For each mask 64 stamps at `stamps` may be read; the machine has AVX2.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(never)]
+unsafe fn search_vex(masks: &mut [u64], stamps: usize, low: u8, width: u8) {
+    if masks.is_empty() {
+        return;
+    }
+    // SAFETY: as in `search_evex`. At this call nothing is expected in the upper halves of registers.
+    unsafe {
+        std::arch::asm!(
+            "vmovd xmm4, {low:e}",
+            "vpbroadcastb ymm4, xmm4",
+            "vmovd xmm5, {width:e}",
+            "vpbroadcastb ymm5, xmm5",
+            "vpxor xmm6, xmm6, xmm6",
+            "2:",
+            "vmovdqu ymm0, ymmword ptr [{stamps}]",
+            "vmovdqu ymm1, ymmword ptr [{stamps} + 32]",
+            "prefetcht0 byte ptr [{stamps} + {ahead}]",
+            "vpcmpeqb ymm2, ymm0, ymm6",
+            "vpcmpeqb ymm3, ymm1, ymm6",
+            "vpsubb ymm0, ymm0, ymm4",
+            "vpsubb ymm1, ymm1, ymm4",
+            // at most
+            "vpminub ymm7, ymm0, ymm5",
+            "vpcmpeqb ymm0, ymm0, ymm7",
+            "vpminub ymm7, ymm1, ymm5",
+            "vpcmpeqb ymm1, ymm1, ymm7",
+            "vpandn ymm0, ymm2, ymm0",
+            "vpandn ymm1, ymm3, ymm1",
+            "vpmovmskb {mask:e}, ymm0",
+            "vpmovmskb {high:e}, ymm1",
+            "shl {high}, 32",
+            "or {mask}, {high}",
+            "or qword ptr [{masks}], {mask}",
+            "add {stamps}, 64",
+            "add {masks}, 8",
+            "cmp {masks}, {end}",
+            "jne 2b",
+            "vzeroupper",
+            low = in(reg) u32::from(low),
+            width = in(reg) u32::from(width),
+            stamps = inout(reg) stamps => _,
+            ahead = const AHEAD,
+            masks = inout(reg) masks.as_mut_ptr() => _,
+            end = in(reg) masks.as_mut_ptr_range().end,
+            mask = out(reg) _,
+            high = out(reg) _,
+            out("xmm0") _,
+            out("xmm1") _,
+            out("xmm2") _,
+            out("xmm3") _,
+            out("xmm4") _,
+            out("xmm5") _,
+            out("xmm6") _,
+            out("xmm7") _,
+            options(nostack),
+        );
+    }
+}
+
 /// The search by 16 stamps at a time.
 ///
 /// # Safety
 /// For each mask 64 stamps at `stamps` may be read.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(never)]
-unsafe fn search_sse(masks: &mut [u64], stamps: usize, next: usize, low: u8, width: u8) {
+unsafe fn search_sse(masks: &mut [u64], stamps: usize, low: u8, width: u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     const STEP: usize = 16;
     for (line, mask) in masks.iter_mut().enumerate() {
-        let ahead = std::ptr::with_exposed_provenance(next.wrapping_add(line * AT_ONCE));
+        let ahead = std::ptr::with_exposed_provenance(stamps.wrapping_add(line * AT_ONCE + AHEAD));
         // SAFETY: a fetch ahead may have any address; SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead) };
         for step in 0..AT_ONCE / STEP {
@@ -224,7 +312,7 @@ unsafe fn matches(stamps: usize, low: u8, width: u8) -> u32 {
 /// # Safety
 /// For each mask 64 stamps at `stamps` may be read.
 #[cfg(any(not(target_arch = "x86_64"), miri, test))]
-unsafe fn search_portable(masks: &mut [u64], stamps: usize, _next: usize, low: u8, width: u8) {
+unsafe fn search_portable(masks: &mut [u64], stamps: usize, low: u8, width: u8) {
     use std::sync::atomic::{AtomicU8, Ordering};
     for (line, mask) in masks.iter_mut().enumerate() {
         for place in 0..AT_ONCE {
@@ -296,11 +384,14 @@ mod tests {
             let found = |search: Search| {
                 let mut masks = [0; PART];
                 // SAFETY: as many stamps as masks.
-                unsafe { search(&mut masks, address, address, low, width) };
+                unsafe { search(&mut masks, address, low, width) };
                 masks
             };
             let expected = found(search_portable);
             assert_eq!(found(search_sse), expected, "{low}, {width}");
+            if std::arch::is_x86_feature_detected!("avx2") {
+                assert_eq!(found(search_vex), expected, "{low}, {width}");
+            }
             assert_eq!(found(search()), expected, "{low}, {width}");
         }
     }
