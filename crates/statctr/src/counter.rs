@@ -3,7 +3,7 @@
 
 use crate::cpu::CpuId;
 use crate::error::{Error, Result};
-use crate::memory::{CHUNK_WORDS, Lines, ResolvedHandle, Word, fold_rows};
+use crate::memory::{CHUNK_WORDS, LineWord, Lines, ResolvedHandle, Word, fold_rows};
 use crate::pieces::Pieces;
 use crate::placement::Pool;
 use std::fmt;
@@ -289,6 +289,7 @@ pub struct CounterArray(Pieces);
 pub struct CounterRef<'a> {
     piece: &'a Lines,
     index: usize,
+    word: LineWord<'a>,
 }
 
 impl CounterArray {
@@ -326,8 +327,8 @@ impl CounterArray {
     #[must_use]
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<CounterRef<'_>> {
-        let (piece, index) = self.0.find(index)?;
-        Some(CounterRef { piece, index })
+        self.0
+            .find_map(index, |piece, index| Some(CounterRef { piece, index, word: piece.plain_word(index)? }))
     }
 
     /// Returns an iterator over references to all counters of the array, in order.
@@ -373,19 +374,19 @@ impl CounterRef<'_> {
     /// Adds 1 to the counter; see [`Counter::inc`].
     #[inline(always)]
     pub fn inc(self) {
-        self.piece.inc(self.index);
+        self.word.inc();
     }
 
     /// Subtracts 1 from the counter; see [`Counter::dec`].
     #[inline(always)]
     pub fn dec(self) {
-        self.piece.dec(self.index);
+        self.word.dec();
     }
 
     /// Adds `value` to the counter; see [`Counter::add`].
     #[inline(always)]
     pub fn add(self, value: u64) {
-        self.piece.add(self.index, value);
+        self.word.add(value);
     }
 
     /// Subtracts `value` from the counter; see [`Counter::sub`].

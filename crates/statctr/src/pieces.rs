@@ -62,13 +62,27 @@ impl<T> Pieces<T> {
     /// element's index in the piece; `None` beyond the end.
     #[inline(always)]
     pub(crate) fn find(&self, index: usize) -> Option<(&T, usize)> {
+        self.find_map(index, |piece, index| Some((piece, index)))
+    }
+
+    /// Returns what `found` returns for the piece (part of the array's memory) that contains the element at `index` of
+    /// the array, and the element's index in the piece; `None` beyond the end.
+    ///
+    /// What `found` loads of the piece a loop loads once where the array has one: it is then at a place that the
+    /// compiler knows, and not at one of two.
+    #[inline(always)]
+    pub(crate) fn find_map<'a, R>(
+        &'a self,
+        index: usize,
+        found: impl Fn(&'a T, usize) -> Option<R>,
+    ) -> Option<R> {
         if index < self.first_len {
-            return Some((self.first.as_ref()?, index));
+            return found(self.first.as_ref()?, index);
         }
         if index >= self.len {
             return None;
         }
-        Some((self.rest.get((index >> self.shift) - 1)?, index & (self.piece_len() - 1)))
+        found(self.rest.get((index >> self.shift) - 1)?, index & (self.piece_len() - 1))
     }
 
     /// Calls `visit` for each piece (part of the array's memory) with elements of `range`: the piece, those elements'

@@ -52,7 +52,7 @@ pub(crate) use handle::Handle;
 pub(crate) use layout::{CHUNK_WORDS, LatchLayout, Layout};
 pub(crate) use lazy::{IndexKind, LazyMemory, LazyOwner, LazySettings, Nodes, Object};
 pub(crate) use maximum::Maximum;
-pub(crate) use owner::{Lines, Word};
+pub(crate) use owner::{LineWord, Lines, Word};
 pub(crate) use resolved::ResolvedHandle;
 pub(crate) use stamped_fold::StampedFold;
 pub(crate) use stamps::{StampedLines, most_stamped};

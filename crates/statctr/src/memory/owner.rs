@@ -7,6 +7,7 @@ use super::latch;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout};
 use crate::error::Result;
 use crate::rseq::{self, HandleTag};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 pub(super) fn arena_of<'a>(handle: Handle) -> &'a Arena {
@@ -86,6 +87,9 @@ impl Drop for Word {
 #[derive(Debug)]
 pub(crate) struct Lines {
     handle: Handle,
+    /// The offset of the threads' rseq areas ([`rseq::offset_of_table`]); 0 for lines that are not updated by plain
+    /// sections. Here updates load it beside the handle, and not behind that.
+    area: usize,
     chunks: u32,
     layout: Option<LatchLayout>,
 }
@@ -125,7 +129,7 @@ impl Lines {
     ) -> Result<Lines> {
         let total = layout.map_or(chunks, LatchLayout::chunks);
         arena.take_chunks(total, layout, tag, |used, handle| {
-            let lines = Lines { handle: adopt(handle, arena), chunks: total as u32, layout };
+            let lines = Lines::of(adopt(handle, arena), total as u32, layout);
             if used || initial != 0 {
                 for index in 0..lines.item_chunks() * CHUNK_WORDS {
                     if used {
@@ -137,6 +141,13 @@ impl Lines {
             }
             lines
         })
+    }
+
+    #[inline]
+    fn of(handle: Handle, chunks: u32, layout: Option<LatchLayout>) -> Lines {
+        // SAFETY: by the invariant of handles the table lives.
+        let area = unsafe { rseq::offset_of_table(handle.table.as_ptr()) };
+        Lines { handle, area, chunks, layout }
     }
 
     pub(crate) fn arena(&self) -> &Arena {
@@ -165,7 +176,7 @@ impl Lines {
     /// The parts came from [`Lines::into_parts`] and were not taken back yet.
     #[inline]
     pub(crate) unsafe fn from_parts(handle: Handle, chunks: u32, layout: Option<LatchLayout>) -> Lines {
-        Lines { handle, chunks, layout }
+        Lines::of(handle, chunks, layout)
     }
 
     /// Returns the number of cache lines with items (64-bit statistics); of latched lines, which exist twice, each
@@ -189,11 +200,19 @@ impl Lines {
         (index < self.chunks() * CHUNK_WORDS).then(|| unsafe { self.handle.word(index) })
     }
 
+    /// Returns the word `index` with all that its updates need, for lines without a layout; `None` beyond their end.
+    #[inline(always)]
+    pub(crate) fn plain_word(&self, index: usize) -> Option<LineWord<'_>> {
+        let handle = self.for_section(index)?;
+        Some(LineWord { handle, area: self.area, lines: PhantomData })
+    }
+
     #[inline(always)]
     pub(crate) fn add(&self, index: usize, value: u64) {
         let done = self.for_section(index).is_some_and(|word| {
-            // SAFETY: the invariant of `Handle` is the section's contract.
-            unsafe { rseq::add(word.base.as_ptr(), word.table.as_ptr(), value) }
+            // SAFETY: the invariant of `Handle` is the section's contract, and the area is the table's.
+            self.area != 0
+                && unsafe { rseq::add_in_area(self.area, word.base.as_ptr(), word.table.as_ptr(), value) }
         });
         if !done {
             self.add_elsewhere(index, value);
@@ -204,21 +223,10 @@ impl Lines {
     pub(crate) fn inc(&self, index: usize) {
         let done = self.for_section(index).is_some_and(|word| {
             // SAFETY: as in `add`.
-            unsafe { rseq::inc(word.base.as_ptr(), word.table.as_ptr()) }
+            self.area != 0 && unsafe { rseq::inc_in_area(self.area, word.base.as_ptr(), word.table.as_ptr()) }
         });
         if !done {
             self.add_elsewhere(index, 1);
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn dec(&self, index: usize) {
-        let done = self.for_section(index).is_some_and(|word| {
-            // SAFETY: as in `add`.
-            unsafe { rseq::dec(word.base.as_ptr(), word.table.as_ptr()) }
-        });
-        if !done {
-            self.add_elsewhere(index, u64::MAX);
         }
     }
 
@@ -353,5 +361,51 @@ impl Drop for Lines {
     fn drop(&mut self) {
         // SAFETY: the count that `adopt` took, once.
         unsafe { release(self.handle, |arena| _ = arena.free_chunks(self.handle, self.chunks())) };
+    }
+}
+
+/// A counter in borrowed cache lines of counter memory, with all that its updates need.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LineWord<'a> {
+    handle: Handle,
+    /// That of the lines.
+    area: usize,
+    lines: PhantomData<&'a Lines>,
+}
+
+// SAFETY: as for `Lines`, of which it is a part.
+unsafe impl Send for LineWord<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for LineWord<'_> {}
+
+impl LineWord<'_> {
+    /// Adds `value` to the counter, in the word of the calling thread's CPU.
+    #[inline(always)]
+    pub(crate) fn add(self, value: u64) {
+        let (base, table) = (self.handle.base.as_ptr(), self.handle.table.as_ptr());
+        // SAFETY: the invariant of `Handle` is the section's contract, and the area is the table's.
+        if self.area == 0 || !unsafe { rseq::add_in_area(self.area, base, table, value) } {
+            self.handle.add_elsewhere(value);
+        }
+    }
+
+    /// Adds 1 to the counter, in the word of the calling thread's CPU.
+    #[inline(always)]
+    pub(crate) fn inc(self) {
+        let (base, table) = (self.handle.base.as_ptr(), self.handle.table.as_ptr());
+        // SAFETY: as in `add`.
+        if self.area == 0 || !unsafe { rseq::inc_in_area(self.area, base, table) } {
+            self.handle.add_elsewhere(1);
+        }
+    }
+
+    /// Subtracts 1 from the counter, in the word of the calling thread's CPU.
+    #[inline(always)]
+    pub(crate) fn dec(self) {
+        let (base, table) = (self.handle.base.as_ptr(), self.handle.table.as_ptr());
+        // SAFETY: as in `add`.
+        if self.area == 0 || !unsafe { rseq::dec_in_area(self.area, base, table) } {
+            self.handle.add_elsewhere(u64::MAX);
+        }
     }
 }
