@@ -314,19 +314,23 @@ STATCTR_ALWAYS_INLINE_ void *statctr_lazy_instance_(struct statctr_lazy_cell_ *c
     if (STATCTR_LIKELY_(__atomic_load_n(&cell->owner, __ATOMIC_RELAXED) == mark))
         return cell->words;
     const uint64_t addresses = ((uint64_t)1 << 48) - 1;
+    const uint64_t last = __atomic_load_n(&cell->pairs[2], __ATOMIC_ACQUIRE);
+    /* the table first: most of those who look there have no pair */
+    if (last >> 48 == 0xffff) {
+        const uintptr_t *const table = (const uintptr_t *)(uintptr_t)(last & addresses);
+        if (mark > joining->indices)
+            return NULL;
+        void *const found = (void *)__atomic_load_n(&table[mark - 1], __ATOMIC_ACQUIRE);
+        if (STATCTR_LIKELY_(found != NULL))
+            return found;
+    }
     const uint64_t first = __atomic_load_n(&cell->pairs[0], __ATOMIC_ACQUIRE);
     if (first >> 48 == mark)
         return (void *)(uintptr_t)(first & addresses);
     const uint64_t second = __atomic_load_n(&cell->pairs[1], __ATOMIC_ACQUIRE);
     if (second >> 48 == mark)
         return (void *)(uintptr_t)(second & addresses);
-    const uint64_t last = __atomic_load_n(&cell->pairs[2], __ATOMIC_ACQUIRE);
-    if (last >> 48 == mark)
-        return (void *)(uintptr_t)(last & addresses);
-    if (last >> 48 != 0xffff || mark > joining->indices)
-        return NULL;
-    const uintptr_t *const table = (const uintptr_t *)(uintptr_t)(last & addresses);
-    return (void *)__atomic_load_n(&table[mark - 1], __ATOMIC_ACQUIRE);
+    return last >> 48 == mark ? (void *)(uintptr_t)(last & addresses) : NULL;
 }
 
 /*
@@ -383,16 +387,18 @@ STATCTR_ALWAYS_INLINE_ int statctr_lazy_update(const statctr_lazy_t *object, uin
         const struct statctr_joining_ *const joining = (const struct statctr_joining_ *)object->memory;
         struct statctr_lazy_cell_ *const cell = (struct statctr_lazy_cell_ *)object->cell;
         const uint64_t v0 = first, v1 = second, v2 = third, v3 = fourth;
+        /* before the loads that acquire, behind which it would be loaded again */
+        const ptrdiff_t area = joining->area;
         /* 4: where the kernel keeps the CPU's number. Other indices are the library's. */
         if (STATCTR_LIKELY_(joining->width >= STATCTR_WIDTH_32_ && joining->field == 4)) {
             uint32_t cpu;
-            __asm__ volatile("movl %%fs:4(%1), %0" : "=r"(cpu) : "r"(joining->area));
+            __asm__ volatile("movl %%fs:4(%1), %0" : "=r"(cpu) : "r"(area));
             /* numbers above are those of threads without a registration */
             void *const words = cpu <= INT32_MAX ? statctr_lazy_instance_(cell, joining, cpu + 1) : NULL;
             if (STATCTR_LIKELY_(words != NULL)) {
                 __asm__ volatile goto(STATCTR_LAZY_SECTION_
                                       :
-                                      : [area] "r"(joining->area), [field] "r"((uintptr_t)joining->field), [cpu] "r"(cpu),
+                                      : [area] "r"(area), [field] "r"((uintptr_t)4), [cpu] "r"(cpu),
                                         [words] "r"(words), [joining] "r"(joining), STATCTR_VALUES_32_
                                       : "rax", STATCTR_CLOBBER_LAZY_, "cc", "memory"
                                       : statctr_slow_);

@@ -308,6 +308,22 @@ pub(crate) struct JoinSettings {
     pub(crate) indices: u64,
 }
 
+/// The part of [`JoinSettings`] that tells where threads have their index and how wide stores are. By value: behind a load
+/// that acquires, the compiler would load it again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JoinIndex {
+    pub(crate) area: isize,
+    pub(crate) field: u32,
+    pub(crate) width: u32,
+}
+
+impl JoinSettings {
+    #[inline(always)]
+    pub(crate) fn index(&self) -> JoinIndex {
+        JoinIndex { area: self.area, field: self.field, width: self.width }
+    }
+}
+
 const _: () = assert!(
     std::mem::offset_of!(JoinSettings, area) == 96 && std::mem::offset_of!(JoinSettings, indices) == 120
 );

@@ -4,7 +4,7 @@ use super::cells::{SIDE, Shortage};
 use super::lifetime::{self, LazyOwner};
 use super::pool::LazyMemory;
 use super::shape::{
-    Cell, InstancePtr, NODE_SHIFT, PAIRS, SHARED, SPREAD, Side, instance_at, pack, pack_table, unpack,
+    Cell, InstancePtr, NODE_SHIFT, PAIRS, SHARED, SPREAD, Side, instance_at, is_of, pack, pack_table, unpack,
     unpack_of, unpack_table,
 };
 use crate::error::Result;
@@ -94,12 +94,13 @@ impl Object {
     #[inline(always)]
     pub(crate) fn update(&self, values: [u64; ITEMS]) {
         let memory = self.memory();
-        if memory.join.field == rseq::CPU_ID as u32
-            && let Some(index) = memory.section_index()
-            && let Some(instance) = self.find(index + 1)
+        let at = memory.join.index();
+        if at.field == rseq::CPU_ID as u32
+            && let Some(index) = memory.section_index_at(at)
+            && let Some(instance) = self.find(memory, index + 1)
         {
             // SAFETY: sections may be used, and the instance is this index's.
-            if unsafe { rseq::join(&memory.join, index, instance, values) } {
+            if unsafe { rseq::join_at(at, &memory.join, index, instance, values) } {
                 return;
             }
         }
@@ -110,28 +111,32 @@ impl Object {
     }
 
     /// Returns the instance of a mark, from the object's line or from its table.
+    ///
+    /// The table first: of the two pairs in front of it, those who look for another mark need not load any.
     #[inline(always)]
-    fn find(&self, mark: u32) -> Option<InstancePtr> {
+    fn find(&self, memory: &LazyMemory, mark: u32) -> Option<InstancePtr> {
         let cell = self.cell();
         if cell.owner.load(Ordering::Relaxed) == mark {
             return Some(self.own());
         }
-        let mut last = 0;
-        for pair in &cell.pairs {
-            last = pair.load(Ordering::Acquire);
-            if let Some(instance) = unpack_of(last, mark) {
-                return Some(instance);
-            }
+        let last = cell.pairs[PAIRS - 1].load(Ordering::Acquire);
+        if let Some(table) = self.table_of(memory, last)
+            && let Some(instance) = instance_at(table.get(mark as usize - 1)?.load(Ordering::Acquire))
+        {
+            return Some(instance);
         }
-        instance_at(self.table_of(last)?.get(mark as usize - 1)?.load(Ordering::Acquire))
+        // a mark is in one place at most
+        let pair =
+            cell.pairs.iter().map(|pair| pair.load(Ordering::Acquire)).find(|pair| is_of(*pair, mark))?;
+        unpack_of(pair, mark)
     }
 
     /// Returns the table whose address the last pair has.
     #[inline(always)]
-    fn table_of(&self, pair: u64) -> Option<&[AtomicUsize]> {
+    fn table_of<'a>(&'a self, memory: &LazyMemory, pair: u64) -> Option<&'a [AtomicUsize]> {
         let start = unpack_table(pair)?;
         // SAFETY: a cell of `tables`, which has a word for each index and is the object's until it is dropped.
-        Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.memory().join.indices as usize) })
+        Some(unsafe { std::slice::from_raw_parts(start.as_ptr(), memory.join.indices as usize) })
     }
 
     #[inline(never)]
@@ -249,7 +254,7 @@ impl Object {
     }
 
     fn table(&self) -> Option<&[AtomicUsize]> {
-        self.table_of(self.cell().pairs[PAIRS - 1].load(Ordering::Acquire))
+        self.table_of(self.memory(), self.cell().pairs[PAIRS - 1].load(Ordering::Acquire))
     }
 
     /// Returns the table, which is made where all pairs are taken, and takes the place of the last one, in one
@@ -257,7 +262,7 @@ impl Object {
     fn table_or_make(&self) -> Option<&[AtomicUsize]> {
         let last = &self.cell().pairs[PAIRS - 1];
         let there = last.load(Ordering::Acquire);
-        if let Some(table) = self.table_of(there) {
+        if let Some(table) = self.table_of(self.memory(), there) {
             return Some(table);
         }
         // none where there was no memory for a pair
@@ -278,7 +283,7 @@ impl Object {
         };
         let now = pack_table(new.cast()).and_then(|packed| {
             // nobody else has it yet; the index is one of the pool's, as those of all pairs are
-            let place = self.table_of(packed)?.get(mark as usize - 1)?;
+            let place = self.table_of(memory, packed)?.get(mark as usize - 1)?;
             place.store(instance.addr().get(), Ordering::Relaxed);
             let exchanged = last.compare_exchange(there, packed, Ordering::AcqRel, Ordering::Acquire);
             if exchanged.is_err() {

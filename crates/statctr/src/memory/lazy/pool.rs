@@ -5,7 +5,7 @@ use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr};
 use crate::combine::Combine;
 use crate::error::Result;
 use crate::memory::latch::hold_lock;
-use crate::rseq::{self, ITEMS, Instance, JoinSettings, is_refused};
+use crate::rseq::{self, ITEMS, Instance, JoinIndex, JoinSettings, is_refused};
 use crate::sys::{cpu_bound, stripe};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -121,11 +121,17 @@ impl LazyMemory {
     /// Returns the index of the thread's field, where sections may be used.
     #[inline(always)]
     pub(super) fn section_index(&self) -> Option<u32> {
-        if self.join.width == 0 {
+        self.section_index_at(self.join.index())
+    }
+
+    /// Returns the index of the thread's field, where sections may be used; for a caller that has loaded where it is.
+    #[inline(always)]
+    pub(super) fn section_index_at(&self, at: JoinIndex) -> Option<u32> {
+        if at.width == 0 {
             return None;
         }
         // SAFETY: sections may be used, so the area is there, and so is the field.
-        let index = unsafe { rseq::area_field(self.join.area, self.join.field as usize) };
+        let index = unsafe { rseq::area_field(at.area, at.field as usize) };
         // the numbers of threads that are not registered are below 0
         (index < i32::MAX as u32).then_some(index)
     }

@@ -83,10 +83,16 @@ pub(super) fn unpack(pair: u64) -> Option<(u32, InstancePtr)> {
     if mark < TABLE_MARK { Some((mark, instance_at(address(pair))?)) } else { None }
 }
 
+/// Returns `true` if a pair is that of this mark.
+#[inline(always)]
+pub(super) fn is_of(pair: u64, mark: u32) -> bool {
+    pair >> ADDRESS_BITS == u64::from(mark)
+}
+
 /// Returns the instance of a pair, if it is that of this mark.
 #[inline(always)]
 pub(super) fn unpack_of(pair: u64, mark: u32) -> Option<InstancePtr> {
-    if pair >> ADDRESS_BITS == u64::from(mark) { instance_at(address(pair)) } else { None }
+    if is_of(pair, mark) { instance_at(address(pair)) } else { None }
 }
 
 /// Returns the table whose address the last pair has; `None` where it has another.

@@ -1,7 +1,7 @@
 //! `join` of the specification for aarch64: an instance has two copies of its words and a sequence
 //! number, whose store is the commit.
 
-use super::super::{ITEMS, JoinSettings};
+use super::super::{ITEMS, JoinIndex, JoinSettings};
 use super::asm;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -39,6 +39,22 @@ struct Joined {
     sum: [u64; ITEMS],
     or: [u64; ITEMS],
     max: [u64; ITEMS],
+}
+
+/// Combines values with an instance as [`join`] does, for a caller that has loaded `at`, the settings' own.
+///
+/// # Safety
+/// The contract is that of [`join`].
+#[inline(always)]
+pub(crate) unsafe fn join_at(
+    _at: JoinIndex,
+    settings: &JoinSettings,
+    index: u32,
+    instance: NonNull<Instance>,
+    values: [u64; ITEMS],
+) -> bool {
+    // SAFETY: passed on.
+    unsafe { join(settings, index, instance, values) }
 }
 
 /// Combines one value with each of the four 64-bit words of an instance (a CPU's copy of a lazy object) in an rseq

@@ -1,6 +1,6 @@
 //! `join` where no section does it: lazy objects count in their atomic words there.
 
-use super::super::{ITEMS, JoinSettings};
+use super::super::{ITEMS, JoinIndex, JoinSettings};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,6 +25,22 @@ impl Instance {
 /// Returns `false`: this architecture has no rseq critical sections to update lazy objects (four statistics each).
 pub(crate) const fn can_join(_width: usize) -> bool {
     false
+}
+
+/// Combines values with an instance as [`join`] does, for a caller that has loaded `at`, the settings' own.
+///
+/// # Safety
+/// The contract is that of [`join`].
+#[inline(always)]
+pub(crate) unsafe fn join_at(
+    _at: JoinIndex,
+    settings: &JoinSettings,
+    index: u32,
+    instance: NonNull<Instance>,
+    values: [u64; ITEMS],
+) -> bool {
+    // SAFETY: passed on.
+    unsafe { join(settings, index, instance, values) }
 }
 
 /// Changes nothing and returns `false`: a stub for architectures without rseq critical sections.

@@ -1,7 +1,7 @@
 //! `join` of the specification for x86-64: the four words of an instance are stored by one
 //! instruction.
 
-use super::super::{ITEMS, JoinSettings};
+use super::super::{ITEMS, JoinIndex, JoinSettings};
 use super::{asm, pair};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -81,12 +81,28 @@ pub(crate) unsafe fn join(
     instance: NonNull<Instance>,
     values: [u64; ITEMS],
 ) -> bool {
-    if settings.width >= 64 {
+    // SAFETY: passed on.
+    unsafe { join_at(settings.index(), settings, index, instance, values) }
+}
+
+/// Combines values with an instance as [`join`] does, for a caller that has loaded `at`, the settings' own.
+///
+/// # Safety
+/// The contract is that of [`join`].
+#[inline(always)]
+pub(crate) unsafe fn join_at(
+    at: JoinIndex,
+    settings: &JoinSettings,
+    index: u32,
+    instance: NonNull<Instance>,
+    values: [u64; ITEMS],
+) -> bool {
+    if at.width >= 64 {
         // SAFETY: passed on; that width is that of a machine with AVX-512VL.
-        unsafe { join_evex(settings, index, instance, values) }
+        unsafe { join_evex(at, settings, index, instance, values) }
     } else {
         // SAFETY: passed on; sections are allowed from AVX2 on.
-        unsafe { join_vex(settings, index, instance, values) }
+        unsafe { join_vex(at, settings, index, instance, values) }
     }
 }
 
@@ -94,6 +110,7 @@ pub(crate) unsafe fn join(
 
 #[inline(always)]
 unsafe fn join_evex(
+    at: JoinIndex,
     settings: &JoinSettings,
     index: u32,
     instance: NonNull<Instance>,
@@ -117,8 +134,8 @@ unsafe fn join_evex(
                 commit "vmovdqa64 ymmword ptr [{instance}], ymm17"
             }
             cleanup {}
-            area = in(reg) settings.area,
-            field = in(reg) settings.field as usize,
+            area = in(reg) at.area,
+            field = in(reg) at.field as usize,
             index = in(reg) index,
             instance = in(reg) instance.as_ptr(),
             settings = in(reg) settings,
@@ -133,6 +150,7 @@ unsafe fn join_evex(
 
 #[inline(always)]
 unsafe fn join_vex(
+    at: JoinIndex,
     settings: &JoinSettings,
     index: u32,
     instance: NonNull<Instance>,
@@ -161,8 +179,8 @@ unsafe fn join_vex(
                 commit "vmovdqa ymmword ptr [{instance}], ymm1"
             }
             cleanup { "vzeroupper" }
-            area = in(reg) settings.area,
-            field = in(reg) settings.field as usize,
+            area = in(reg) at.area,
+            field = in(reg) at.field as usize,
             index = in(reg) index,
             instance = in(reg) instance.as_ptr(),
             settings = in(reg) settings,
