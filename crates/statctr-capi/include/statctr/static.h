@@ -79,7 +79,8 @@ typedef struct statctr_static {
 
 /**
  * Adds `value`, modulo 2^64.
- * Cost: that of statctr_add() on a handle in memory; the first update also some system calls. Errors: -EINVAL (NULL). Order:
+ * Cost: that of statctr_add() on a handle in memory; the first update also some system calls; in a loop that
+ * began before that, a call more each time, until it ends. Errors: -EINVAL (NULL). Order:
  * relaxed. Signals: safe. Before main: yes.
  */
 STATCTR_STATIC_UPDATE_ int statctr_static_add(statctr_static_t *counter, uint64_t value);

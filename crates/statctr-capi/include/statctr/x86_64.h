@@ -92,6 +92,21 @@ STATCTR_ALWAYS_INLINE_ uintptr_t statctr_stored_once_(const uintptr_t *place)
     return value;
 }
 
+/* The same for the word at the start of a static; 0 for NULL, as it may come before the test for that. */
+STATCTR_ALWAYS_INLINE_ uintptr_t statctr_static_home_(const statctr_static_t *counter)
+{
+    uintptr_t home;
+    __asm__("movq %1, %0\n\t"
+            "testq %0, %0\n\t"
+            "jz 1f\n\t"
+            "movq (%0), %0\n"
+            "1:"
+            : "=r"(home)
+            : "r"(&counter->fast)
+            : "cc");
+    return home;
+}
+
 #define STATCTR_ADD_ STATCTR_SECTION_("", "addq %[value], (%%rax)", "")
 /*
  * The displacements of statics are negative, so adding one to the address of a home word carries; adding 0, or one to
@@ -99,8 +114,8 @@ STATCTR_ALWAYS_INLINE_ uintptr_t statctr_stored_once_(const uintptr_t *place)
  */
 #define STATCTR_STATIC_ADD_                             \
     STATCTR_SECTION_BY_("",                             \
-                        "addq (%[home]), %%rax\n\t"       \
-                        "jnc %l[statctr_slow_]\n\t",    \
+                        "addq %[home], %%rax\n\t"      \
+                        "jnc %l[statctr_slow_]\n\t",   \
                         "addq %[value], (%%rax)", "")
 #define STATCTR_TABLE_(table) (table)
 #define STATCTR_VALUE_ "er"
@@ -119,13 +134,17 @@ extern "C" {
 STATCTR_ALWAYS_INLINE_ int statctr_static_add(statctr_static_t *counter, uint64_t value)
 {
     if (STATCTR_LIKELY_(counter != NULL)) {
-        /* one table for all, which a loop loads once; 0, and so no area, before the first update of any */
+        /*
+         * One table for all; 0, and so no area, before the first update of any. A loop loads it once, and the home word's
+         * address, too: where that was 0 when it began, its updates are calls.
+         */
         const uintptr_t table = statctr_stored_once_(&statctr_static_table_);
+        const uintptr_t home = statctr_static_home_(counter);
         const ptrdiff_t area = statctr_area_(table);
         if (STATCTR_LIKELY_(area != 0)) {
             __asm__ volatile goto(STATCTR_STATIC_ADD_
                                   :
-                                  : [area] "r"(area), [table] "r"(table), [home] "r"(&counter->fast),
+                                  : [area] "r"(area), [table] "r"(table), [home] "r"(home),
                                     [value] STATCTR_VALUE_(value)
                                   : STATCTR_SCRATCH_, "memory"
                                   : statctr_slow_);

@@ -69,7 +69,7 @@ impl StaticWord {
         }
     }
 
-    /// Returns the table of the first block, null before it is used; a loop loads it once.
+    /// Returns the table of the first block, null before it is used; a loop loads it once, as it does the home word.
     ///
     /// Whoever sees the home word needs nothing that was stored before it, as its memory was there, zeroed and
     /// writable, and the table says for which CPUs: so the home word is loaded relaxed.
@@ -88,7 +88,7 @@ impl StaticWord {
     /// that did not commit, and [`add_slow`](Self::add_slow) has to be called.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn try_add(&self, value: u64) -> bool {
+    pub(crate) fn try_add(&'static self, value: u64) -> bool {
         // SAFETY: the table is null or that of a block, which is never dropped; its units lie below the home unit, of
         // which the home word is one.
         unsafe { rseq::add_to_static(&self.fast, Self::table(), value) }
@@ -98,7 +98,7 @@ impl StaticWord {
     /// nothing added, if that did not commit (rseq not in use, no words yet, or aborted by the kernel).
     #[inline(always)]
     #[must_use]
-    pub(crate) fn try_inc(&self) -> bool {
+    pub(crate) fn try_inc(&'static self) -> bool {
         // SAFETY: as in `try_add`.
         unsafe { rseq::inc_static(&self.fast, Self::table()) }
     }
@@ -107,7 +107,7 @@ impl StaticWord {
     /// with nothing subtracted, if that did not commit (rseq not in use, no words yet, or aborted by the kernel).
     #[inline(always)]
     #[must_use]
-    pub(crate) fn try_dec(&self) -> bool {
+    pub(crate) fn try_dec(&'static self) -> bool {
         // SAFETY: as in `try_add`.
         unsafe { rseq::dec_static(&self.fast, Self::table()) }
     }

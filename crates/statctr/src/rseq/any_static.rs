@@ -21,7 +21,7 @@ fn loaded(home: &AtomicPtr<u8>, table: *const u8) -> Option<*mut u8> {
 /// # Safety
 /// `table` is null or the tagged address of a live table; `home` is null or as `base` of [`add`].
 #[inline(always)]
-pub(crate) unsafe fn add_to_static(home: &AtomicPtr<u8>, table: *const u8, value: u64) -> bool {
+pub(crate) unsafe fn add_to_static(home: &'static AtomicPtr<u8>, table: *const u8, value: u64) -> bool {
     // SAFETY: passed on.
     loaded(home, table).is_some_and(|base| unsafe { add(base, table, value) })
 }
@@ -33,7 +33,7 @@ pub(crate) unsafe fn add_to_static(home: &AtomicPtr<u8>, table: *const u8, value
 /// # Safety
 /// The contract is that of [`add_to_static`].
 #[inline(always)]
-pub(crate) unsafe fn inc_static(home: &AtomicPtr<u8>, table: *const u8) -> bool {
+pub(crate) unsafe fn inc_static(home: &'static AtomicPtr<u8>, table: *const u8) -> bool {
     // SAFETY: passed on.
     loaded(home, table).is_some_and(|base| unsafe { inc(base, table) })
 }
@@ -45,7 +45,7 @@ pub(crate) unsafe fn inc_static(home: &AtomicPtr<u8>, table: *const u8) -> bool 
 /// # Safety
 /// The contract is that of [`add_to_static`].
 #[inline(always)]
-pub(crate) unsafe fn dec_static(home: &AtomicPtr<u8>, table: *const u8) -> bool {
+pub(crate) unsafe fn dec_static(home: &'static AtomicPtr<u8>, table: *const u8) -> bool {
     // SAFETY: passed on.
     loaded(home, table).is_some_and(|base| unsafe { dec(base, table) })
 }

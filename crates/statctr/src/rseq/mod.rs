@@ -21,11 +21,12 @@
 //!   [3] *t := *t + v          (commit)          x := d + t[0..n]
 //!                                           [3] t[0..n] := x                  (commit)
 //!
-//! add_to_static(H, T, v):                  the home word's address is at H, null while there is none;
+//! add_to_static(H, T, v):                  the home word's address is at H, null while there is none, and
+//!   h := *H                                 stored once, so that a loop loads it once;
 //!   arm                                     displacements in T are negative, as addresses of 64 bits
 //!   [1] c := cpu_id
 //!   [2] t := T[c]
-//!       t := t + *H
+//!       t := t + h
 //!       if that did not carry leave for the slow path: one of the two was 0
 //!   [3] *t := *t + v          (commit)
 //!

@@ -27,11 +27,10 @@ use std::fmt;
 /// ```
 ///
 /// # Cost
-/// An update is that of a [`Counter`](crate::Counter) that loads its home word each time: in a loop of
-/// nothing else 0.58 ns, where a counter whose handle stays in registers takes 0.54 (virtual AMD EPYC, Zen 4);
-/// with work in between the same. That is so for the first 4096 static counters of a program; an update of
-/// any other, and every update in a loop of nothing else that began before the program's first update of a
-/// static, takes a call more. The static itself is about 160 bytes of the program's data. Before the first
+/// An update is that of a [`Counter`](crate::Counter) whose handle a loop loads once. That is so for the first
+/// 4096 static counters of a program; an update of any other takes a call more, and so may every update in a loop
+/// that began before the first update of the static, until the loop ends: it may go on with what it loaded
+/// then. The static itself is about 160 bytes of the program's data. Before the first
 /// update it has no other memory, and neither has the library; the first update takes 8 bytes for each CPU
 /// that counts, from blocks of 4096 counters that all static counters share ([`memory`](Self::memory)).
 /// They are never given back.
