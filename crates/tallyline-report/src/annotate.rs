@@ -68,7 +68,7 @@ impl Use {
         self.updates
     }
 
-    /// Returns the part of [`total`](Self::total) that accesses which write account for.
+    /// Returns the stores' part of [`total`](Self::total), in the same unit.
     pub fn stored(&self) -> u64 {
         self.stored
     }

@@ -53,7 +53,7 @@ impl SampleRegisters {
         }
     }
 
-    /// Returns `true` if no registers are stored.
+    /// Returns `true` if the store, which is all samples', holds no registers.
     pub(crate) fn is_empty(&self) -> bool {
         self.points.is_empty() && self.values.is_empty()
     }

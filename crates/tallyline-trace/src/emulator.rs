@@ -128,7 +128,8 @@ fn plugin_argument(plugin: &Path, options: &PluginOptions) -> OsString {
     OsString::from_vec(word)
 }
 
-/// Finds an executable by a path, or by its name in the folders of `PATH`; `None` if there is no such file.
+/// Finds an executable (the emulator, or a program to trace) by a path, or by its name in the folders of `PATH`;
+/// `None` if there is no such file.
 pub fn find(name: &OsStr) -> Option<PathBuf> {
     let path = Path::new(name);
     if name.as_bytes().contains(&b'/') {

@@ -34,7 +34,8 @@ impl SignalSafeLock {
         taken.then(|| SignalSafeLockGuard(self))
     }
 
-    /// Spins until the lock is taken. Not for updates or signal handlers.
+    /// Spins until the lock is taken. Updates and signal handlers use [`try_lock`](Self::try_lock) instead, since this
+    /// thread may hold the lock.
     pub(crate) fn lock(&self) -> SignalSafeLockGuard<'_> {
         // held for a few instructions, or by a thread that wants this CPU
         for _ in 0..100 {

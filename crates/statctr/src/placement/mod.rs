@@ -1,6 +1,6 @@
 //! Placements: where a counter's per-CPU versions live, and the [`Pool`] that hands them out.
 //!
-//! A placement is one file here and one line in [`Placement::plan`].
+//! A placement is a file here, with its variant of [`Placement`] and its arm in [`Placement::plan`].
 
 mod drain_callbacks;
 mod fixed;

@@ -383,14 +383,15 @@ impl<'u, 'a> Unit<'u, 'a> {
     }
 }
 
-/// A record that contains a given type: the record's DIE, the type's offset in it, and how it contains it.
+/// A record that contains a given type: the record's DIE, the type's offset in it, and how it contains it
+/// (base class, member, or raw storage).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Enclosing {
-    /// The place of the record's entry.
+    /// The global offset of the record's DIE, across all unit sections.
     pub record: u64,
-    /// The offset of the part.
+    /// The type's offset in the record, in bytes.
     pub at: u64,
-    /// The relation.
+    /// The way in which the record contains the type.
     pub how: PartOf,
 }
 

@@ -142,8 +142,8 @@ impl InstructionCounts {
         self.hits
     }
 
-    /// Returns the numbers of the instruction's reads, writes and misses by cause, and of the copies in other
-    /// caches that its writes invalidated.
+    /// Returns the numbers of the instruction's reads, writes and misses by cause (cold, replaced, true or false
+    /// sharing), and of the copies in other caches that its writes invalidated.
     #[inline]
     pub fn lines(&self) -> LineCounts {
         self.lines

@@ -60,13 +60,14 @@ pub(crate) unsafe fn populate(_first: usize, _len: usize) -> Result<(), i32> {
     Ok(())
 }
 
-/// Returns whole pages to the system by mapping new, zeroed ones in their place.
+/// Returns whole pages to the system by mapping new, zeroed ones in their place. Always `true` where it succeeds: the
+/// pages are zero.
 ///
 /// # Errors
 /// The system's error number.
 ///
 /// # Safety
-/// Pages of a mapping that lives; nobody counts there.
+/// The pages belong to a live mapping, and no thread counts in them.
 pub(crate) unsafe fn discard(pages: NonNull<u8>, len: usize) -> Result<bool, i32> {
     map(pages.as_ptr().cast(), len, libc::MAP_FIXED).map(|_| true)
 }

@@ -140,7 +140,7 @@ pub(crate) unsafe fn populate(first: usize, len: usize) -> Result<(), i32> {
 /// The system's error number.
 ///
 /// # Safety
-/// Pages of a mapping that lives; nobody counts there.
+/// The pages belong to a live mapping, and no thread counts in them.
 pub(crate) unsafe fn discard(pages: NonNull<u8>, len: usize) -> Result<bool, i32> {
     /// `MADV_DONTNEED_LOCKED` of the kernel (Linux 5.18 and later).
     const DONTNEED_LOCKED: libc::c_int = 24;

@@ -40,7 +40,7 @@ impl VerificationSource {
         &self.text
     }
 
-    /// Returns the checks that the C source contains, one for each proposal.
+    /// Returns the names and bitfields of each proposal's two structs in the C source.
     pub fn checks(&self) -> &[Check] {
         &self.checks
     }
