@@ -338,14 +338,17 @@ impl Builder<'_> {
         let variable = self.resolved.variables.get(&address).cloned();
         let name = variable.as_ref().map_or_else(String::new, |variable| variable.variable.clone());
         let around = self.objects.around(address);
-        if let Some(operand) = self.resolved.operands.get(&instruction) {
+        if let Some(operand) = self.resolved.operands.get(&instruction).cloned() {
             let base = address.wrapping_sub(operand.offset);
             // a part of a larger object is that object's; one that overlaps a better known one was another field
             return match around {
                 Some((start, subject)) if subject != operand.subject || start != base => {
                     (subject, start, self.member(subject, address.wrapping_sub(start)), name)
                 }
-                _ => (operand.subject, base, operand.field.clone(), name),
+                _ => match variable.filter(|part| self.is_larger(part, &operand, base)) {
+                    Some(part) => (part.subject, part.base, part.field, name),
+                    None => (operand.subject, base, operand.field, name),
+                },
             };
         }
         match (around, variable) {
@@ -363,6 +366,19 @@ impl Builder<'_> {
                 (index, address, String::new(), name)
             }
         }
+    }
+
+    /// Returns whether a variable's element is an object of the program that an instruction's operand, which begins at
+    /// `base`, is a part of: who adds to a counter's own type inside of another does not know of that.
+    fn is_larger(&self, part: &VariablePart, operand: &Operand, base: u64) -> bool {
+        let of = |index: usize| self.resolved.subjects.get(index);
+        let (Some(whole), Some(inner)) = (of(part.subject), of(operand.subject)) else { return false };
+        let end = base.saturating_add(inner.size);
+        whole.kind == SubjectKind::Record
+            && !whole.is_library_type
+            && whole.size > inner.size
+            && (part.base..part.base.saturating_add(whole.size)).contains(&base)
+            && end <= part.base.saturating_add(whole.size)
     }
 
     /// Returns the name of the member at an offset.
@@ -499,6 +515,37 @@ mod tests {
         assert_eq!(add(0x1008, 8, 5), (false, 16));
         assert_eq!(add(0x1010, 8, 6), (true, 8), "another execution");
         assert_eq!(add(0x2000, 8, 6), (true, 8), "another operand");
+    }
+
+    struct NoNames;
+
+    impl Resolver for NoNames {
+        fn resolve(&mut self, _: &[u32], _: &[u64]) -> Resolved {
+            Resolved::default()
+        }
+
+        fn field(&self, _: usize, _: u64) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn what_adds_to_a_number_of_a_type_of_its_own_adds_to_the_object_around_it() {
+        let record = |name: &str, size| Subject { name: name.into(), size, ..Subject::default() };
+        // an instruction that knows a `Count`, at addresses in `totals` and in memory that no variable has
+        let mut resolved =
+            Resolved { subjects: vec![record("Count", 8), record("Totals", 24)], ..Resolved::default() };
+        resolved.operands.insert(7, Operand { subject: 0, offset: 0, field: "value".into() });
+        let part =
+            VariablePart { subject: 1, base: 0x1000, field: "hits.value".into(), variable: "totals".into() };
+        resolved.variables.insert(0x1010, part);
+        let objects = ObjectMap::default();
+        let mut builder =
+            Builder { resolved, resolver: &NoNames, objects: &objects, site_index: FxHashMap::default() };
+        assert_eq!(builder.owner(0x1010, 7), (1, 0x1000, "hits.value".into(), "totals".into()));
+        assert_eq!(builder.owner(0x2010, 7), (0, 0x2010, "value".into(), String::new()));
+        builder.resolved.subjects[1].is_library_type = true;
+        assert_eq!(builder.owner(0x1010, 7), (0, 0x1010, "value".into(), "totals".into()));
     }
 
     #[test]

@@ -89,6 +89,43 @@ fn shared_counters_become_statctrs_and_packed_statistics_get_lines() {
     std::fs::remove_dir_all(folder).expect("removed");
 }
 
+/// A struct with one atomic integer, on the heap, that two threads add to.
+const ONE_ATOMIC: &str = r#"
+#include <atomic>
+#include <pthread.h>
+struct total { std::atomic<unsigned long> count{0}; };
+static total *all;
+static void *run(void *) {
+    for (int at = 0; at < 4000; at++)
+        all->count.fetch_add(1);
+    return nullptr;
+}
+int main() {
+    all = new total;
+    pthread_t threads[2];
+    for (auto &thread : threads)
+        pthread_create(&thread, nullptr, run, nullptr);
+    for (auto &thread : threads)
+        pthread_join(thread, nullptr);
+    delete all;
+}
+"#;
+
+#[test]
+fn a_struct_with_one_atomic_is_named_wherever_it_lies() {
+    let folder = folder("advise-one-atomic");
+    let source = folder.join("total.cc");
+    std::fs::write(&source, ONE_ATOMIC).expect("written");
+    let source = source.to_str().expect("a plain path");
+    let Some(program) = built(&folder, source, "total", &["-lstdc++"]) else { return };
+    let json = advice(&["--whole", "--schedules", "2", "--accesses", "8000", "--", &program]);
+    let found = json["findings"].as_array().expect("findings");
+    assert_eq!(found.len(), 1, "{json}");
+    assert_eq!(found[0]["kind"], "contended-counter");
+    assert_eq!(found[0]["subject"], "total.count");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
 /// The reduced cases, and the field that is on their lines.
 const CASES: [(&str, &str); 4] = [
     ("per_thread_memory", "used_memory.bytes"),

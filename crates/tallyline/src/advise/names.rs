@@ -410,13 +410,14 @@ fn update(update: MemoryUpdate) -> Update {
     }
 }
 
-/// Describes a record; none where it only stands for the number in it, as `AtomicU64` and `std::atomic<long>` do.
+/// Describes a record; none where it only stands for the number in it, as `AtomicU64` and `std::atomic<long>` do. One of
+/// the program's own has a declaration that can be edited, however few members it has.
 fn describe(types: &Types, id: TypeId, record: &Record) -> Option<Subject> {
     let mut alignments = Alignments::new(types);
     let members = members(types, record, &mut alignments);
     let name = String::from_utf8_lossy(&types.qualified_name(id)).into_owned();
-    // of C it is the program's own, and its declaration can be edited
-    let is_wrapper = record.size <= WRAPPER && members.len() <= 1 && !record.language.is_c();
+    let is_library_type = is_library_type(types, record);
+    let is_wrapper = record.size <= WRAPPER && members.len() <= 1 && is_library_type;
     if is_wrapper || name.is_empty() {
         return None;
     }
@@ -427,7 +428,7 @@ fn describe(types: &Types, id: TypeId, record: &Record) -> Option<Subject> {
         align: record.align.max(1),
         members,
         language: language(record.language).to_owned(),
-        is_library_type: is_library_type(types, record),
+        is_library_type,
         ..Subject::default()
     })
 }
