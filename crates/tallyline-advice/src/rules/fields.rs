@@ -33,16 +33,6 @@ fn of_type(
     index: usize,
 ) -> Option<Finding> {
     let subject = evidence.subjects.get(index)?;
-    // what a counter's word costs goes with the counter
-    let (lost, transfers, lines) = super::sum(sums, |key| {
-        key.relation == Relation::Fields
-            && key.victim.0 == index
-            && !counters.contains(&key.culprit)
-            && !counters.contains(&key.victim)
-    });
-    if !super::is_worth(evidence, lost, transfers) || !super::is_named(Some(subject)) {
-        return None;
-    }
     let fields = super::field_evidence(evidence, |slot| slot.subject == index);
     if super::is_runtimes(evidence, &fields) || subject.members.is_empty() {
         return None;
@@ -50,6 +40,18 @@ fn of_type(
     let roles = roles(subject, &fields, &by_object(evidence, index));
     let groups = groups(subject, &roles);
     if groups.len() < 2 {
+        return None;
+    }
+    let separable = |key: &ConflictKey| {
+        // what a counter's word costs goes with the counter
+        key.relation == Relation::Fields
+            && key.victim.0 == index
+            && !counters.contains(&key.culprit)
+            && !counters.contains(&key.victim)
+            && is_separated(subject, &groups, key)
+    };
+    let (lost, transfers, lines) = super::sum(sums, separable);
+    if !super::is_worth(evidence, lost, transfers) || !super::is_named(Some(subject)) {
         return None;
     }
     let layout = layout(evidence, index, &groups)?;
@@ -66,24 +68,33 @@ fn of_type(
         outlook: Outlook::default(),
         check: None,
         map,
-        fields: in_conflict(sums, index, counters, super::taking_part(fields)),
+        fields: in_conflict(sums, index, separable, super::taking_part(fields)),
     })
 }
 
-/// Returns those of some fields of a type that wait for others or that others wait for, beside what comes with a lock.
+/// Returns whether the parts of an object that are in conflict come to different lines: parts of one member, as a mutex
+/// has them, and members of one group stay together, and what they cost each other stays, too.
+fn is_separated(subject: &Subject, groups: &[Group], key: &ConflictKey) -> bool {
+    let group = |offset: u64| {
+        let member = member_at(subject, offset)?;
+        groups.iter().position(|(_, members)| members.contains(&member))
+    };
+    match (group(key.victim.1), group(key.culprit.1)) {
+        (Some(victim), Some(culprit)) => victim != culprit,
+        // padding, which belongs to no member
+        _ => false,
+    }
+}
+
+/// Returns those of some fields of a type that wait for others or that others wait for, in the conflicts that `is_ours`
+/// admits.
 fn in_conflict(
     sums: &Conflicts,
     index: usize,
-    counters: &BTreeSet<(usize, u64)>,
+    is_ours: impl Fn(&ConflictKey) -> bool,
     fields: Vec<FieldEvidence>,
 ) -> Vec<FieldEvidence> {
-    let is_ours = |key: &ConflictKey| {
-        key.relation == Relation::Fields
-            && key.victim.0 == index
-            && !counters.contains(&key.victim)
-            && !counters.contains(&key.culprit)
-    };
-    let (total, ..) = super::sum(sums, is_ours);
+    let (total, ..) = super::sum(sums, &is_ours);
     let takes_part = |field: &FieldEvidence| {
         let place = (index, field.offset);
         let (lost, ..) =

@@ -234,6 +234,43 @@ fn fields_that_are_only_initialised_or_come_with_a_lock_are_not_named() {
 }
 
 #[test]
+fn parts_of_one_member_and_members_of_one_group_are_no_false_sharing() {
+    // a shard behind a mutex, whose kind is read in front of the exchange: the lock comes with its line, the capacity
+    // behind it, and who counts hits has the lock of the shard on another line
+    let members = vec![
+        member("lock", 0, 40),
+        member("capacity", 40, 8),
+        member("hits", 64, 8),
+        member("misses", 72, 8),
+    ];
+    let shard = Subject { align: 64, ..record("shard", 128, members) };
+    let lock = |uses: &[(u32, u64, u64)]| {
+        vec![
+            slot(0x1000, 0, uses, 3),
+            slot(0x1000, 16, &[(1, 900, 0), (2, 900, 0)], 0),
+            Slot { lost: 10, ..slot(0x1000, 40, &[(1, 450, 0), (2, 450, 0)], 0) },
+        ]
+    };
+    let counts = vec![
+        slot(0x1000, 64, &[(1, 300, 300), (2, 300, 300)], 0),
+        slot(0x1000, 72, &[(1, 150, 150), (2, 150, 150)], 0),
+    ];
+    let with = |slots: Vec<Slot>| {
+        let mut evidence = evidence(vec![shard.clone()], slots);
+        evidence.lines.push(SharedLine { address: 0x1040, slots: counts.clone() });
+        evidence
+    };
+    assert_eq!(kinds(&with(lock(&[(1, 0, 900), (2, 0, 900)]))), []);
+    // a thread that reads the capacity without the lock waits for those that take it
+    let mut slots = lock(&[(1, 0, 900), (2, 0, 900)]);
+    slots[2] = slot(0x1000, 40, &[(1, 450, 0), (2, 450, 0), (3, 5000, 0)], 0);
+    let found = findings(&with(slots));
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::FalseSharing]);
+    let offsets: Vec<u64> = found[0].fields.iter().map(|field| field.offset).collect();
+    assert_eq!((offsets, found[0].lines), (vec![0, 40], 1));
+}
+
+#[test]
 fn the_runtimes_own_lines_and_cheap_ones_are_left_out() {
     let slots = || vec![slot(0x1000, 16, &[(1, 900, 900)], 0), slot(0x1000, 24, &[(2, 900, 900)], 0)];
     let mut of_runtime = evidence(vec![flow()], slots());
