@@ -66,7 +66,8 @@ struct PrivateCaches {
     under_way: Vec<(u64, Time)>,
     // misses of the first level
     misses: MissBuffers,
-    // the lines that memory sends it
+    // the lines that the last level and memory send it
+    last_level: BusSchedule,
     memory: BusSchedule,
 }
 
@@ -98,6 +99,7 @@ impl Caches {
             strides: vec![StrideEntry::default(); STRIDES],
             under_way: vec![(u64::MAX, 0); UNDER_WAY],
             misses: MissBuffers::new(processor.miss_buffers),
+            last_level: BusSchedule::new(Time::from(processor.last_level_interval) * CYCLE),
             memory: BusSchedule::new(Time::from(processor.memory_interval) * CYCLE),
         };
         Ok(Self {
@@ -178,8 +180,7 @@ impl Caches {
     fn line(&mut self, core: usize, line: u64, now: Time) -> (Time, LevelIndex) {
         let slot = line as usize % UNDER_WAY;
         let source = self.find(core, line, 0);
-        let cycles = |level: &super::Level| Time::from(level.latency) * CYCLE;
-        let latency = self.processor.levels.get(source).map(cycles);
+        let latency = self.latency(source);
         let private = &mut self.cores[core];
         let (number, arrives) = private.under_way[slot];
         let arrives = if number == line { arrives } else { 0 };
@@ -190,7 +191,7 @@ impl Caches {
         // as many misses at once as the core has buffers
         let now = private.misses.free_from(now);
         let at = match latency {
-            Some(latency) => (now + latency).max(arrives),
+            Some(latency) => (self.leaves(core, source, now) + latency).max(arrives),
             None => self.fetch_from_memory(core, now),
         };
         let private = &mut self.cores[core];
@@ -265,12 +266,24 @@ impl Caches {
         if source < 2 {
             return;
         }
-        let at = if source == self.geometries.len() {
-            self.fetch_from_memory(core, now)
-        } else {
-            now + Time::from(self.processor.levels[source].latency) * CYCLE
+        let at = match self.latency(source) {
+            Some(latency) => self.leaves(core, source, now) + latency,
+            None => self.fetch_from_memory(core, now),
         };
         self.cores[core].under_way[line as usize % UNDER_WAY] = (line, at);
+    }
+
+    /// Returns the latency of a level; none of memory.
+    fn latency(&self, source: usize) -> Option<Time> {
+        self.processor.levels.get(source).map(|level| Time::from(level.latency) * CYCLE)
+    }
+
+    /// Returns when a level has a line to send: the last one sends a core one after the other.
+    fn leaves(&mut self, core: usize, source: usize, now: Time) -> Time {
+        match source > 0 && source + 1 == self.geometries.len() {
+            true => self.cores[core].last_level.take(now),
+            false => now,
+        }
     }
 
     /// Returns when a line from memory arrives.
@@ -415,6 +428,32 @@ mod tests {
         let last = |count: u64, caches: &mut Caches| caches.access(0, 0, (1 + count) * 64, false, now).at;
         let inside = (0..limit).map(|count| last(count, &mut caches)).max().expect("misses");
         assert!(last(limit, &mut caches) >= inside.min(now + 800 * CYCLE));
+    }
+
+    #[test]
+    fn lines_of_the_last_level_come_one_after_the_other() {
+        let last = |interval| {
+            let mut caches = caches(1, 0);
+            caches.processor.miss_buffers = 64;
+            caches.cores[0].misses = MissBuffers::new(64);
+            caches.cores[0].last_level = BusSchedule::new(interval * CYCLE);
+            // 32 lines of one page, which memory sent before and the first two levels have no room for
+            let line = |count: u64| 0x10_0000 + count * 64;
+            (0..32).for_each(|count| {
+                caches.access(0, 0, line(count), false, 0);
+            });
+            (0..2048).for_each(|count| {
+                caches.access(0, 0, 0x20_0000 + count * 64, false, 0);
+            });
+            caches.access(0, 0, line(0), false, 500_000 * CYCLE);
+            let now = 1_000_000 * CYCLE;
+            let asked = (1..32).map(|count| caches.access(0, 0, line(count), false, now));
+            asked.map(|answer| (answer.source, cycles(answer, now))).max()
+        };
+        assert_eq!(last(0), Some((2, 50)));
+        assert!(
+            last(7).is_some_and(|(source, took)| source == 2 && (50 + 7 * 29..50 + 7 * 32).contains(&took))
+        );
     }
 
     #[test]
