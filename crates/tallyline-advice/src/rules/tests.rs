@@ -443,6 +443,14 @@ fn what_the_model_does_not_confirm_is_dropped() {
     assert!(at_times.judge(outlook(1.0, 1.01, 1.8), Confidence::High), "it loses on no schedule");
     assert_eq!(at_times.confidence, Confidence::Low);
     assert!(!finding.clone().judge(outlook(0.98, 1.01, 1.8), Confidence::High));
+    let mut seldom = Finding { transfers: 45, ..finding.clone() };
+    assert!(!seldom.judge(outlook(1.02, 1.04, 1.08), Confidence::High), "it rests on a few transfers");
+    assert!(
+        seldom.judge(outlook(1.3, 1.4, 1.5), Confidence::High),
+        "it gains more than their number deviates by"
+    );
+    let mut path = Finding { kind: FindingKind::HotPathLines, ..seldom };
+    assert!(path.judge(outlook(1.02, 1.04, 1.08), Confidence::High), "it does not rest on them");
     let mut sure = finding;
     assert!(sure.judge(outlook(1.1, 1.2, 1.3), Confidence::High));
     assert_eq!(sure.confidence, Confidence::High);
