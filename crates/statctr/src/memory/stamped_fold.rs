@@ -54,8 +54,8 @@ struct CpuState {
     done: u64,
 }
 
-/// What the last fold (read) of a [`TrackedGroupArray`](crate::TrackedGroupArray)'s rows (groups) saw, so that the next
-/// one rereads only cache lines stamped as written since.
+/// The state of the last fold (read) of a [`TrackedGroupArray`](crate::TrackedGroupArray)'s rows (groups): the next
+/// fold rereads only cache lines stamped as written since.
 #[derive(Debug)]
 pub(crate) struct StampedFold {
     cpus: Vec<CpuState>,
