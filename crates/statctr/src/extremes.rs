@@ -67,7 +67,7 @@ macro_rules! extreme {
 
             /// Converts a value to what is stored, of which the maximum is kept, and back.
             #[inline(always)]
-            fn stored(value: u64) -> u64 {
+            pub(crate) fn stored(value: u64) -> u64 {
                 let stored: fn(u64) -> u64 = $stored;
                 stored(value)
             }

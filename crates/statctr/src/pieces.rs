@@ -68,8 +68,8 @@ impl<T> Pieces<T> {
     /// Returns what `found` returns for the piece (part of the array's memory) that contains the element at `index` of
     /// the array, and the element's index in the piece; `None` beyond the end.
     ///
-    /// What `found` loads of the piece a loop loads once where the array has one: it is then at a place that the
-    /// compiler knows, and not at one of two.
+    /// A loop loads once what `found` loads of the piece, where the array has a single one: it is then at a place that
+    /// the compiler knows, and not at one of two.
     #[inline(always)]
     pub(crate) fn find_map<'a, R>(
         &'a self,

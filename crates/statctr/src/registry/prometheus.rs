@@ -73,18 +73,19 @@ impl Exposition {
     }
 
     fn family(&mut self, mut name: String, help: &str, of: &'static str) -> &mut Family {
-        let there = |exposition: &Self, name: &str| exposition.by_name.get(name).copied();
-        let mut index = there(self, &name);
-        if index.is_some_and(|index| self.families[index].of != of) {
-            name = format!("{name}_{of}");
-            index = there(self, &name);
-        }
-        let index = index.unwrap_or_else(|| {
-            let index = self.families.len();
-            self.by_name.insert(name.clone(), index);
-            self.families.push(Family { name, help: help.to_owned(), of, series: String::new() });
-            index
-        });
+        let index = loop {
+            match self.by_name.get(&name).copied() {
+                Some(index) if self.families[index].of == of => break index,
+                // of another type, as the longer name may be, too
+                Some(_) => name = format!("{name}_{of}"),
+                None => {
+                    let index = self.families.len();
+                    self.by_name.insert(name.clone(), index);
+                    self.families.push(Family { name, help: help.to_owned(), of, series: String::new() });
+                    break index;
+                }
+            }
+        };
         &mut self.families[index]
     }
 
@@ -256,6 +257,19 @@ cpu{index="1"} 7
         }
         let expected = "# TYPE x counter\nx 1\nx 3\n# TYPE x_gauge gauge\nx_gauge 2\nx_gauge 4\n";
         assert_eq!(exposition.text(), expected);
+
+        let mut exposition = Exposition::default();
+        for (name, value) in
+            [("x_gauge", Value::Counter(1)), ("x", Value::Counter(2)), ("x", Value::Gauge(3))]
+        {
+            let (description, item, value) = (&Description::new(name), SampleItem::Only, &value);
+            exposition.add(&Sample { description, item, value });
+        }
+        let text = exposition.text();
+        assert!(
+            text.ends_with("# TYPE x counter\nx 2\n# TYPE x_gauge_gauge gauge\nx_gauge_gauge 3\n"),
+            "{text}"
+        );
         assert_eq!([f64::INFINITY, -f64::INFINITY, 1e3].map(number), ["+Inf", "-Inf", "1000"]);
     }
 }

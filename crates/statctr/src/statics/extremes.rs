@@ -2,6 +2,7 @@
 
 use super::NamedWord;
 use crate::description::Description;
+use crate::extremes::{Max, Min};
 use crate::schema::Unit;
 use crate::value::Kind;
 use std::fmt;
@@ -48,17 +49,10 @@ pub struct StaticMax(NamedWord);
 pub struct StaticMin(NamedWord);
 
 macro_rules! static_extreme {
-    ($Extreme:ident, $Kind:ident, $identity:expr, $stored:expr, $which:literal) => {
+    ($Extreme:ident, $Kind:ident, $which:literal) => {
         impl $Extreme {
             /// The value where nothing was observed.
-            pub const IDENTITY: u64 = $identity;
-
-            /// Converts a value to what is stored, of which the maximum is kept, and back.
-            #[inline(always)]
-            fn stored(value: u64) -> u64 {
-                let stored: fn(u64) -> u64 = $stored;
-                stored(value)
-            }
+            pub const IDENTITY: u64 = $Kind::IDENTITY;
 
             #[doc = concat!("Creates a ", $which, " that is a `static` of the program, of this name (letters, digits,")]
             /// `_` and `:`, no digit first), with a help text and a unit of measurement for exporters.
@@ -79,13 +73,13 @@ macro_rules! static_extreme {
             #[inline]
             pub fn observe(&'static self, value: u64) {
                 self.0.list();
-                self.0.word.raise(Self::stored(value));
+                self.0.word.raise($Kind::stored(value));
             }
 
             #[doc = concat!("Returns the ", $which, " since it was last taken. Async-signal-safe.")]
             #[must_use]
             pub fn read(&self) -> u64 {
-                Self::stored(self.0.extreme())
+                $Kind::stored(self.0.extreme())
             }
 
             #[doc = concat!("Returns the ", $which, " since the last call, and begins anew.")]
@@ -93,7 +87,7 @@ macro_rules! static_extreme {
             /// An observation that runs at the same time is in this value or in that of the next interval.
             /// Async-signal-safe.
             pub fn take(&'static self) -> u64 {
-                Self::stored(self.0.word.take_early())
+                $Kind::stored(self.0.word.take_early())
             }
 
             #[doc = concat!("Puts the ", $which, " into the program's registry, which its first use would do otherwise.")]
@@ -119,5 +113,5 @@ macro_rules! static_extreme {
     };
 }
 
-static_extreme!(StaticMax, Max, 0, |value| value, "maximum");
-static_extreme!(StaticMin, Min, u64::MAX, |value| !value, "minimum");
+static_extreme!(StaticMax, Max, "maximum");
+static_extreme!(StaticMin, Min, "minimum");

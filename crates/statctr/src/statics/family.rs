@@ -196,8 +196,8 @@ impl<const N: usize> StaticFamily<N, Histogram> {
     /// (0.01 for 1 %), with this name, help text and unit of measurement, and these names of labels.
     ///
     /// # Panics
-    /// Where [`new`](Self::new) of other kinds does, for the label `le`, which exporters add, and for an error that is
-    /// not between 0.000123 and 1; in a static that is an error of the compilation.
+    /// For bad names, labels that are named twice, no label at all, the label `le`, which exporters add, and an error
+    /// that is not between 0.000123 and 1; in a static that is an error of the compilation.
     #[must_use]
     pub const fn of_histograms(
         name: &'static str,

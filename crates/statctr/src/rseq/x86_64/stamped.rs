@@ -1,7 +1,7 @@
 //! `add_stamped` and `commit_stamped` of the specification for x86-64.
 //!
 //! Each begins as its namesake without stamps, and stores up to twice more before the commit: what is not there yet.
-//! What an abort leaves of that says that a line may have changed which has not: a fold reads it in vain.
+//! Stamps that an abort leaves mark a line that has not changed: a fold rereads it in vain.
 
 use super::{asm, offset_of_table, pair, width_of_table};
 use crate::rseq::Stamps;
