@@ -23,7 +23,7 @@ use std::fmt;
 /// # One word
 /// All CPUs share one word, which an observation loads, and writes only where its value goes beyond all others. Of n
 /// values in random order some ln n do, so the word's cache line is in all CPUs' caches nearly all of the time. Values
-/// that go up steadily, such as times of day, write it with each observation: a [`Max`](crate::Max) has words per CPU.
+/// that go up steadily, such as times of day, write it with each observation: a [`Max`] has words per CPU.
 ///
 /// # Signals, forks
 /// All functions are async-signal-safe, also in a first use, and take no memory. A forked child goes on from its
