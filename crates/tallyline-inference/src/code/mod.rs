@@ -41,7 +41,7 @@ pub use operation::{Operation, operation_at};
 pub use scan::{instructions, is_branched_to};
 pub use spin::spin_loops;
 pub use symbols::Symbol;
-pub use update::{MemoryUpdate, memory_update_at};
+pub use update::{MemoryUpdate, is_stored_back, memory_update_at};
 pub(crate) use vector::{LaneQuery, Lanes, lanes_written, vector_index};
 
 /// Parses bytes as a cache file's index of decoded functions, and as one decoded function, for fuzzing; returns

@@ -1,6 +1,8 @@
 //! Read-modify-writes of memory: which of them count, and which exchange.
 
+use super::body::Body;
 use super::image::{Image, Machine};
+use super::instruction::{Effect, Flow, Instruction, Memory};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpKind};
 
 /// The longest two instructions of x86-64.
@@ -57,6 +59,37 @@ fn memory_update(bytes: &[u8], address: u64) -> Option<MemoryUpdate> {
     })
 }
 
+/// Returns `true` if the memory that the instruction at a position accesses is written as often as the instruction is
+/// executed: by itself, or by a store behind it in its basic block to the same operand, as compilers make of `x->n++`.
+pub fn is_stored_back(body: &Body, position: usize) -> bool {
+    let behind = body.instructions().get(position..).unwrap_or_default();
+    is_stored_within(behind, |instruction| body.effects(instruction))
+}
+
+/// Returns whether the first of some instructions, or one that always follows it, writes what the first accesses.
+fn is_stored_within<'c>(
+    instructions: &[Instruction],
+    effects: impl Fn(&Instruction) -> &'c [Effect],
+) -> bool {
+    let Some(accessed) = instructions.first().and_then(Instruction::memory) else { return false };
+    let is_same = |memory: &Memory| {
+        let place = |of: &Memory| (of.base, of.index, of.scale, of.displacement, of.segment);
+        place(memory) == place(accessed) && memory.access.writes()
+    };
+    let moves = |effect: &Effect| {
+        effect.written().any(|register| [accessed.base, accessed.index].contains(&Some(register)))
+    };
+    for instruction in instructions {
+        if instruction.memory().is_some_and(is_same) {
+            return true;
+        }
+        if instruction.flow() != Flow::Next || effects(instruction).iter().any(moves) {
+            return false;
+        }
+    }
+    false
+}
+
 /// Returns whether the next instruction uses the flags.
 fn tests_flags(decoder: &mut Decoder<'_>) -> bool {
     if !decoder.can_decode() {
@@ -72,6 +105,35 @@ fn tests_flags(decoder: &mut Decoder<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn is_stored(bytes: &[u8]) -> bool {
+        let (mut instructions, mut effects, mut seconds) = (Vec::new(), Vec::new(), Default::default());
+        super::super::x86::decode(bytes, 0, &mut instructions, &mut effects, &mut seconds);
+        let of = |instruction: &Instruction| {
+            let (from, to) = instruction.effects;
+            &effects[from as usize..to as usize]
+        };
+        is_stored_within(&instructions, of)
+    }
+
+    #[test]
+    fn a_load_whose_word_is_stored_behind_it_is_an_update() {
+        // mov 8(%rdi),%rdx; add $1,%rdx; mov %rdx,8(%rdi)
+        let update = [0x48, 0x8b, 0x57, 0x08, 0x48, 0x83, 0xc2, 0x01, 0x48, 0x89, 0x57, 0x08];
+        assert!(is_stored(&update));
+        // add $1,8(%rdi)
+        assert!(is_stored(&[0x48, 0x83, 0x47, 0x08, 0x01]));
+        // another word
+        let mut other = update;
+        other[11] = 0x10;
+        assert!(!is_stored(&other));
+        // mov 8(%rdi),%rdi; add $1,%rdx; mov %rdx,8(%rdi): the next object
+        let mut next = update;
+        next[2] = 0x7f;
+        assert!(!is_stored(&next));
+        // a branch between: not as often
+        assert!(!is_stored(&[0x48, 0x8b, 0x57, 0x08, 0x74, 0x04, 0x48, 0x89, 0x57, 0x08]));
+    }
 
     #[test]
     fn additions_are_told_by_the_use_of_their_result() {

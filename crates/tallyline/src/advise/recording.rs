@@ -135,7 +135,9 @@ impl CodeLog {
             grain: 1,
             size: instruction.size,
             reads: instruction.reads,
-            writes: instruction.writes,
+            // A clock's samples fall on the load of an update, which waits for the line, and hardly ever on its store: 22
+            // of 11 651 on a Zen 3.
+            writes: instruction.updates,
         })
     }
 }
