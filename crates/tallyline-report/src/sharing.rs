@@ -2,12 +2,13 @@
 
 use super::annotate::is_store;
 use super::filter::Filter;
-use super::index::SymbolId;
+use super::index::{PlaceId, SymbolId};
 use super::operand::Outcome;
 use super::profile::Profile;
 use super::samples::SampleGroup;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use tallyline_inference::code::is_stored_back;
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
 /// A report on cache lines that several CPUs or threads access, as `perf c2c` makes it: lines with their fields and
@@ -21,6 +22,7 @@ pub struct Sharing {
     pub(crate) counts: Counts,
     pub(crate) is_measured: bool,
     pub(crate) by_cpu: bool,
+    pub(crate) is_computed: bool,
 }
 
 impl Sharing {
@@ -60,6 +62,11 @@ impl Sharing {
     /// Returns `true` if sharing was determined between CPUs, `false` if between threads.
     pub fn by_cpu(&self) -> bool {
         self.by_cpu
+    }
+
+    /// Returns `true` if addresses of data were computed from registers, as samples by a clock have none.
+    pub fn is_computed(&self) -> bool {
+        self.is_computed
     }
 }
 
@@ -398,10 +405,24 @@ struct Building {
 /// Finds the cache lines that several CPUs or threads access in the samples that pass the filter. The profile's
 /// samples must be single ones in time order ([`Needs::SAMPLES`](crate::keys::Needs::SAMPLES)).
 pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
+    find(profile, filter, false)
+}
+
+/// Finds the cache lines that several CPUs or threads access in samples by a clock that pass the filter. Addresses are
+/// those that registers tell ([`Needs::ADDRESSES`](crate::keys::Needs::ADDRESSES)); a sample on the load of an update,
+/// which waits for the line, counts as a write.
+pub fn sharing_by_registers(profile: &Profile, filter: &Filter) -> Sharing {
+    find(profile, filter, true)
+}
+
+fn find(profile: &Profile, filter: &Filter, is_computed: bool) -> Sharing {
     let groups = || profile.groups().iter().filter(|group| filter.accepts(profile, group));
+    let mut updates: FxHashMap<PlaceId, bool> = FxHashMap::default();
     let mut found = Sharing {
         is_measured: groups().any(|group| group.source.is_some_and(|source| source.snoop() & !1 != 0)),
-        by_cpu: groups().all(|group| group.cpu.is_some()),
+        // a thread that moved to another CPU, as in a second of samples by a clock many do, shares nothing with itself
+        by_cpu: !is_computed && groups().all(|group| group.cpu.is_some()),
+        is_computed,
         ..Sharing::default()
     };
     let size = u64::from(profile.info().line_size);
@@ -413,7 +434,10 @@ pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
         }
         found.addressed += 1;
         let outcome = profile.outcome(group);
-        let (store, width) = access(group, outcome);
+        let (mut store, width) = access(group, outcome);
+        if is_computed && !store {
+            store = *updates.entry(group.charged).or_insert_with(|| is_update(profile, group));
+        }
         found.counts.count(group, store);
         let (pid, address) = space(group);
         let offset = (address % size) as u32;
@@ -436,6 +460,12 @@ fn access(group: &SampleGroup, outcome: &Outcome) -> (bool, u32) {
         Some(operand) => (is_store(group, operand), u32::from(operand.size).max(1)),
         None => (group.source.is_some_and(DataSource::is_store), 1),
     }
+}
+
+/// Returns whether the instruction that a sample is charged to loads what is stored back behind it.
+fn is_update(profile: &Profile, group: &SampleGroup) -> bool {
+    let program = profile.place(group.charged).dso.and_then(|dso| profile.program(dso));
+    program.is_some_and(|program| is_stored_back(program.image(), profile.at(group.charged).address))
 }
 
 /// Returns the address space of a sample and its address there.

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{compiles, folder, run, run_in, stderr, stdout, tallyline};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -68,7 +69,7 @@ impl Drop for Running {
     }
 }
 
-fn json(output: &Output) -> Value {
+fn parsed(output: &Output) -> Value {
     assert!(output.status.success(), "{}", stderr(output));
     serde_json::from_str(&stdout(output)).expect("JSON")
 }
@@ -98,6 +99,26 @@ fn check(kind: &str, advice: &Value, expected: Option<(&str, &str)>) {
     assert!(writers.len() >= 2, "{kind}: {found:#}");
 }
 
+/// Checks the lines that `tallyline sharing` shows of a recording without addresses of data, by its registers.
+fn check_lines(kind: &str, found: &Value) {
+    assert_eq!((&found["addresses"], &found["by"]), (&json!("computed"), &json!("thread")));
+    let expected = match kind {
+        "own" => return assert_eq!(found["lines"], json!([]), "{kind}"),
+        "counter" => "true",
+        _ => "false",
+    };
+    let line = &found["lines"][0];
+    assert_eq!(line["sharing"], expected, "{kind}: {found:#}");
+    let writers: BTreeSet<u64> = line["parts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|part| part["writers"].as_array().expect("a list"))
+        .filter_map(Value::as_u64)
+        .collect();
+    assert_eq!(writers.len(), 2, "{kind}: {found:#}");
+}
+
 #[test]
 fn a_recording_tells_what_threads_share() {
     let folder = folder("advise-recording");
@@ -109,13 +130,14 @@ fn a_recording_tells_what_threads_share() {
             let record = ["record", "-q", "-F", "4000", "-o", "a.data", "--", program, kind, "3"];
             let output = run_in(&folder, &record);
             assert!(output.status.success(), "{}", stderr(&output));
-            json(&run_in(&folder, &["advise", "-i", "a.data", "--json"]))
+            parsed(&run_in(&folder, &["advise", "-i", "a.data", "--json"]))
         });
         let is_found = |advice: &Value| expected.is_none() || advice["findings"] != Value::Array(Vec::new());
         let advice = recordings.find(is_found);
         let advice = advice.unwrap_or_else(|| panic!("{kind}: nothing found in eight recordings"));
         assert_eq!(advice["by"], "samples");
         check(kind, &advice, expected);
+        check_lines(kind, &parsed(&run_in(&folder, &["sharing", "-i", "a.data", "--json"])));
     }
     let text = run_in(&folder, &["advise", "-i", "a.data"]);
     assert!(
@@ -133,7 +155,7 @@ fn breakpoints_prove_what_threads_of_a_running_process_share() {
     for (kind, expected) in KINDS {
         let running = Running::start(&program, &[kind, "60"]);
         // Hits show sharing where both threads run at a time, which other programs may keep them from.
-        let mut looks = (0..8).map(|_| json(&running.advice(&["--seconds", "4", "--json"])));
+        let mut looks = (0..8).map(|_| parsed(&running.advice(&["--seconds", "4", "--json"])));
         let is_told = |advice: &Value| {
             let is_found = advice["findings"] != Value::Array(Vec::new());
             expected.is_none() || is_found || advice["by"] == "samples"
@@ -184,7 +206,7 @@ fn an_ordinary_user_gets_the_same_of_own_processes() {
     if stderr(&output).contains("perf_event_paranoid") {
         return eprintln!("skipped: {}", stderr(&output).trim());
     }
-    check("counter", &json(&output), KINDS[0].1);
+    check("counter", &parsed(&output), KINDS[0].1);
     // another's process is refused in one line
     let refused = as_user(&folder.join("tallyline")).args(["advise", "-p", "1"]).output().expect("started");
     assert_eq!(

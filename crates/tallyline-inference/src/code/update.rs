@@ -8,6 +8,9 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mne
 /// The longest two instructions of x86-64.
 const LONGEST: usize = 30;
 
+/// Bytes of code from a load on in which the store of an update is looked for: it is a few instructions behind.
+const UPDATE_LIMIT: u64 = 64;
+
 /// The kind of read-modify-write that an instruction does on memory: addition, exchange (as for a lock), or another
 /// one. Atomic and plain instructions are not distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +62,13 @@ fn memory_update(bytes: &[u8], address: u64) -> Option<MemoryUpdate> {
     })
 }
 
-/// Returns `true` if the memory that the instruction at a position accesses is written as often as the instruction is
-/// executed: by itself, or by a store behind it in its basic block to the same operand, as compilers make of `x->n++`.
-pub fn is_stored_back(body: &Body, position: usize) -> bool {
-    let behind = body.instructions().get(position..).unwrap_or_default();
-    is_stored_within(behind, |instruction| body.effects(instruction))
+/// Returns `true` if the memory that the instruction at an address (as linked) accesses is written as often as the
+/// instruction is executed: by itself, or by a store behind it in its basic block to the same operand, as compilers make
+/// of `x->n++`. `false` for instructions without an operand in memory, and addresses without code.
+pub fn is_stored_back(image: &Image, address: u64) -> bool {
+    let Some(end) = address.checked_add(UPDATE_LIMIT) else { return false };
+    let body = Body::decode(image, std::slice::from_ref(&(address..end)), address);
+    is_stored_within(body.instructions(), |instruction| body.effects(instruction))
 }
 
 /// Returns whether the first of some instructions, or one that always follows it, writes what the first accesses.

@@ -4,8 +4,8 @@ use super::names::ProcessInstructions;
 use rustc_hash::FxHashMap;
 use tallyline_inference::code::{Body, Image, Machine, is_stored_back};
 
-/// Bytes of code, from an instruction on, that are decoded: the store of an update is a few instructions behind its load.
-const DECODED: u64 = 64;
+/// The longest instruction, in bytes.
+const LENGTH_LIMIT: u64 = 16;
 
 /// An instruction that accesses memory.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ impl ProcessInstructions for CodeLog {
 
 /// Describes the access of an instruction of a file; none if it accesses no memory, or the stack by itself.
 fn decode(image: &Image, linked: u64) -> Option<LoggedInstruction> {
-    let range = linked..linked.checked_add(DECODED)?;
+    let range = linked..linked.checked_add(LENGTH_LIMIT)?;
     let body = Body::decode(image, std::slice::from_ref(&range), linked);
     let instruction = body.instructions().first().filter(|found| found.address() == linked)?;
     let memory = instruction.memory().filter(|memory| !memory.implicit())?;
@@ -105,7 +105,7 @@ fn decode(image: &Image, linked: u64) -> Option<LoggedInstruction> {
         size: u8::try_from(memory.size()).unwrap_or(0),
         reads: access.reads(),
         writes: access.writes(),
-        updates: is_stored_back(&body, 0),
+        updates: is_stored_back(image, linked),
         is_local: memory.base().is_some_and(|base| frame.contains(&base.0)),
         address: 0,
         atomic,

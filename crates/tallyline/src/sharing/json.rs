@@ -1,6 +1,6 @@
 //! Lines for programs.
 //!
-//! `{"schema":1,"line_size","measured","by","samples","addressed","lines":[{"address","pid","hitm",
+//! `{"schema":1,"line_size","measured","by","addresses","samples","addressed","lines":[{"address","pid","hitm",
 //! "local_hitm","remote_hitm","transfers","loads","stores","locked","levels":{…},"nodes","sharing","actors":[…],"parts":[{"offset",
 //! "what","loads","stores","hitm","readers","writers","cpus","nodes","functions"}]}]}`.
 
@@ -19,6 +19,7 @@ pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut 
         "line_size": profile.info().line_size,
         "measured": found.is_measured(),
         "by": if found.by_cpu() { "cpu" } else { "thread" },
+        "addresses": if found.is_computed() { "computed" } else { "recorded" },
         "samples": found.samples(),
         "addressed": found.addressed(),
         "lines": lines,

@@ -7,16 +7,17 @@ use crate::columns::Fit;
 use crate::profile::{self, InputArgs};
 use anyhow::{Result, bail};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tallyline_report::keys::Needs;
-use tallyline_report::sharing::sharing;
+use tallyline_report::sharing::{sharing, sharing_by_registers};
 use tallyline_support::output::{Color, Output};
 
 /// Show the cache lines that CPUs contend for, with the types and fields on them
 ///
 /// For each line: which CPUs read and write which bytes. True sharing: several access the same bytes. False
 /// sharing: they access different bytes of one line. Lines are ranked by loads that found them modified in another
-/// cache (HITM) if the hardware reports these, else by an estimate from the order of the samples.
+/// cache (HITM) if the hardware reports these, else by an estimate from the order of the samples. Where no sample has an
+/// address of data, as none has by a clock, addresses are computed from the sampled registers.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SharingArgs {
@@ -47,10 +48,11 @@ pub(crate) struct SharingArgs {
 const EXAMPLES: &str = "\
 Examples:
   tallyline record -e mem-loads -e mem-stores -- ./server && tallyline sharing
+  tallyline record -- ./server && tallyline sharing        # by a clock, where there is no PMU
   tallyline sharing -i mem.data --limit 5
   tallyline sharing --cacheline-size 128 --json -o lines.json
 
-Exit status: 0 for success, 2 for an error, also if no sample has a data address.";
+Exit status: 0 for success, 2 for an error, also if no sample's data address is known.";
 
 fn line_size(text: &str) -> Result<u32, String> {
     let size: u32 = text.parse().map_err(|_| "not a number".to_owned())?;
@@ -64,15 +66,26 @@ fn line_size(text: &str) -> Result<u32, String> {
 pub(crate) fn run(args: &SharingArgs, color: Color) -> Result<()> {
     let output = Output::open(args.output.as_deref(), color)?;
     let needs = Needs::TYPES.and(Needs::SYMBOLS).and(Needs::DATA).and(Needs::SAMPLES);
-    let mut profile = profile::load(&args.input, needs)?;
-    if let Some(size) = args.cacheline_size {
-        profile.set_line_size(size);
+    let load = |needs| -> Result<_> {
+        let mut profile = profile::load(&args.input, needs)?;
+        if let Some(size) = args.cacheline_size {
+            profile.set_line_size(size);
+        }
+        let filter = args.input.filter(&[&profile], None)?;
+        Ok((profile, filter))
+    };
+    let (mut profile, filter) = load(needs)?;
+    let mut found = sharing(&profile, &filter);
+    // standard input is read once
+    if found.addressed() == 0 && args.input.input != Path::new("-") {
+        let (by_registers, filter) = load(needs.and(Needs::ADDRESSES))?;
+        found = sharing_by_registers(&by_registers, &filter);
+        profile = by_registers;
     }
-    let found = sharing(&profile, &args.input.filter(&[&profile], None)?);
     if found.addressed() == 0 {
         bail!(
-            "{}: no sample has an address of data; record memory events (tallyline record -e mem-loads -e \
-             mem-stores), or every access (tallyline record --trace)",
+            "{}: no sample has an address of data, nor registers that tell it; record memory events (tallyline record \
+             -e mem-loads -e mem-stores), registers (tallyline record), or every access (tallyline record --trace)",
             args.input.input.display()
         );
     }

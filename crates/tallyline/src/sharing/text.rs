@@ -105,8 +105,16 @@ fn summary(profile: &Profile, found: &Sharing, out: &mut dyn Write) -> Result<()
     for (name, value) in rows {
         writeln!(out, "  {name:<33} : {value:>10}")?;
     }
-    let who = if found.by_cpu() { "CPUs" } else { "threads (the recording has no CPUs)" };
-    writeln!(out, "  Accesses are told apart by {who}.")?;
+    let who = if found.by_cpu() { "CPUs" } else { "threads" };
+    let why = if found.by_cpu() || found.is_computed() { "" } else { " (the recording has no CPUs)" };
+    writeln!(out, "  Accesses are told apart by {who}{why}.")?;
+    if found.is_computed() {
+        writeln!(
+            out,
+            "  Addresses were computed from the sampled registers. A sample by a clock says where time went, not how\n  \
+             often an access was made: that of an update, whose load waits for the line, counts as a store."
+        )?;
+    }
     if found.is_measured() {
         writeln!(out, "  Lines are ranked by HITM, which the hardware counted.")?;
     } else {
