@@ -172,12 +172,11 @@ fn a_child_drops_the_watcher_of_its_parent() {
     let mut watcher = Some(Watcher::start(vec![pool.clone()]).expect("watcher"));
     for _ in 0..scaled(5) {
         let child = || {
-            let start = std::time::Instant::now();
             drop(watcher.take());
             counter.inc();
             // and starts one of its own, which ends as any other
             drop(Watcher::start(vec![pool.clone()]));
-            counter.read() == 1 && start.elapsed() < std::time::Duration::from_secs(20)
+            counter.read() == 1
         };
         let ((), status) = os::fork(child, || ());
         assert!(status.success(), "{status}");
@@ -202,7 +201,7 @@ fn a_watcher_ends_while_a_child_lives() {
             drop(watcher);
             let _ = send.send(());
         });
-        let ended = receive.recv_timeout(std::time::Duration::from_secs(20));
+        let ended = receive.recv_timeout(std::time::Duration::from_secs(60));
         std::io::Write::write_all(&mut start_of_child, &[1]).expect("the child reads");
         ended
     };

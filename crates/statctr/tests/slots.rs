@@ -229,10 +229,14 @@ fn trims_while_others_make_and_drop() {
     let turns = std::thread::scope(|scope| {
         let trimmer = scope.spawn(|| {
             let mut reservations = 0;
-            while !stop.load(Ordering::Relaxed) {
+            loop {
+                // the last trim is after all that was made has been dropped
+                let is_last = stop.load(Ordering::Acquire);
                 reservations += pool.trim().expect("trimmed").reservations;
+                if is_last {
+                    return reservations;
+                }
             }
-            reservations
         });
         let workers: Vec<_> = (0..3)
             .map(|_| {
@@ -261,7 +265,7 @@ fn trims_while_others_make_and_drop() {
             })
             .collect();
         let turns: u64 = workers.into_iter().map(|worker| worker.join().expect("worker")).sum();
-        stop.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Release);
         assert!(trimmer.join().expect("trimmer") > 0, "no reservation was ever given back");
         turns
     });

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 /// The character in front of the runner's own words in the output (the record separator).
 const MARK: char = '\u{1e}';
 
-/// The time that the commands of a page may take.
-const LIMIT: &str = "300";
+/// The time that the commands of a page may take: a hang ends, a busy machine has time to boot an emulated one.
+const LIMIT: &str = "1200";
 
 /// An outcome of a command.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,14 +6,14 @@ use super::load::Load;
 use crate::report::{ScenarioResult, say};
 use statctr::raw::request_kernel_test;
 use statctr::{FallbackReason, Mode, Placement, Pool, fallback_reason, thread_mode};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 /// Set in the program that this scenario starts: the sections are not armed.
 const VARIABLE: &str = "STATCTR_VM_UNARMED";
 
-/// Number of times that the kernel is given two seconds to preempt a thread.
-const TRIES: u32 = 5;
+/// Number of times that the kernel is given two seconds to preempt a thread: a busy machine may need several.
+const TRIES: u32 = 20;
 
 pub(super) fn run(settings: &Settings) -> ScenarioResult {
     if thread_mode() != Mode::Rseq {
@@ -27,16 +27,9 @@ pub(super) fn run(settings: &Settings) -> ScenarioResult {
 
 fn both(settings: &Settings) -> Result<(), String> {
     for unarmed in ["no", "yes"] {
-        let again = || {
-            let mut command = Command::new("/proc/self/exe");
-            command.arg("aborts").args(settings.arguments()).env(VARIABLE, unarmed);
-            command.status().map_err(|error| error.to_string())
-        };
-        // exit status 2: nothing was proven in time, which a busy machine may need several times for
-        let status = (0..TRIES)
-            .map(|_| again())
-            .find(|status| !matches!(status, Ok(status) if status.code() == Some(NOT_PROVEN)));
-        let status = status.unwrap_or_else(|| Err(format!("nothing was proven in {TRIES} processes")))?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("aborts").args(settings.arguments()).env(VARIABLE, unarmed);
+        let status = status_once_proven(&mut command)?;
         if !status.success() {
             return Err(format!("sections not armed: {unarmed}: {status}"));
         }
@@ -44,7 +37,19 @@ fn both(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-const NOT_PROVEN: i32 = 2;
+/// The exit status of a program in which the kernel was not proven in time to abort sections.
+pub(super) const NOT_PROVEN: i32 = 2;
+
+/// Runs a program, and again where nothing was proven in time, and returns its status.
+pub(super) fn status_once_proven(command: &mut Command) -> Result<ExitStatus, String> {
+    for _ in 0..TRIES {
+        let status = command.status().map_err(|error| error.to_string())?;
+        if status.code() != Some(NOT_PROVEN) {
+            return Ok(status);
+        }
+    }
+    Err(format!("nothing was proven in {TRIES} processes"))
+}
 
 fn one(unarmed: bool, settings: &Settings) -> Result<(), String> {
     request_kernel_test(!unarmed);

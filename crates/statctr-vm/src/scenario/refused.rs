@@ -2,10 +2,12 @@
 //! registers no threads, the library does.
 
 use super::Settings;
+use super::aborts::{NOT_PROVEN, status_once_proven};
 use super::load::Load;
 use crate::os::seccomp;
 use crate::report::{ScenarioResult, say};
-use statctr::{Mode, Placement, Pool, Registration, registration, thread_mode};
+use statctr::{FallbackReason, Mode, Placement, Pool, Registration};
+use statctr::{fallback_reason, registration, thread_mode};
 use std::process::Command;
 
 /// Set in the programs that this scenario starts, to what has been done to them.
@@ -42,7 +44,7 @@ fn again(how: &str, settings: &Settings, change: impl FnOnce(&mut Command)) -> R
     let mut command = Command::new("/proc/self/exe");
     command.arg("refused").args(settings.arguments()).env(VARIABLE, how);
     change(&mut command);
-    let status = command.status().map_err(|error| error.to_string())?;
+    let status = status_once_proven(&mut command)?;
     if status.success() { Ok(()) } else { Err(format!("{how}: {status}")) }
 }
 
@@ -52,6 +54,9 @@ fn by_us(settings: &Settings) -> Result<(), String> {
         return Err(format!("{BY_US}: threads are registered by {:?}", registration()));
     }
     let pool = Pool::builder().placement(Placement::Fixed).build().map_err(|error| error.to_string())?;
+    if fallback_reason() == Some(FallbackReason::AbortsNotProven) {
+        std::process::exit(NOT_PROVEN);
+    }
     if pool.mode() != Mode::Rseq {
         return Err(format!("{BY_US}: the pool's mode is {}", pool.mode()));
     }

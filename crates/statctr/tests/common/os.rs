@@ -121,10 +121,10 @@ pub(crate) fn fork<R>(child: impl FnOnce() -> bool, parent: impl FnOnce() -> R) 
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
-        // SAFETY: sets a timer whose signal ends this process.
+        // A child that hangs ends, and its status says so. SAFETY: sets a timer whose signal ends this process.
         unsafe {
             libc::signal(libc::SIGALRM, libc::SIG_DFL);
-            libc::alarm(30);
+            libc::alarm(120);
         }
         let good = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(false);
         // SAFETY: ends the process.
