@@ -12,6 +12,11 @@ use std::sync::{Arc, OnceLock, Weak};
 /// is not included in the number.
 pub const CARDINALITY_LIMIT: usize = 2000;
 
+/// Returns the only attribute of what is beyond the limit, as the specification names it.
+pub(crate) fn overflow_attribute() -> KeyValue {
+    KeyValue::new("otel.metric.overflow", true)
+}
+
 /// A per-CPU statistic of one attribute set (counter, gauge or floating-point gauge) to which an instrument adds values
 /// of type `T`.
 pub(crate) trait Cell<T>: Sized + Send + Sync + 'static {
@@ -148,7 +153,7 @@ impl<C> Instrument<C> {
             observer.observe(cell.read(), attributes);
         }
         if self.overflowed.load(Ordering::Relaxed) {
-            observer.observe(self.overflow.read(), &[KeyValue::new("otel.metric.overflow", true)]);
+            observer.observe(self.overflow.read(), &[overflow_attribute()]);
         }
     }
 

@@ -14,13 +14,16 @@
 //! - [`MeterProvider`] stands before another one, such as the SDK's. What the program counts by `Counter::add`
 //!   and `UpDownCounter::add` goes to words of each CPU, and the other provider sees an observable instrument of
 //!   the same name, whose callback reads them when it collects. All other instruments are the other provider's.
-//! - [`observe_counter`], [`observe_gauge`], [`observe_float_gauge`] and [`observe_group`] export what the program
-//!   counts with itself.
+//! - [`observe_registry`] exports a whole [`statctr::Registry`]: every kind of statistic with its unit, help text and
+//!   labels, statics and their families, and what is registered later. [`observe_counter`], [`observe_gauge`],
+//!   [`observe_max`] and the like export one statistic, array or group. OpenTelemetry has no observable histogram:
+//!   histograms are recorded through the first way, and are the SDK's.
 //!
 //! # Costs
 //! `add` without attributes, and `add` of a bound counter, is an indirect call and an update of a
 //! [`statctr::Counter`]. With attributes it hashes them and looks the series up, without a lock. 8 bytes per
-//! CPU that counts for each series (floating point: 16), and some 200 on the heap.
+//! CPU that counts for each series (floating point: 16), and some 200 on the heap. Updates of statistics that are
+//! observed cost what they did before; a collection reads each once.
 //!
 //! # Bounds
 //! An instrument has at most [`CARDINALITY_LIMIT`] sets of attributes, as the specification proposes; what
@@ -30,7 +33,14 @@
 mod instrument;
 mod observe;
 mod provider;
+mod reading;
+mod registry;
 
 pub use instrument::CARDINALITY_LIMIT;
-pub use observe::{observe_counter, observe_float_gauge, observe_gauge, observe_group};
+pub use observe::{
+    observe_approximate_counter, observe_average, observe_counter, observe_counter_array,
+    observe_float_gauge, observe_float_up_down_counter, observe_gauge, observe_group, observe_group_array,
+    observe_max, observe_min, observe_up_down_counter,
+};
 pub use provider::MeterProvider;
+pub use registry::{RegistryObserver, observe_registry};

@@ -1,124 +1,15 @@
 //! Sums that OpenTelemetry's SDK exports, under threads.
 
+mod common;
+
+use common::{Kit, SetOnDrop, THREADS, UPDATES, on_threads, value};
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Meter, MeterProvider as _};
-use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
-use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
-use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Temporality};
 use statctr::{Group, ItemSpec, Schema, Unit};
 use statctr_opentelemetry::{
-    CARDINALITY_LIMIT, MeterProvider, observe_counter, observe_float_gauge, observe_gauge, observe_group,
+    CARDINALITY_LIMIT, observe_counter, observe_float_gauge, observe_gauge, observe_group,
 };
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-const THREADS: u64 = 4;
-const UPDATES: u64 = 100_000;
-
-/// The last values exported, by name and sorted attributes.
-type Values = BTreeMap<(String, Vec<String>), f64>;
-
-#[derive(Clone, Default)]
-struct Exporter(Arc<Mutex<(Values, Vec<String>)>>);
-
-impl PushMetricExporter for Exporter {
-    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
-        let mut seen = self.0.lock().expect("not poisoned");
-        seen.0.clear();
-        seen.1.clear();
-        for metric in metrics.scope_metrics().flat_map(|scope| scope.metrics()) {
-            seen.1.push(format!("{} {} {}", metric.name(), metric.unit(), metric.description()));
-            let points: Vec<(Vec<String>, f64)> = match metric.data() {
-                AggregatedMetrics::U64(MetricData::Sum(sum)) => {
-                    assert!(sum.is_monotonic());
-                    sum.data_points().map(|point| (texts(point.attributes()), point.value() as f64)).collect()
-                }
-                AggregatedMetrics::I64(MetricData::Sum(sum)) => {
-                    sum.data_points().map(|point| (texts(point.attributes()), point.value() as f64)).collect()
-                }
-                AggregatedMetrics::F64(MetricData::Sum(sum)) => {
-                    sum.data_points().map(|point| (texts(point.attributes()), point.value())).collect()
-                }
-                AggregatedMetrics::F64(MetricData::Histogram(histogram)) => {
-                    histogram.data_points().map(|point| (texts(point.attributes()), point.sum())).collect()
-                }
-                AggregatedMetrics::I64(MetricData::Gauge(gauge)) => gauge
-                    .data_points()
-                    .map(|point| (texts(point.attributes()), point.value() as f64))
-                    .collect(),
-                AggregatedMetrics::F64(MetricData::Gauge(gauge)) => {
-                    gauge.data_points().map(|point| (texts(point.attributes()), point.value())).collect()
-                }
-                _ => panic!("{} is of no kind that is tested", metric.name()),
-            };
-            for (attributes, value) in points {
-                assert!(seen.0.insert((metric.name().to_owned(), attributes), value).is_none(), "twice");
-            }
-        }
-        Ok(())
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn temporality(&self) -> Temporality {
-        Temporality::Cumulative
-    }
-}
-
-fn texts<'a>(attributes: impl Iterator<Item = &'a KeyValue>) -> Vec<String> {
-    let mut texts: Vec<String> =
-        attributes.map(|attribute| format!("{}={}", attribute.key, attribute.value)).collect();
-    texts.sort();
-    texts
-}
-
-/// The SDK with an exporter that keeps the last values, behind our provider.
-struct Kit {
-    provider: MeterProvider<SdkMeterProvider>,
-    exporter: Exporter,
-}
-
-impl Kit {
-    fn new() -> Kit {
-        let exporter = Exporter::default();
-        let reader =
-            PeriodicReader::builder(exporter.clone()).with_interval(Duration::from_secs(3600)).build();
-        let sdk = SdkMeterProvider::builder().with_reader(reader).build();
-        Kit { provider: MeterProvider::new(sdk), exporter }
-    }
-
-    fn meter(&self) -> Meter {
-        self.provider.meter("tests")
-    }
-
-    fn values(&self) -> Values {
-        self.provider.inner().force_flush().expect("exported");
-        self.exporter.0.lock().expect("not poisoned").0.clone()
-    }
-}
-
-fn value(values: &Values, name: &str, attributes: &[&str]) -> Option<f64> {
-    let attributes = attributes.iter().map(|&text| text.to_owned()).collect();
-    values.get(&(name.to_owned(), attributes)).copied()
-}
-
-fn on_threads(work: impl Fn(u64) + Sync) {
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let work = &work;
-            scope.spawn(move || work(thread));
-        }
-    });
-}
 
 #[test]
 fn sums_of_all_counters_are_exact() {
@@ -151,8 +42,8 @@ fn sums_of_all_counters_are_exact() {
     assert_eq!(value(&values, "energy", &[]), Some(0.5 * all));
     assert_eq!(value(&values, "open", &[]), Some(-all));
     assert_eq!(value(&values, "level", &[]), Some(-0.25 * all));
-    let described = kit.exporter.0.lock().expect("not poisoned").1.clone();
-    assert!(described.contains(&"requests 1 served".to_owned()), "{described:?}");
+    let metrics = kit.metrics();
+    assert!(metrics.contains(&"counter requests 1 served".to_owned()), "{metrics:?}");
     // cumulative, and the same where nothing was added
     assert_eq!(kit.values(), values);
 }
@@ -254,6 +145,7 @@ fn a_group_in_a_collection_is_of_one_read() {
                 }
             });
         }
+        let end = SetOnDrop(&done);
         let mut last = 0.0;
         for _ in 0..300 {
             let values = kit.values();
@@ -262,7 +154,7 @@ fn a_group_in_a_collection_is_of_one_read() {
             assert!(item("tx.packets") >= last);
             last = item("tx.packets");
         }
-        done.store(true, Ordering::Relaxed);
+        drop(end);
         last
     });
     let values = kit.values();

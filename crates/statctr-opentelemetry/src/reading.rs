@@ -1,0 +1,84 @@
+//! Readings that the callbacks of one collection share.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The last reading of something that several observable instruments export, with a mark for each callback that has had
+/// it.
+///
+/// A collection calls each callback once, always in the same order, and does not say where it begins. A callback that
+/// asks for a reading which it has had is therefore the first one of another collection: it reads anew, and the
+/// callbacks behind it get the same reading.
+pub(crate) struct SharedReading<V>(Mutex<Reading<V>>);
+
+struct Reading<V> {
+    values: V,
+    /// `true` for each callback that has had the values.
+    served: Vec<bool>,
+}
+
+impl<V> SharedReading<V> {
+    /// Creates a reading for so many callbacks, with values that none of them gets.
+    pub(crate) fn new(values: V, callbacks: usize) -> SharedReading<V> {
+        SharedReading(Mutex::new(Reading { values, served: vec![true; callbacks] }))
+    }
+
+    /// Adds a callback, which gets no values that were read before, and returns its number.
+    pub(crate) fn add_callback(&self) -> usize {
+        let served = &mut self.lock().served;
+        served.push(true);
+        served.len() - 1
+    }
+
+    /// Passes the values of the present collection to `observe`, for the callback of this number; the first callback of
+    /// a collection replaces them by `read`.
+    pub(crate) fn with<T>(
+        &self,
+        callback: usize,
+        read: impl FnOnce(&mut V),
+        observe: impl FnOnce(&V) -> T,
+    ) -> T {
+        let mut reading = self.lock();
+        if reading.served[callback] {
+            read(&mut reading.values);
+            reading.served.fill(false);
+        }
+        reading.served[callback] = true;
+        observe(&reading.values)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reading<V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls back each of these, and returns the number of the reading that it got.
+    fn collect(reading: &SharedReading<u32>, callbacks: &[usize]) -> Vec<u32> {
+        let get = |&callback| reading.with(callback, |number| *number += 1, |number| *number);
+        callbacks.iter().map(get).collect()
+    }
+
+    #[test]
+    fn callbacks_of_one_collection_get_one_reading_and_of_the_next_another() {
+        let reading = SharedReading::new(0, 3);
+        assert_eq!(collect(&reading, &[0, 1, 2]), [1, 1, 1]);
+        assert_eq!(collect(&reading, &[0, 1, 2]), [2, 2, 2]);
+        // an instrument that a view drops has no callback
+        let reading = SharedReading::new(0, 3);
+        assert_eq!(collect(&reading, &[1, 2]), [1, 1]);
+        assert_eq!(collect(&reading, &[1, 2]), [2, 2]);
+    }
+
+    #[test]
+    fn a_callback_that_is_added_gets_nothing_that_was_read_before() {
+        let reading = SharedReading::new(0, 1);
+        assert_eq!(collect(&reading, &[0]), [1]);
+        let added = reading.add_callback();
+        assert_eq!(collect(&reading, &[added, 0]), [2, 2]);
+        let behind = reading.add_callback();
+        assert_eq!(collect(&reading, &[added, 0, behind]), [3, 3, 3]);
+    }
+}
