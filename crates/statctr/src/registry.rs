@@ -278,7 +278,7 @@ impl Registry {
         source: &Arc<S>,
     ) -> Result<u64> {
         let source: Arc<dyn Source> = Arc::clone(source) as Arc<dyn Source>;
-        self.insert(description, source.kind(), SourceRef::Weak(Arc::downgrade(&source)))
+        self.insert(description, &*source, SourceRef::Weak(Arc::downgrade(&source)))
     }
 
     /// Takes out what was registered with this number. Its name is free at once, also where a visit still holds the
@@ -308,12 +308,13 @@ impl Registry {
     /// # Errors
     /// Fails as [`register`](Self::register) does.
     pub fn register_static<S: Source>(&self, description: Description, source: &'static S) -> Result<()> {
-        self.insert(description, source.kind(), SourceRef::Static(source)).map(|_| ())
+        self.insert(description, source, SourceRef::Static(source)).map(|_| ())
     }
 
-    fn insert(&self, description: Description, kind: Kind, source: SourceRef) -> Result<u64> {
+    fn insert(&self, description: Description, of: &dyn Source, source: SourceRef) -> Result<u64> {
         description.check()?;
-        if let Some((label, _)) = description.labels().find(|(label, _)| kind.reserves(label)) {
+        let (kind, reserved) = (of.kind(), of.reserved_label());
+        if let Some((label, _)) = description.labels().find(|(label, _)| Some(*label) == reserved) {
             return Err(Error::BadName(label.to_owned()));
         }
         let key = description.key();
@@ -524,6 +525,10 @@ mod tests {
         let bound = || Description::new("x").label("le", "5");
         assert!(matches!(registry.register(bound(), &histogram), Err(Error::BadName(_))));
         registry.register(bound(), &counter()).expect("only histograms have bounds");
+        let array = Arc::new(CounterArray::new_in(&pool(), 3, 1).expect("array"));
+        let numbered = || Description::new("n").label("index", "5");
+        assert!(matches!(registry.register(numbered(), &array), Err(Error::BadName(_))));
+        registry.register(numbered(), &counter()).expect("only arrays are numbered");
     }
 
     #[test]

@@ -125,17 +125,15 @@ pub(crate) mod sealed {
     pub trait Sealed {
         /// Returns the kind of all values.
         fn kind(&self) -> Kind;
+
+        /// Returns the label that exporters add to each series of this source, if there is one.
+        fn reserved_label(&self) -> Option<&'static str> {
+            (self.kind() == Kind::Histogram).then_some("le")
+        }
     }
 }
 
 pub(crate) use sealed::Kind;
-
-impl Kind {
-    /// Returns `true` for a label that exporters add to series of this kind.
-    pub(crate) fn reserves(self, label: &str) -> bool {
-        self == Kind::Histogram && label == "le"
-    }
-}
 
 /// The part of a registered source that an exported value belongs to: the only value, an array's element by index, or a
 /// group's item.
@@ -187,6 +185,10 @@ single_values! {
 impl sealed::Sealed for CounterArray {
     fn kind(&self) -> Kind {
         Kind::Counter
+    }
+
+    fn reserved_label(&self) -> Option<&'static str> {
+        Some("index")
     }
 }
 
