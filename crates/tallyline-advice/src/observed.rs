@@ -169,14 +169,18 @@ fn refine(accesses: &mut [ObservedAccess], samples: &[ObservedAccess], resolved:
 }
 
 /// Returns, of each line and address that several threads access, one of which writes, the accesses to it that follow
-/// one of another thread, of which one writes.
+/// one of another thread, of which one writes. The first access of a thread is none: threads that use the memory of
+/// others which have ended, their stacks for one, do not contend for it.
 fn transfers(accesses: &[ObservedAccess], line_size: u64) -> BTreeMap<(u64, u64), u64> {
     let mut last: FxHashMap<u64, (u32, bool)> = FxHashMap::default();
+    let mut known: FxHashSet<(u64, u32)> = FxHashSet::default();
     let mut transfers: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     for access in accesses {
         let line = access.address / line_size;
+        let is_first = known.insert((line, access.thread));
         if let Some((before, wrote)) = last.insert(line, (access.thread, access.writes))
             && before != access.thread
+            && !is_first
             && (wrote || access.writes)
         {
             *transfers.entry((line, access.address)).or_default() += 1;
@@ -347,6 +351,12 @@ mod tests {
         let both =
             (0..100).map(|time| add((time % 2) as u32, (time % 2) as u32, time, 0x1000 + time % 2 * 8));
         assert_eq!(kinds(both.collect()), [FindingKind::FalseSharing]);
+    }
+
+    #[test]
+    fn threads_that_use_memory_one_after_the_other_share_nothing() {
+        let each = (0..1000).map(|time| add(0, (time / 20) as u32, time, 0x1000));
+        assert_eq!(kinds(each.collect()), []);
     }
 
     #[test]

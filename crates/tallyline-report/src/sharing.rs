@@ -299,7 +299,8 @@ impl Line {
     }
 
     /// Returns an estimate of how often the cache line moved between caches: the number of consecutive sampled
-    /// accesses by different CPUs or threads of which at least one writes.
+    /// accesses by different CPUs or threads of which at least one writes. Of samples by a clock only those count in which
+    /// a thread comes back to the line.
     pub fn transfers(&self) -> u64 {
         self.transfers
     }
@@ -396,6 +397,8 @@ struct Bytes {
 /// A line under construction.
 #[derive(Default)]
 struct Building {
+    /// `true` if only accesses of who comes back to the line are transfers.
+    needs_return: bool,
     line: Line,
     bytes: BTreeMap<i64, Bytes>,
     parts: FxHashMap<(u32, String), Part>,
@@ -410,7 +413,8 @@ pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
 
 /// Finds the cache lines that several CPUs or threads access in samples by a clock that pass the filter. Addresses are
 /// those that registers tell ([`Needs::ADDRESSES`](crate::keys::Needs::ADDRESSES)); a sample on the load of an update,
-/// which waits for the line, counts as a write.
+/// which waits for the line, counts as a write. Threads that use memory one after the other, as stacks of threads that
+/// ended are used, share nothing.
 pub fn sharing_by_registers(profile: &Profile, filter: &Filter) -> Sharing {
     find(profile, filter, true)
 }
@@ -441,7 +445,9 @@ fn find(profile: &Profile, filter: &Filter, is_computed: bool) -> Sharing {
         found.counts.count(group, store);
         let (pid, address) = space(group);
         let offset = (address % size) as u32;
-        let building = lines.entry((pid, address - u64::from(offset))).or_default();
+        let building = lines
+            .entry((pid, address - u64::from(offset)))
+            .or_insert_with(|| Building { needs_return: is_computed, ..Building::default() });
         let cpu = group.cpu.filter(|_| found.by_cpu);
         let actor = cpu.map_or(i64::from(group.tid), i64::from);
         building.count(profile, group, outcome, actor, store, (offset, width));
@@ -492,8 +498,9 @@ impl Building {
         self.line.actors.insert(actor);
         let node = group.cpu.and_then(|cpu| profile.info().node(cpu));
         self.line.nodes.extend(node);
+        let counts = !self.needs_return || self.bytes.contains_key(&actor);
         if let Some((before, stored)) = self.last.replace((actor, store)) {
-            self.line.transfers += u64::from(before != actor && (stored || store));
+            self.line.transfers += u64::from(counts && before != actor && (stored || store));
         }
         let bytes = self.bytes.entry(actor).or_default();
         let touched = mask(offset, width, profile.info().line_size);
@@ -514,7 +521,9 @@ impl Building {
     /// Returns the line, if it is shared.
     fn finish(mut self, pid: i32, address: u64) -> Option<Line> {
         self.classify();
-        if self.line.actors.len() < 2 || self.line.counts.stores == 0 && self.line.counts.hitm() == 0 {
+        let is_used_in_turn = self.needs_return && self.line.transfers == 0;
+        let is_read = self.line.counts.stores == 0 && self.line.counts.hitm() == 0;
+        if self.line.actors.len() < 2 || is_read || is_used_in_turn {
             return None;
         }
         let parts = self.parts.into_iter().map(|((offset, what), part)| Part { offset, what, ..part });

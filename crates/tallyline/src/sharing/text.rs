@@ -19,6 +19,10 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> Result<()> {
     summary(profile, found, out)?;
+    if found.lines().is_empty() {
+        let who = if found.by_cpu() { "CPUs" } else { "threads" };
+        return Ok(writeln!(out, "No cache line was accessed by several {who} of which one writes.")?);
+    }
     heading("Shared Data Cache Line Table", out)?;
     writeln!(
         out,
