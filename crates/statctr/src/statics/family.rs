@@ -1,18 +1,17 @@
 //! Families of statistics by labels: [`StaticFamily`].
 
-use super::{ListedObject, OBJECTS, StaticCounter, StaticGauge, StaticMax, StaticMin};
+use super::label_table::{Entry, LARGEST_LIMIT, LabelTable, MAX_VALUE_BYTES, OVERFLOW};
+use super::{StaticCounter, StaticGauge, StaticMax, StaticMin};
 use crate::average::Average;
 use crate::description::{Description, is_name};
 use crate::error::Error;
 use crate::gauge::FloatGauge;
 use crate::histogram::Histogram;
 use crate::schema::Unit;
-use crate::sys::{Link, OnceBox};
+use crate::sys::OnceBox;
 use crate::value::Source;
 use std::convert::Infallible;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod sealed {
     pub trait Sealed {}
@@ -154,24 +153,7 @@ pub struct StaticFamily<const N: usize, K: FamilyMember = StaticCounter> {
     labels: [&'static str; N],
     limit: usize,
     settings: K::Settings,
-    table: OnceBox<Table<N, K>>,
-}
-
-/// An entry, which is only ever added.
-struct Entry<const N: usize, K> {
-    values: [Box<str>; N],
-    member: K,
-    /// The place in the program's registry of a member that does not list itself.
-    listed: OnceBox<ListedObject>,
-}
-
-/// Hash table with open addressing, at most half full, whose places are filled once.
-struct Table<const N: usize, K> {
-    hasher: RandomState,
-    places: Box<[OnceBox<Entry<N, K>>]>,
-    /// Places filled, or about to be.
-    entries: AtomicUsize,
-    overflow: OnceBox<Entry<N, K>>,
+    table: OnceBox<LabelTable<[Box<str>; N], K>>,
 }
 
 impl<const N: usize, K: FamilyMember<Settings = ()>> StaticFamily<N, K> {
@@ -221,9 +203,9 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
     /// The largest number of members in a family, unless [`limit`](Self::limit) sets another.
     pub const DEFAULT_LIMIT: usize = 1000;
     /// The largest length in bytes of a label's value; longer ones are counted by the overflow member.
-    pub const MAX_VALUE_BYTES: usize = 256;
+    pub const MAX_VALUE_BYTES: usize = MAX_VALUE_BYTES;
     /// The value that all labels of the overflow member have; it counts for label values beyond the family's bounds.
-    pub const OVERFLOW: &'static str = "overflow";
+    pub const OVERFLOW: &'static str = OVERFLOW;
 
     const fn with_settings(
         name: &'static str,
@@ -254,7 +236,7 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
     /// For other numbers; in a static that is an error of the compilation.
     #[must_use]
     pub const fn limit(mut self, members: usize) -> StaticFamily<N, K> {
-        assert!(members > 0 && members <= 1 << 16, "a family has 1 to 65536 members");
+        assert!(members > 0 && members <= LARGEST_LIMIT, "a family has 1 to 65536 members");
         self.limit = members;
         self
     }
@@ -269,73 +251,17 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
     /// Of kinds in memory of a pool, where [`Found`](FamilyMember::Found) is a `Result`: those of their constructors.
     #[must_use]
     pub fn get(&'static self, values: [&str; N]) -> K::Found {
-        let table = self.table.get_or_make(|| Table::new(self.limit));
-        let entry = match self.look_up(table, values) {
-            Some(entry) => Ok(entry),
-            None => self.overflow(table),
+        let table = self.table.get_or_make(|| LabelTable::new(self.limit));
+        let make = |values: [&str; N]| {
+            K::make(|| self.describe(values), self.settings).map(|member| (values.map(Box::from), member))
         };
-        K::found(entry.map(|entry| self.listed(entry)))
-    }
-
-    /// Returns the entry for these values, made if it is not there; `None` where it may not or cannot be made.
-    fn look_up(&self, table: &'static Table<N, K>, values: [&str; N]) -> Option<&'static Entry<N, K>> {
-        if values.iter().any(|value| value.len() > Self::MAX_VALUE_BYTES) || values == [Self::OVERFLOW; N] {
-            return None;
-        }
-        let mask = table.places.len() - 1;
-        let mut at = table.hasher.hash_one(values) as usize & mask;
-        loop {
-            let place = &table.places[at];
-            let there = match place.get() {
-                Some(entry) => entry,
-                None => self.fill(table, place, values)?,
-            };
-            if there.values.iter().zip(values).all(|(there, value)| **there == *value) {
-                return Some(there);
-            }
-            at = (at + 1) & mask;
-        }
-    }
-
-    /// Makes the entry of a free place; returns the one that is there then, whoever made it, and `None`
-    /// where the family has all that it may have, and where there is no memory.
-    fn fill(
-        &self,
-        table: &'static Table<N, K>,
-        place: &'static OnceBox<Entry<N, K>>,
-        values: [&str; N],
-    ) -> Option<&'static Entry<N, K>> {
-        let more = |entries: usize| (entries < self.limit).then_some(entries + 1);
-        table.entries.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
-        let made = self.make(values).ok().map(|entry| place.try_set(entry));
-        if let Some(Ok(entry)) = made {
-            return Some(entry);
-        }
-        table.entries.fetch_sub(1, Ordering::AcqRel);
-        // another thread's
-        made?.err()
-    }
-
-    fn make(&self, values: [&str; N]) -> Result<Entry<N, K>, K::Failure> {
-        let member = K::make(|| self.describe(values), self.settings)?;
-        Ok(Entry { values: values.map(Box::from), member, listed: OnceBox::new() })
-    }
-
-    fn overflow(&self, table: &'static Table<N, K>) -> Result<&'static Entry<N, K>, K::Failure> {
-        match table.overflow.get() {
-            Some(entry) => Ok(entry),
-            None => self.make([Self::OVERFLOW; N]).map(|entry| table.overflow.get_or(entry)),
-        }
+        K::found(table.get(values, [OVERFLOW; N], make).map(|entry| self.listed(entry)))
     }
 
     /// Returns the member of an entry, which is in the program's registry from now on.
-    fn listed(&self, entry: &'static Entry<N, K>) -> &'static K {
+    fn listed(&self, entry: &'static Entry<[Box<str>; N], K>) -> &'static K {
         if let Some(source) = entry.member.list() {
-            let described = || {
-                let description = self.describe(std::array::from_fn(|label| &*entry.values[label]));
-                ListedObject { link: Link::new(), description, source }
-            };
-            OBJECTS.add(entry.listed.get_or_make(described));
+            entry.list(source, |values| self.describe(std::array::from_fn(|label| &*values[label])));
         }
         &entry.member
     }
@@ -349,7 +275,7 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
     /// Returns the number of members in the family, without the overflow member.
     #[must_use]
     pub fn len(&'static self) -> usize {
-        self.table.get().map_or(0, |table| table.entries.load(Ordering::Relaxed))
+        self.table.get().map_or(0, LabelTable::len)
     }
 
     /// Returns `true` if the family has no members.
@@ -365,13 +291,6 @@ impl<const N: usize, K: FamilyMember> fmt::Debug for StaticFamily<N, K> {
             .field("name", &self.name)
             .field("labels", &self.labels)
             .finish_non_exhaustive()
-    }
-}
-
-impl<const N: usize, K: FamilyMember> Table<N, K> {
-    fn new(limit: usize) -> Table<N, K> {
-        let places = (0..(2 * limit).next_power_of_two()).map(|_| OnceBox::new()).collect();
-        Table { hasher: RandomState::new(), places, entries: AtomicUsize::new(0), overflow: OnceBox::new() }
     }
 }
 

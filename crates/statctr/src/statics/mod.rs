@@ -9,6 +9,7 @@ mod counter;
 mod extremes;
 mod family;
 mod gauge;
+mod label_table;
 
 pub use counter::StaticCounter;
 pub use extremes::{StaticMax, StaticMin};
@@ -96,7 +97,7 @@ impl NamedWord {
     }
 }
 
-/// A member of a family that is no static itself, as the program's registry has it.
+/// A member of a family that does not list itself, as the program's registry has it.
 struct ListedObject {
     link: Link<ListedObject>,
     description: Description,
