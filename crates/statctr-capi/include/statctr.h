@@ -10,8 +10,9 @@
  *
  * Link with `pkg-config --cflags --libs statctr`. Groups of counters that are updated together
  * are in <statctr/group.h>, counters that need no initialisation, and a registry, in
- * <statctr/static.h>, histograms, maxima and minima in <statctr/histogram.h> and <statctr/extremes.h>, and the
- * registry's other kinds in <statctr/registry.h>; this file includes them all.
+ * <statctr/static.h>, families of them by labels in <statctr/family.h>, histograms, maxima and minima in
+ * <statctr/histogram.h> and <statctr/extremes.h>, and the registry's other kinds in <statctr/registry.h>; this file
+ * includes them all.
  *
  * # Cost of an update
  * On x86-64 and aarch64 with GCC or clang an update is inline: a dozen plain instructions on memory that no
@@ -400,5 +401,6 @@ extern int statctr_up_check(void);
 #include <statctr/histogram.h>
 #include <statctr/extremes.h>
 #include <statctr/registry.h>
+#include <statctr/family.h>
 
 #endif /* STATCTR_H */

@@ -12,7 +12,8 @@
  * and fork are described there. Objects can be moved, and not copied: who needs two names for a counter
  * takes a reference. An object that was moved from may be destroyed and assigned to, and nothing else: what
  * is counted by one is lost. Updates never throw. A static object is initialised before
- * main(); a counter that is there before any constructor is STATCTR_DEFINE() of <statctr/static.h>.
+ * main(); a counter that is there before any constructor is STATCTR_DEFINE() of <statctr/static.h>. Families by labels
+ * are those of <statctr/family.h>, and member() looks up in them.
  */
 #ifndef STATCTR_HPP
 #define STATCTR_HPP
@@ -23,6 +24,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <new>
 #include <optional>
 #include <string>
@@ -40,6 +42,16 @@ inline void check(int error, const char *what)
 {
     if (error < 0)
         throw std::system_error(-error, std::generic_category(), what);
+}
+
+/** Returns the member that a look-up of <statctr/family.h> stores. */
+template <class Member, class Family>
+Member &look_up(int (*get)(Family *, const char *const *, unsigned, Member **), Family &family,
+                std::initializer_list<const char *> values)
+{
+    Member *found = nullptr;
+    check(get(&family, values.begin(), static_cast<unsigned>(values.size()), &found), "statctr::member");
+    return *found;
 }
 
 } // namespace detail
@@ -592,6 +604,50 @@ private:
                  statctr_group_t, statctr_histogram_t, statctr_max_t, statctr_min_t>
         handle_;
 };
+
+/**
+ * Returns the counter of a family for these values of its labels, in the order of the labels:
+ *
+ *     STATCTR_DEFINE_FAMILY(responses, "method", "status");
+ *     statctr_static_inc(&statctr::member(responses, {"GET", "200"}));
+ *
+ * It lives as long as the process. Throws std::system_error: see <statctr/family.h>. Signals: safe where the member is
+ * there.
+ */
+inline statctr_static_t &member(statctr_family_t &family, std::initializer_list<const char *> values)
+{
+    return detail::look_up(statctr_family_get, family, values);
+}
+
+/** Returns the gauge of a family for these values of its labels. */
+inline statctr_static_gauge_t &member(statctr_gauge_family_t &family, std::initializer_list<const char *> values)
+{
+    return detail::look_up(statctr_gauge_family_get, family, values);
+}
+
+/** Returns the maximum of a family for these values of its labels. */
+inline statctr_static_max_t &member(statctr_max_family_t &family, std::initializer_list<const char *> values)
+{
+    return detail::look_up(statctr_max_family_get, family, values);
+}
+
+/** Returns the minimum of a family for these values of its labels. */
+inline statctr_static_min_t &member(statctr_min_family_t &family, std::initializer_list<const char *> values)
+{
+    return detail::look_up(statctr_min_family_get, family, values);
+}
+
+/** Returns the average of a family for these values of its labels: a group with an event of two items. */
+inline statctr_group_t &member(statctr_average_family_t &family, std::initializer_list<const char *> values)
+{
+    return detail::look_up(statctr_average_family_get, family, values);
+}
+
+/** Returns the histogram of a family for these values of its labels. */
+inline statctr_histogram_t &member(statctr_histogram_family_t &family, std::initializer_list<const char *> values)
+{
+    return detail::look_up(statctr_histogram_family_get, family, values);
+}
 
 /**
  * Returns all that is in the program's registry in Prometheus' classic text format; see statctr_write_prometheus().

@@ -7,11 +7,12 @@
 //!
 //! It promises: 0 or a negative `errno` from every function that can fail; no panic ever crosses
 //! the boundary (see `guard.rs`); the structs that cross it have no padding.
-//! It leaves out: pools of one's own, arrays without handles, and families of statics. Those are Rust's.
+//! It leaves out: pools of one's own, arrays without handles, and float gauges. Those are Rust's.
 
 mod allocator;
 mod counter;
 mod extremes;
+mod family;
 mod group;
 mod guard;
 mod histogram;
@@ -20,11 +21,13 @@ mod lazy;
 mod process;
 mod registry;
 mod schema;
+mod static_extremes;
 mod statics;
 
 pub use allocator::*;
 pub use counter::*;
 pub use extremes::*;
+pub use family::*;
 pub use group::*;
 pub use guard::guard;
 pub use histogram::*;
@@ -33,6 +36,7 @@ pub use lazy::*;
 pub use process::*;
 pub use registry::*;
 pub use schema::{StatctrGroupDesc, StatctrItemDesc};
+pub use static_extremes::*;
 pub use statics::*;
 
 /// The version of the memory layout that inline updates in C headers rely on (`STATCTR_ABI`); code compiled with

@@ -9,7 +9,7 @@
 
 use crate::counter::StatctrHandle;
 use crate::guard::{errno, guard, guard_value};
-use statctr::raw::{self, RawStatic};
+use statctr::raw::{self, RawStatic, StaticKind};
 use statctr::{Description, Registry, SampleItem, StaticCounter, Unit, Value};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn statctr_static_read(counter: *const StatctrStatic) -> u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_list(counter: *mut StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
-    guard(|| unsafe { there(counter) }.map(StatctrStatic::list))
+    guard(|| unsafe { there(counter) }.map(|counter| counter.list(StaticKind::Counter)))
 }
 
 /// Takes a static C counter out of the program's registry, before `dlclose()` unmaps it; returns 0, or `-EINVAL` for
@@ -170,7 +170,7 @@ unsafe fn gauge_there(gauge: *const StatctrStaticGauge) -> Result<&'static Statc
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_gauge_list(gauge: *mut StatctrStaticGauge) -> c_int {
     // SAFETY: the module's contract.
-    guard(|| unsafe { gauge_there(gauge) }.map(StatctrStatic::list_as_gauge))
+    guard(|| unsafe { gauge_there(gauge) }.map(|gauge| gauge.list(StaticKind::Gauge)))
 }
 
 /// Sets the value of a static C gauge; returns 0, or `-EINVAL` for NULL: `statctr_static_gauge_set()` of
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn statctr_static_gauge_set(gauge: *mut StatctrStaticGauge
     guard(|| {
         // SAFETY: the module's contract.
         let gauge = unsafe { gauge_there(gauge)? };
-        gauge.list_as_gauge();
+        gauge.list(StaticKind::Gauge);
         Registry::global().while_locked(|| gauge.set(value.cast_unsigned()));
         Ok(())
     })
@@ -204,7 +204,8 @@ pub extern "C" fn statctr_prepare() -> c_int {
     })
 }
 
-unsafe fn string(text: *const c_char) -> Result<String, c_int> {
+/// Returns a copy of a C string; NULL is an empty one.
+pub(crate) unsafe fn string(text: *const c_char) -> Result<String, c_int> {
     if text.is_null() {
         return Ok(String::new());
     }

@@ -243,6 +243,16 @@ fn statics_and_the_registry() {
 }
 
 #[test]
+fn static_extremes_are_those_of_all_threads() {
+    both_ways("static_extremes");
+}
+
+#[test]
+fn families_count_exactly_within_their_bounds() {
+    both_ways("families");
+}
+
+#[test]
 fn the_registry_has_every_kind() {
     both_ways("registry");
 }

@@ -5,9 +5,9 @@
 //! with the layout of the structs. And the header declares no function that is not exported.
 
 use statctr_capi::{
-    StatctrBucket, StatctrCost, StatctrDesc, StatctrGroup, StatctrGroupDesc, StatctrHandle, StatctrHistogram,
-    StatctrItemDesc, StatctrLazy, StatctrMemory, StatctrPcpuCtr, StatctrReading, StatctrSample,
-    StatctrStatic,
+    StatctrBucket, StatctrCost, StatctrDesc, StatctrFamily, StatctrGroup, StatctrGroupDesc, StatctrHandle,
+    StatctrHistogram, StatctrHistogramFamily, StatctrItemDesc, StatctrLazy, StatctrMemory, StatctrPcpuCtr,
+    StatctrReading, StatctrSample, StatctrStatic,
 };
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,16 +15,18 @@ use std::io::Write as _;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 12] = [
     include_str!("../src/allocator.rs"),
     include_str!("../src/counter.rs"),
     include_str!("../src/extremes.rs"),
+    include_str!("../src/family.rs"),
     include_str!("../src/group.rs"),
     include_str!("../src/histogram.rs"),
     include_str!("../src/hotplug.rs"),
     include_str!("../src/lazy.rs"),
     include_str!("../src/process.rs"),
     include_str!("../src/registry.rs"),
+    include_str!("../src/static_extremes.rs"),
     include_str!("../src/statics.rs"),
 ];
 
@@ -69,6 +71,14 @@ fn c_type(rust: &str) -> String {
         "StatctrDesc" => "statctr_desc_t",
         "i64" => "int64_t",
         "StatctrStaticGauge" => "statctr_static_gauge_t",
+        "StatctrStaticMax" => "statctr_static_max_t",
+        "StatctrStaticMin" => "statctr_static_min_t",
+        "StatctrFamily" => "statctr_family_t",
+        "StatctrGaugeFamily" => "statctr_gauge_family_t",
+        "StatctrMaxFamily" => "statctr_max_family_t",
+        "StatctrMinFamily" => "statctr_min_family_t",
+        "StatctrAverageFamily" => "statctr_average_family_t",
+        "StatctrHistogramFamily" => "statctr_histogram_family_t",
         "StatctrReadingFn" => "statctr_reading_fn",
         "StatctrWriteFn" => "statctr_write_fn",
         "StatctrVisitFn" => "statctr_visit_fn",
@@ -185,6 +195,11 @@ fn layouts_agree() {
             unit_bytes = "unit_bytes", stride = "stride", vector_bytes = "vector_bytes"
         }
         StatctrStatic = "statctr_static_t" { name = "name", help = "help", unit = "unit" }
+        StatctrFamily = "statctr_family_t" {
+            name = "name", help = "help", unit = "unit", labels = "labels", label_count = "label_count",
+            limit = "limit"
+        }
+        StatctrHistogramFamily = "statctr_histogram_family_t" { max = "max", error = "error" }
         StatctrDesc = "statctr_desc_t" { name = "name", help = "help", unit = "unit", labels = "labels" }
         StatctrSample = "statctr_sample_t" { desc = "desc", item = "item", index = "index", value = "value" }
         StatctrReading = "statctr_reading_t" {

@@ -95,6 +95,11 @@ impl Description {
         self.labels.iter().map(|(name, value)| (&**name, &**value))
     }
 
+    /// Returns a copy without labels.
+    pub(crate) fn without_labels(&self) -> Description {
+        Description { labels: Vec::new(), ..self.clone() }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         if !is_name(&self.name, true) {
             return Err(Error::BadName(self.name.to_string()));

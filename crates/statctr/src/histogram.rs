@@ -119,14 +119,14 @@ impl Histogram {
         Ok(Histogram { lines, scale })
     }
 
-    /// Takes the histogram apart, for C: its cache lines, and how values map to buckets (largest value, bits that
+    /// Returns the histogram's parts, for C: its cache lines, and how values map to buckets (largest value, bits that
     /// select a bucket within a power of two, index of the bucket for larger values).
-    pub(crate) fn into_parts(self) -> (Lines, (u64, u32, u32)) {
+    pub(crate) fn parts(&self) -> (&Lines, (u64, u32, u32)) {
         // a unit has fewer buckets than that
-        (self.lines, (self.scale.max, self.scale.bits, self.scale.beyond as u32))
+        (&self.lines, (self.scale.max, self.scale.bits, self.scale.beyond as u32))
     }
 
-    /// Recreates the histogram that [`into_parts`](Self::into_parts) took apart.
+    /// Recreates the histogram that has these [`parts`](Self::parts).
     #[inline]
     pub(crate) fn from_parts(lines: Lines, (max, bits, beyond): (u64, u32, u32)) -> Histogram {
         Histogram { lines, scale: Scale { bits, max, beyond: beyond as usize } }

@@ -2,6 +2,10 @@
 
 #![allow(unsafe_code)] // ownership is in the hands of C; each function says what it must keep
 
+mod family;
+
+pub use family::{FamilyKind, RawFamily};
+
 use crate::average::AverageSnapshot;
 use crate::counter::Counter;
 use crate::description::Description;
@@ -9,9 +13,8 @@ use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::histogram::Histogram;
 use crate::lazy::{LazyGroup, Scope};
-pub use crate::memory::RawStatic;
 use crate::memory::{CHUNK_WORDS, Handle, LatchLayout, Lines, Object, Word};
-
+pub use crate::memory::{RawStatic, StaticKind};
 use crate::placement::Mode;
 use crate::registry::{BorrowedStatistic, Registry};
 use crate::schema::Schema;
@@ -146,21 +149,25 @@ pub struct RawGroup {
     pub twin: u32,
 }
 
+// SAFETY: plain words, and what they lead to is for all threads: counter memory, and a schema that nobody changes.
+unsafe impl Send for RawGroup {}
+// SAFETY: as above; nothing in it changes while it is shared.
+unsafe impl Sync for RawGroup {}
+
 impl RawGroup {
     /// Moves a group of counters into the words by which C code owns it.
     #[must_use]
     pub fn from_group(group: Group) -> RawGroup {
         let (lines, schema) = group.into_parts();
-        RawGroup::from_lines(lines, Box::into_raw(Box::new(schema)))
+        RawGroup::of(&ManuallyDrop::new(lines), Box::into_raw(Box::new(schema)))
     }
 
-    fn from_lines(lines: Lines, schema: *mut Schema) -> RawGroup {
-        let item_chunks = lines.item_chunks() as u32;
-        let (handle, _, layout) = lines.into_parts();
+    fn of(lines: &Lines, schema: *mut Schema) -> RawGroup {
+        let (handle, _, layout) = lines.parts();
         RawGroup {
             counter: RawCounter::of(handle),
             schema,
-            lines: item_chunks,
+            lines: lines.item_chunks() as u32,
             twin: u32::from(layout.is_some()),
         }
     }
@@ -269,8 +276,13 @@ impl RawHistogram {
     /// Moves a histogram into the words by which C code owns it.
     #[must_use]
     pub fn from_histogram(histogram: Histogram) -> RawHistogram {
-        let (lines, (max, bits, beyond)) = histogram.into_parts();
-        RawHistogram { buckets: RawGroup::from_lines(lines, std::ptr::null_mut()), max, bits, beyond }
+        RawHistogram::of(&ManuallyDrop::new(histogram))
+    }
+
+    /// Returns the words by which C code uses a histogram that it does not own.
+    fn of(histogram: &Histogram) -> RawHistogram {
+        let (lines, (max, bits, beyond)) = histogram.parts();
+        RawHistogram { buckets: RawGroup::of(lines, std::ptr::null_mut()), max, bits, beyond }
     }
 
     /// Takes ownership of a histogram back from C by its words; `None` if they are zero (the histogram is not

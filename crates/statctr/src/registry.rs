@@ -9,7 +9,7 @@ pub use values::RegistryValues;
 
 use crate::description::{Description, Key};
 use crate::error::{Error, Result};
-use crate::memory::{listed_foreign_gauges, listed_foreign_statics};
+use crate::memory::{StaticKind, listed_foreign_statics};
 use crate::schema::Unit;
 use crate::statics::{self, StaticCounter};
 use crate::sys::OnceBox;
@@ -352,13 +352,11 @@ impl Registry {
         let c: Vec<(Cow<'static, Description>, Value)> = {
             // nothing leaves the list meanwhile
             let _entries = self.entries.lock();
-            let counters = listed_foreign_statics().map(|(texts, value)| (texts, Value::Counter(value)));
-            let gauges = listed_foreign_gauges().map(|(texts, value)| (texts, Value::Gauge(value)));
-            let described = |([name, help, unit], value): ([String; 3], Value)| {
+            let described = |([name, help, unit], kind, value): ([String; 3], StaticKind, u64)| {
                 let description = Description::new(name).help(help).unit(Unit::new(unit));
-                (Cow::Owned(description), value)
+                (Cow::Owned(description), Value::of_foreign_static(kind, value))
             };
-            counters.chain(gauges).map(described).collect()
+            listed_foreign_statics().map(described).collect()
         };
         let keyed = |(description, value): (Cow<'static, Description>, Value)| {
             ((description.key(), value.kind()), description, value)

@@ -7,6 +7,7 @@ use crate::extremes::{Max, Min};
 use crate::gauge::{FloatGauge, Gauge};
 use crate::group::Group;
 use crate::histogram::{Histogram, HistogramSnapshot};
+use crate::memory::StaticKind;
 
 /// The value of a statistic at one reading, by the kind of the statistic.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +41,16 @@ impl Value {
             Value::FloatGauge(value) => *value,
             Value::Average(value) => value.mean().unwrap_or(f64::NAN),
             Value::Histogram(value) => value.mean().unwrap_or(f64::NAN),
+        }
+    }
+
+    /// Returns the value of a C static that reads as `value`.
+    pub(crate) fn of_foreign_static(kind: StaticKind, value: u64) -> Value {
+        match kind {
+            StaticKind::Counter => Value::Counter(value),
+            StaticKind::Gauge => Value::Gauge(value.cast_signed()),
+            StaticKind::Max => Value::Max(value),
+            StaticKind::Min => Value::Min(value),
         }
     }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /**
- * Counters and gauges that are statics, and the registry: counters by name. <statctr.h> includes this file.
- * Other kinds in the registry are in <statctr/registry.h>.
+ * Counters, gauges and extremes that are statics, and the registry: counters by name. <statctr.h> includes this
+ * file. Other kinds in the registry are in <statctr/registry.h>, families of statics by labels in <statctr/family.h>.
  *
  *     STATCTR_DEFINE(requests);             // at file scope; nothing is to be initialised
  *     statctr_static_inc(&requests);        // anywhere: constructors, signal handlers, threads
@@ -30,7 +30,9 @@ extern "C" {
 #define STATCTR_ALIGNAS_(bytes) _Alignas(bytes)
 #endif
 
-/** Counter that is a static, made by STATCTR_DEFINE(). The fields are for this header only. */
+/**
+ * Counter that is a static, made by STATCTR_DEFINE(), or a member of a family. The fields are for this header only.
+ */
 typedef struct statctr_static {
     uintptr_t fast;                     /* the home word, where updates are in line */
     uintptr_t base;                     /* the home word, once there is one */
@@ -117,7 +119,7 @@ extern int statctr_static_list(statctr_static_t *counter);
 /**
  * Takes the counter out of the program's registry: for each static of code that is to be unloaded with
  * dlclose(), before that, when nobody counts there any more (see also statctr_prepare_unload()). Its 8 bytes
- * for each CPU stay taken.
+ * for each CPU stay taken. Of a gauge, a maximum or a minimum it takes the field `word`.
  * Cost: a lock. Errors: -EINVAL (NULL). Signals: not safe.
  */
 extern int statctr_static_forget(statctr_static_t *counter);
@@ -169,6 +171,115 @@ extern int statctr_static_gauge_set(statctr_static_gauge_t *gauge, int64_t value
  * Cost: a cache line per CPU that counted. Signals: safe.
  */
 extern int64_t statctr_static_gauge_read(const statctr_static_gauge_t *gauge);
+
+/**
+ * Maximum, the largest value that was observed, that is a static, made by STATCTR_DEFINE_MAX(). The field is for this
+ * header only.
+ */
+typedef struct statctr_static_max {
+    statctr_static_t word;
+} statctr_static_max_t;
+
+/**
+ * Defines a maximum as a global variable `id`. Otherwise as STATCTR_DEFINE(); several of one name are one in the
+ * registry, with the largest of their values. All CPUs share one word, which an observation loads, and writes only
+ * where its value goes beyond all others: of n values in random order some ln n do. Values that go up steadily, such
+ * as times of day, write it each time; a statctr_max_t has words per CPU.
+ */
+#define STATCTR_DEFINE_MAX(id) STATCTR_DEFINE_MAX_AS(id, #id, "", "")
+
+/** Defines a maximum with a name of letters, digits, `_` and `:`, a help text and a unit. */
+#define STATCTR_DEFINE_MAX_AS(id, name, help, unit)                            \
+    statctr_static_max_t id = { { 0, 0, 0, 0, NULL, 0, name, help, unit } }; \
+    STATCTR_LIST_MAX_(id)                                                      \
+    struct statctr_static_max
+
+/** Declares a maximum that another file defines. */
+#define STATCTR_DECLARE_MAX(id) extern statctr_static_max_t id
+
+#if defined(__GNUC__)
+#define STATCTR_LIST_MAX_(id)                                                 \
+    __attribute__((constructor)) static void statctr_list_##id##_(void)       \
+    {                                                                         \
+        statctr_static_max_list(&id);                                         \
+    }
+#else
+#define STATCTR_LIST_MAX_(id)
+#endif
+
+/**
+ * Observes a value.
+ * Cost: a load and a comparison in line; a call and an atomic instruction where the value goes beyond all others.
+ * Errors: -EINVAL (NULL). Order: relaxed. Signals: safe. Before main: yes.
+ */
+STATCTR_STATIC_UPDATE_ int statctr_static_max_observe(statctr_static_max_t *maximum, uint64_t value);
+
+/**
+ * Returns the largest value that was observed since the last take; 0 of nothing, and for NULL.
+ * Cost: a load. Signals: safe.
+ */
+extern uint64_t statctr_static_max_read(const statctr_static_max_t *maximum);
+
+/**
+ * Returns the largest value that was observed since the last take, and begins anew: an observation that runs at the
+ * same time is in this value or in that of the next interval. 0 of nothing, and for NULL.
+ * Cost: an atomic instruction. Signals: safe.
+ */
+extern uint64_t statctr_static_max_take(statctr_static_max_t *maximum);
+
+/**
+ * Puts the maximum into the program's registry; STATCTR_DEFINE_MAX() does so by itself.
+ * Cost: a call. Errors: -EINVAL (NULL). Signals: safe.
+ */
+extern int statctr_static_max_list(statctr_static_max_t *maximum);
+
+/**
+ * Minimum, the smallest value that was observed, that is a static, made by STATCTR_DEFINE_MIN(). The field is for this
+ * header only.
+ */
+typedef struct statctr_static_min {
+    statctr_static_t word; /* of the complements */
+} statctr_static_min_t;
+
+/** Defines a minimum as a global variable `id`. Otherwise as STATCTR_DEFINE_MAX(). */
+#define STATCTR_DEFINE_MIN(id) STATCTR_DEFINE_MIN_AS(id, #id, "", "")
+
+/** Defines a minimum with a name of letters, digits, `_` and `:`, a help text and a unit. */
+#define STATCTR_DEFINE_MIN_AS(id, name, help, unit)                            \
+    statctr_static_min_t id = { { 0, 0, 0, 0, NULL, 0, name, help, unit } }; \
+    STATCTR_LIST_MIN_(id)                                                      \
+    struct statctr_static_min
+
+/** Declares a minimum that another file defines. */
+#define STATCTR_DECLARE_MIN(id) extern statctr_static_min_t id
+
+#if defined(__GNUC__)
+#define STATCTR_LIST_MIN_(id)                                                 \
+    __attribute__((constructor)) static void statctr_list_##id##_(void)       \
+    {                                                                         \
+        statctr_static_min_list(&id);                                         \
+    }
+#else
+#define STATCTR_LIST_MIN_(id)
+#endif
+
+/** Observes a value. Otherwise as statctr_static_max_observe(). */
+STATCTR_STATIC_UPDATE_ int statctr_static_min_observe(statctr_static_min_t *minimum, uint64_t value);
+
+/**
+ * Returns the smallest value that was observed since the last take; UINT64_MAX of nothing, and for NULL. Otherwise as
+ * statctr_static_max_read().
+ */
+extern uint64_t statctr_static_min_read(const statctr_static_min_t *minimum);
+
+/**
+ * Returns the smallest value that was observed since the last take, and begins anew; UINT64_MAX of nothing, and for
+ * NULL. Otherwise as statctr_static_max_take().
+ */
+extern uint64_t statctr_static_min_take(statctr_static_min_t *minimum);
+
+/** Puts the minimum into the program's registry. Otherwise as statctr_static_max_list(). */
+extern int statctr_static_min_list(statctr_static_min_t *minimum);
 
 /**
  * Does what the first update of a static must not do, as it may be in a signal handler: registers threads
@@ -236,6 +347,10 @@ extern const uintptr_t statctr_static_table_;
  * the code was compiled for another STATCTR_ABI.
  */
 extern int statctr_static_slow_add(statctr_static_t *counter, uint64_t value, unsigned abi);
+
+/* For the inline code of this header only: the ways out of an observation, for values beyond all others. */
+extern int statctr_static_max_slow_observe(statctr_static_max_t *maximum, uint64_t value);
+extern int statctr_static_min_slow_observe(statctr_static_min_t *minimum, uint64_t value);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -112,6 +112,29 @@ STATCTR_ALWAYS_INLINE_ int statctr_static_dec(statctr_static_t *counter)
     return statctr_static_add(counter, UINT64_MAX);
 }
 
+/*
+ * Returns 1 for a value that the word of a static extreme need not be raised to. A word that is not 0 was raised by the
+ * library, which has listed the static; 0 is left to it, as 0 - 1 is less than nothing.
+ */
+STATCTR_ALWAYS_INLINE_ int statctr_static_is_within_(const statctr_static_t *word, uint64_t value)
+{
+    return value - 1 < __atomic_load_n(&word->early, __ATOMIC_RELAXED);
+}
+
+STATCTR_ALWAYS_INLINE_ int statctr_static_max_observe(statctr_static_max_t *maximum, uint64_t value)
+{
+    if (STATCTR_LIKELY_(maximum != NULL && statctr_static_is_within_(&maximum->word, value)))
+        return 0;
+    return statctr_static_max_slow_observe(maximum, value);
+}
+
+STATCTR_ALWAYS_INLINE_ int statctr_static_min_observe(statctr_static_min_t *minimum, uint64_t value)
+{
+    if (STATCTR_LIKELY_(minimum != NULL && statctr_static_is_within_(&minimum->word, ~value)))
+        return 0;
+    return statctr_static_min_slow_observe(minimum, value);
+}
+
 /* ------------------------------------------------------------------------------------------- */
 /* Groups                                                                                      */
 

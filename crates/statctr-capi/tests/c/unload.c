@@ -2,6 +2,7 @@
  * Code with inline updates in it is unloaded while threads that ran it live on: each of them makes
  * the kernel forget it first. The argument is the plug-in. With a second argument nobody does: then
  * the kernel may end the process (it does so at a preemption that finds the address gone).
+ * A family that is defined there needs nothing: its members stay, and go on when it is loaded again.
  */
 #include "check.h"
 
@@ -9,6 +10,9 @@
 #include <time.h>
 
 enum { THREADS = 3, UPDATES = 100000, ROUNDS = 20 };
+
+/* the plug-in's, by its description */
+STATCTR_DEFINE_FAMILY_AS(calls, "plugin_calls", "", "", STATCTR_FAMILY_LIMIT, "by");
 
 static statctr_t counter;
 static int (*count)(statctr_t *, unsigned long);
@@ -40,6 +44,14 @@ static void *body(void *unused)
     return NULL;
 }
 
+static int note(const statctr_sample_t *sample, void *members)
+{
+    CHECK_EQ(strcmp(sample->desc.name, "plugin_calls"), 0);
+    CHECK_EQ(sample->value, THREADS * ROUNDS + 1);
+    ++*(unsigned *)members;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     pthread_t threads[THREADS];
@@ -64,5 +76,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < THREADS; i++)
         CHECK_EQ(pthread_join(threads[i], NULL), 0);
     CHECK_EQ(statctr_read(&counter), THREADS * UPDATES * ROUNDS);
+    statctr_static_t *made = NULL;
+    CHECK_OK(statctr_family_get(&calls, STATCTR_VALUES("a thread"), &made));
+    CHECK_EQ(statctr_static_read(made), THREADS * ROUNDS);
+    CHECK_OK(statctr_static_inc(made));
+    unsigned members = 0;
+    CHECK_OK(statctr_visit(note, &members));
+    CHECK_EQ(members, 1);
     return 0;
 }

@@ -213,6 +213,51 @@ static void names_last_as_long_as_their_registrations()
     CHECK(slots() == before);
 }
 
+STATCTR_DEFINE_FAMILY(responses, "method", "status");
+STATCTR_DEFINE_GAUGE_FAMILY(open_files, "by");
+STATCTR_DEFINE_MAX_FAMILY_AS(slowest_by, "slowest_by", "the slowest", "", 2, "by");
+STATCTR_DEFINE_MIN_FAMILY(fastest_by, "by");
+STATCTR_DEFINE_AVERAGE_FAMILY(hits_by, "by");
+STATCTR_DEFINE_HISTOGRAM_FAMILY(sizes_by, 100, 0.1, "by");
+STATCTR_DEFINE_MAX(slowest_of_all);
+STATCTR_DEFINE_MIN(fastest_of_all);
+
+static void members_of_families_are_looked_up()
+{
+    std::vector<std::thread> workers;
+    for (unsigned i = 0; i < 4; i++)
+        workers.emplace_back([i] {
+            const std::string name = std::to_string(i);
+            for (unsigned n = 0; n < 1000; n++) {
+                statctr_static_inc(&statctr::member(responses, {"GET", name.c_str()}));
+                statctr_static_gauge_dec(&statctr::member(open_files, {"all"}));
+                statctr_static_max_observe(&statctr::member(slowest_by, {name.c_str()}), n);
+                statctr_static_min_observe(&statctr::member(fastest_by, {name.c_str()}), n + 1);
+                statctr_group_event2(&statctr::member(hits_by, {"all"}), 0, 1, 3);
+                statctr_histogram_observe(&statctr::member(sizes_by, {"all"}), 1);
+                statctr_static_max_observe(&slowest_of_all, n);
+                statctr_static_min_observe(&fastest_of_all, n + 1);
+            }
+        });
+    for (auto &worker : workers)
+        worker.join();
+    const std::string text = statctr::prometheus_text();
+    for (const char *name : {"0", "1", "2", "3"})
+        CHECK(has(text, ("responses{method=\"GET\",status=\"" + std::string(name) + "\"} 1000\n").c_str()));
+    CHECK(has(text, "open_files{by=\"all\"} -4000\n") && has(text, "slowest_by{by=\"overflow\"} 999\n"));
+    CHECK(has(text, "fastest_by{by=\"3\"} 1\n") && has(text, "sizes_by_count{by=\"all\"} 4000\n"));
+    CHECK(has(text, "hits_by_sum{by=\"all\"} 12000\nhits_by_count{by=\"all\"} 4000\n"));
+    CHECK(statctr_static_max_read(&slowest_of_all) == 999 && statctr_static_min_read(&fastest_of_all) == 1);
+    CHECK(&statctr::member(responses, {"GET", "0"}) == &statctr::member(responses, {"GET", "0"}));
+    int error = 0;
+    try {
+        (void)statctr::member(responses, {"GET"});
+    } catch (const std::system_error &thrown) {
+        error = thrown.code().value();
+    }
+    CHECK(error == EINVAL);
+}
+
 static void what_cannot_be_is_thrown()
 {
     statctr::group group(traffic_group);
@@ -249,6 +294,7 @@ int main()
     moves_keep_the_counts();
     distributions_and_extremes();
     names_last_as_long_as_their_registrations();
+    members_of_families_are_looked_up();
     what_cannot_be_is_thrown();
     return 0;
 }

@@ -6,14 +6,34 @@ use crate::rseq::HandleTag;
 use crate::sys::{Link, Linked, StaticList};
 use std::ffi::{CStr, c_char};
 
-/// A counter that is a static variable of a C program (`statctr_static_t`): all zeros but for its texts before the
-/// first use.
+/// The kind of a statistic that is a static variable of a C program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StaticKind {
+    /// A sum modulo 2⁶⁴.
+    Counter,
+    /// A sum that is read as a signed number.
+    Gauge,
+    /// The largest value observed.
+    Max,
+    /// The smallest value observed.
+    Min,
+}
+
+impl StaticKind {
+    /// Converts between an observed value and the word that is raised for it: of a minimum the complement.
+    fn stored(self, value: u64) -> u64 {
+        if self == StaticKind::Min { !value } else { value }
+    }
+}
+
+/// A statistic that is a static variable of a C program (`statctr_static_t`), or a member of a family of a C program:
+/// all zeros but for its texts before the first use.
 #[derive(Debug)]
 #[repr(C)]
 pub struct RawStatic {
     word: StaticWord,
     link: Link<RawStatic>,
-    /// The name; null for a counter that is in no registry.
+    /// The name; null for a statistic that does not list itself.
     pub name: *const c_char,
     /// The help text, or null.
     pub help: *const c_char,
@@ -32,25 +52,21 @@ impl Linked for RawStatic {
     }
 }
 
-/// The C program's static counters that are listed.
-static LISTED: StaticList<RawStatic> = StaticList::new();
-/// The C program's static gauges that are listed: a static is in one of the two lists, by its first use.
-static GAUGES: StaticList<RawStatic> = StaticList::new();
+/// The C program's statics that are listed, by kind: a static is in one of the lists, by its first use.
+static LISTED: [StaticList<RawStatic>; 4] = [const { StaticList::new() }; 4];
 
 impl RawStatic {
-    /// Puts the static C counter into the program's registry, unless it has no name, or is in it as a gauge.
-    /// Async-signal-safe.
-    pub fn list(&'static self) {
-        if !self.name.is_null() {
-            LISTED.add(self);
-        }
+    /// Creates a statistic without a name, for what has one elsewhere: a member of a family.
+    pub(crate) fn unnamed() -> RawStatic {
+        let none = std::ptr::null();
+        RawStatic { word: StaticWord::new(), link: Link::new(), name: none, help: none, unit: none }
     }
 
-    /// Puts the static C counter into the program's registry as a gauge, unless it has no name, or is in it already.
-    /// Async-signal-safe.
-    pub fn list_as_gauge(&'static self) {
+    /// Puts the C static into the program's registry as a statistic of this kind, unless it has no name, or is in it
+    /// already. Async-signal-safe.
+    pub fn list(&'static self, kind: StaticKind) {
         if !self.name.is_null() {
-            GAUGES.add(self);
+            LISTED[kind as usize].add(self);
         }
     }
 
@@ -64,7 +80,7 @@ impl RawStatic {
     #[inline]
     pub fn add(&'static self, value: u64) {
         if !self.word.try_add(value) {
-            self.list();
+            self.list(StaticKind::Counter);
             self.word.add_slow(value);
         }
     }
@@ -72,8 +88,29 @@ impl RawStatic {
     /// Adds `value` atomically to the static C counter's shared word, for callers whose code cannot use per-CPU words.
     /// Async-signal-safe.
     pub fn add_atomically(&'static self, value: u64) {
-        self.list();
+        self.list(StaticKind::Counter);
         self.word.add_early(value);
+    }
+
+    /// Observes a value in the static C extreme of this kind. Async-signal-safe.
+    pub fn observe(&'static self, kind: StaticKind, value: u64) {
+        self.list(kind);
+        self.word.raise(kind.stored(value));
+    }
+
+    /// Returns the extreme of this kind since the last call, and begins anew. Async-signal-safe.
+    pub fn take(&self, kind: StaticKind) -> u64 {
+        kind.stored(self.word.take_early())
+    }
+
+    /// Returns the value of the C static as a statistic of this kind, a gauge's as the bits of its signed number.
+    /// Async-signal-safe.
+    #[must_use]
+    pub fn read_as(&self, kind: StaticKind) -> u64 {
+        match kind {
+            StaticKind::Counter | StaticKind::Gauge => self.word.read(),
+            StaticKind::Max | StaticKind::Min => kind.stored(self.word.early()),
+        }
     }
 
     /// Returns the static C counter's value, summed over the CPUs. Async-signal-safe.
@@ -97,29 +134,24 @@ impl RawStatic {
         })
     }
 
-    /// Takes the static C counter out of the program's registry, before its code is unloaded. Its per-CPU words are not
-    /// freed.
+    /// Takes the C static out of the program's registry, before its code is unloaded. Its per-CPU words are not freed.
     ///
     /// # Safety
     /// The lock of the program's registry is held ([`Registry::while_locked`](crate::Registry)); nobody
     /// uses the counter meanwhile or afterwards.
     pub unsafe fn forget(&self) {
-        // SAFETY: walks and removals are under that lock; nobody adds it, by the caller's promise.
-        unsafe {
-            LISTED.remove(self);
-            GAUGES.remove(self);
+        for list in &LISTED {
+            // SAFETY: walks and removals are under that lock; nobody adds it, by the caller's promise.
+            unsafe { list.remove(self) };
         }
     }
 }
 
-/// Returns each static C counter in the program's registry as ([name, help text, unit], value). The registry's lock has
-/// to be held.
-pub(crate) fn listed_foreign_statics() -> impl Iterator<Item = ([String; 3], u64)> {
-    LISTED.iter().map(|counter| (counter.texts(), counter.read()))
-}
-
-/// Returns each static C gauge in the program's registry as ([name, help text, unit], value). The registry's lock has to
-/// be held.
-pub(crate) fn listed_foreign_gauges() -> impl Iterator<Item = ([String; 3], i64)> {
-    GAUGES.iter().map(|gauge| (gauge.texts(), gauge.read().cast_signed()))
+/// Returns each C static in the program's registry as ([name, help text, unit], kind, value), the value as
+/// [`RawStatic::read_as`] has it. The registry's lock has to be held.
+pub(crate) fn listed_foreign_statics() -> impl Iterator<Item = ([String; 3], StaticKind, u64)> {
+    use StaticKind::{Counter, Gauge, Max, Min};
+    [Counter, Gauge, Max, Min].into_iter().flat_map(|kind| {
+        LISTED[kind as usize].iter().map(move |found| (found.texts(), kind, found.read_as(kind)))
+    })
 }

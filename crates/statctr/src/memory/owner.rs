@@ -163,17 +163,16 @@ impl Lines {
         self.chunks as usize
     }
 
-    /// Gives up ownership of the cache lines of counter memory, for C; returns the handle of the first word, the number
-    /// of lines, and the layout if they are latched (kept twice, with a sequence number).
-    pub(crate) fn into_parts(self) -> (Handle, u32, Option<LatchLayout>) {
-        let lines = std::mem::ManuallyDrop::new(self);
-        (lines.handle, lines.chunks, lines.layout)
+    /// Returns the parts of the cache lines of counter memory, for C: the handle of the first word, the number of lines,
+    /// and the layout if they are latched (kept twice, with a sequence number).
+    pub(crate) fn parts(&self) -> (Handle, u32, Option<LatchLayout>) {
+        (self.handle, self.chunks, self.layout)
     }
 
-    /// Takes ownership of cache lines of counter memory back from C, by what [`into_parts`](Self::into_parts) returned.
+    /// Takes ownership of cache lines of counter memory back from C, by their [`parts`](Self::parts).
     ///
     /// # Safety
-    /// The parts came from [`Lines::into_parts`] and were not taken back yet.
+    /// The parts are of [`Lines`] that were never dropped, and were not taken back yet.
     #[inline]
     pub(crate) unsafe fn from_parts(handle: Handle, chunks: u32, layout: Option<LatchLayout>) -> Lines {
         Lines::of(handle, chunks, layout)

@@ -15,6 +15,7 @@ pub use counter::StaticCounter;
 pub use extremes::{StaticMax, StaticMin};
 pub use family::{FamilyMember, StaticFamily};
 pub use gauge::StaticGauge;
+pub(crate) use label_table::{Entry, LARGEST_LIMIT, LabelTable, MAX_VALUE_BYTES, OVERFLOW};
 
 use crate::description::Description;
 use crate::memory::StaticWord;
