@@ -64,7 +64,7 @@ impl Sharing {
         self.by_cpu
     }
 
-    /// Returns `true` if addresses of data were computed from registers, as samples by a clock have none.
+    /// Returns `true` if addresses of data were computed from registers, as samples of cycles or a clock have none.
     pub fn is_computed(&self) -> bool {
         self.is_computed
     }
@@ -299,8 +299,8 @@ impl Line {
     }
 
     /// Returns an estimate of how often the cache line moved between caches: the number of consecutive sampled
-    /// accesses by different CPUs or threads of which at least one writes. Of samples by a clock only those count in which
-    /// a thread comes back to the line.
+    /// accesses by different CPUs or threads of which at least one writes. Where addresses were computed, only those count in
+    /// which a thread comes back to the line.
     pub fn transfers(&self) -> u64 {
         self.transfers
     }
@@ -411,7 +411,7 @@ pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
     find(profile, filter, false)
 }
 
-/// Finds the cache lines that several CPUs or threads access in samples by a clock that pass the filter. Addresses are
+/// Finds the cache lines that several threads access in samples of cycles or a clock that pass the filter. Addresses are
 /// those that registers tell ([`Needs::ADDRESSES`](crate::keys::Needs::ADDRESSES)); a sample on the load of an update,
 /// which waits for the line, counts as a write. Threads that use memory one after the other, as stacks of threads that
 /// ended are used, share nothing.
@@ -424,7 +424,7 @@ fn find(profile: &Profile, filter: &Filter, is_computed: bool) -> Sharing {
     let mut updates: FxHashMap<PlaceId, bool> = FxHashMap::default();
     let mut found = Sharing {
         is_measured: groups().any(|group| group.source.is_some_and(|source| source.snoop() & !1 != 0)),
-        // a thread that moved to another CPU, as in a second of samples by a clock many do, shares nothing with itself
+        // a thread that moved to another CPU, as many do in a second of samples, shares nothing with itself
         by_cpu: !is_computed && groups().all(|group| group.cpu.is_some()),
         is_computed,
         ..Sharing::default()

@@ -17,7 +17,7 @@ use tallyline_support::output::{Color, Output};
 /// For each line: which CPUs read and write which bytes. True sharing: several access the same bytes. False
 /// sharing: they access different bytes of one line. Lines are ranked by loads that found them modified in another
 /// cache (HITM) if the hardware reports these, else by an estimate from the order of the samples. Where no sample has an
-/// address of data, as none has by a clock, addresses are computed from the sampled registers.
+/// address of data, as none has of cycles or a clock, addresses are computed from the sampled registers.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SharingArgs {
@@ -48,7 +48,7 @@ pub(crate) struct SharingArgs {
 const EXAMPLES: &str = "\
 Examples:
   tallyline record -e mem-loads -e mem-stores -- ./server && tallyline sharing
-  tallyline record -- ./server && tallyline sharing        # by a clock, where there is no PMU
+  tallyline record -- ./server && tallyline sharing        # by registers, on any machine
   tallyline sharing -i mem.data --limit 5
   tallyline sharing --cacheline-size 128 --json -o lines.json
 

@@ -115,8 +115,8 @@ fn summary(profile: &Profile, found: &Sharing, out: &mut dyn Write) -> Result<()
     if found.is_computed() {
         writeln!(
             out,
-            "  Addresses were computed from the sampled registers. A sample by a clock says where time went, not how\n  \
-             often an access was made: that of an update, whose load waits for the line, counts as a store."
+            "  Addresses were computed from the sampled registers. These samples say where time went, not how often\n  \
+             an access was made: that of an update, whose load waits for the line, counts as a store."
         )?;
     }
     if found.is_measured() {
