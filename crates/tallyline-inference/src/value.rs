@@ -114,9 +114,11 @@ impl Value {
     pub(super) fn as_number(self) -> StridedValue {
         match self {
             // debug information may declare a counter with the type of the pointer it replaces
-            Value::Pointer(Pointer { offset, stride, .. }) => {
+            Value::Pointer(Pointer { offset, stride, is_counter: true, .. }) => {
                 StridedValue { base: offset.into(), stride: stride.into(), ..StridedValue::ANY }
             }
+            // An address, or a number that was passed as one, such as that of a thread. Its offset is known, but not from
+            // where.
             value => value.number().unwrap_or(StridedValue::ANY),
         }
     }

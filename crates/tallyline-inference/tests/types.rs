@@ -311,6 +311,20 @@ fn a_member_of_a_union_has_the_size_of_the_access_and_else_all_that_are_there_ar
 }
 
 #[test]
+fn a_number_in_a_pointer_indexes_as_any_number_does() {
+    let functions = ["in_heap", "in_table", "of_three_words", "behind_it"];
+    for (compiler, level) in
+        [("gcc", "-O2"), ("gcc", "-O3"), ("gcc", "-Os"), ("clang", "-O2"), ("aarch64-linux-gnu-gcc", "-O2")]
+    {
+        let name = format!("indices{compiler}{level}");
+        let Some(right) = all_right("indices.c", compiler, &["-g", level], &functions, &name) else {
+            continue;
+        };
+        assert!(right >= 9, "{compiler} {level}: {right}");
+    }
+}
+
+#[test]
 fn a_pair_of_registers_names_the_fields_of_both_halves() {
     let Some(program) = compile("pairs.c", "aarch64-linux-gnu-gcc", &["-O2", "-g"], "pairs") else { return };
     let found = find(&program, "pairs.c");
