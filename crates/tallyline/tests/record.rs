@@ -3,10 +3,11 @@
 
 mod common;
 
-use common::{compiles, folder, run, run_in, stderr, stdout, tallyline};
+use common::{ProcessGroup, compiles, cpu_time, folder, run, run_in, stderr, stdout, tallyline, wait_until};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use tallyline_perf_data::abi::attr_flag;
 use tallyline_perf_data::file::RecordBody;
@@ -84,11 +85,22 @@ fn a_running_process_is_recorded_until_it_ends() {
     if !permitted(&folder) {
         return;
     }
-    let busy = format!("sleep 0.5; {BUSY}; {BUSY}");
-    let mut shell = std::process::Command::new("sh").args(["-c", &busy]).spawn().expect("a shell");
-    let pid = shell.id().to_string();
-    let output = run_in(&folder, &["record", "-e", "cpu-clock:u", "-p", &pid, "-o", "a.data"]);
-    shell.wait().expect("it ended");
+    // it has to live when the recorder comes to it, and waits until its mappings are in the file
+    let busy = format!("read line; {BUSY}; {BUSY}");
+    let mut shell = ProcessGroup::start(Command::new("sh").args(["-c", &busy]).stdin(Stdio::piped()));
+    let pid = shell.0.id().to_string();
+    let program = fs::read_link(format!("/proc/{pid}/exe")).expect("a process of ours");
+    let program = program.to_str().expect("a plain path").as_bytes();
+    let mut recorder = tallyline();
+    recorder.args(["record", "-e", "cpu-clock:u", "-p", &pid, "-o", "a.data"]).current_dir(&folder);
+    let mut recorder = recorder.stderr(Stdio::piped()).spawn().expect("it runs");
+    let is_mapped = || {
+        let bytes = fs::read(folder.join("a.data")).unwrap_or_default();
+        bytes.windows(program.len()).any(|part| part == program)
+    };
+    wait_until("the shell's mappings", || is_mapped() || recorder.try_wait().expect("a child").is_some());
+    drop(shell.0.stdin.take());
+    let output = recorder.wait_with_output().expect("it ends with the shell");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let (all, mapped) = samples(&folder.join("a.data"));
     assert!(all > 20 && mapped == all, "{mapped} of {all} samples are where something is mapped");
@@ -113,7 +125,7 @@ fn a_program_that_changes_its_user_is_told_from_one_that_ends() {
     assert!(said.contains("set-user-ID"), "{said}");
 }
 
-/// Four threads that keep busy for some seconds.
+/// Four threads that keep busy until the process is killed.
 const THREADS: &str = "\
 #include <pthread.h>
 #include <unistd.h>
@@ -123,10 +135,45 @@ int main(void)
 	pthread_t thread;
 	for (int n = 0; n < 4; n++)
 		pthread_create(&thread, 0, work, 0);
-	sleep(60);
+	sleep(600);
 	_exit(0);
 }
 ";
+
+/// The size in bytes of a recording that has samples: what describes events and processes is smaller.
+const SAMPLED_SIZE: u64 = 20_000;
+
+/// The CPU time in which a thread has some hundred samples.
+const SAMPLED_TIME: Duration = Duration::from_millis(100);
+
+/// Returns whether a recording that is being made has samples.
+fn has_samples(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.len() > SAMPLED_SIZE)
+}
+
+/// Records to `a.data` until each of some threads, given by their folders in `/proc`, has run long enough to be
+/// sampled: on a busy machine that takes more than any fixed time.
+fn record_threads(folder: &Path, words: &[&str], threads: &[String]) -> Output {
+    let mut recorder = tallyline();
+    // the command ends with its input
+    recorder.args(["record", "-e", "cpu-clock:u", "-o", "a.data"]).args(words).args(["--", "cat"]);
+    recorder.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut recorder = recorder.spawn().expect("it runs");
+    let times = || threads.iter().map(|thread| cpu_time(thread));
+    let mut before: Option<Vec<Duration>> = None;
+    wait_until("samples of each thread", || {
+        if before.is_none() && has_samples(&folder.join("a.data")) {
+            before = Some(times().collect());
+        }
+        let has_run = |before: &Vec<Duration>| {
+            times().zip(before).all(|(now, before)| now.saturating_sub(*before) >= SAMPLED_TIME)
+        };
+        // the test says why a recorder ended early
+        before.as_ref().is_some_and(has_run) || recorder.try_wait().expect("a child").is_some()
+    });
+    drop(recorder.stdin.take());
+    recorder.wait_with_output().expect("it ends with its command")
+}
 
 #[test]
 fn each_thread_that_runs_already_is_recorded() {
@@ -139,20 +186,21 @@ fn each_thread_that_runs_already_is_recorded() {
     if !compiles(Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source)) {
         return;
     }
-    let mut busy = Command::new(&program).spawn().expect("it runs");
-    let pid = busy.id().to_string();
-    let tasks = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
-    while tasks() < 5 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let args = ["record", "-q", "-e", "cpu-clock:u", "-p", &pid, "-o", "a.data", "--", "sleep", "2"];
-    let output = run_in(&folder, &args);
-    busy.kill().and(busy.wait().map(|_| ())).expect("it ran");
+    let busy = ProcessGroup::start(&mut Command::new(&program));
+    let pid = busy.0.id();
+    let threads = || -> Vec<String> {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+        let paths =
+            tasks.map(|task| task.expect("it runs").path().to_str().expect("a plain path").to_owned());
+        paths.filter(|path| !path.ends_with(&format!("/{pid}"))).collect()
+    };
+    wait_until("four threads", || threads().len() == 4);
+    let output = record_threads(&folder, &["-q", "-p", &pid.to_string()], &threads());
     assert!(output.status.success(), "{}", stderr(&output));
-    let mut threads = each_sample(&folder.join("a.data"), |sample| sample.tid);
-    threads.sort_unstable();
-    threads.dedup();
-    assert_eq!(threads.len(), 4, "{threads:?}");
+    let mut sampled = each_sample(&folder.join("a.data"), |sample| sample.tid);
+    sampled.sort_unstable();
+    sampled.dedup();
+    assert_eq!(sampled.len(), 4, "{sampled:?}");
 }
 
 #[test]
@@ -165,31 +213,19 @@ fn ctrl_c_and_sigterm_keep_what_there_is() {
         [("-INT", &["--", "sh", "-c", "while :; do :; done"][..]), ("-TERM", &["-p", "self"][..])]
     {
         // a process of ours that is recorded until somebody ends the recorder, and that goes on
-        let mut busy =
-            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
-        let pid = busy.id().to_string();
+        let mut busy = ProcessGroup::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+        let pid = busy.0.id().to_string();
         let words: Vec<_> =
             command.iter().map(|word| if *word == "self" { pid.as_str() } else { word }).collect();
-        let mut recorder = tallyline()
-            .args(["record", "-e", "cpu-clock:u", "-o", "a.data"])
-            .args(words)
-            .current_dir(&folder)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it runs");
+        let mut recorder = tallyline();
+        recorder.args(["record", "-e", "cpu-clock:u", "-o", "a.data"]).args(words).current_dir(&folder);
+        let mut recorder = ProcessGroup::start(recorder.stderr(Stdio::piped()));
         // until it has recorded something, on a machine with other things to do
-        let recorded = || fs::metadata(folder.join("a.data")).map_or(0, |found| found.len());
-        for _ in 0..300 {
-            std::thread::sleep(Duration::from_millis(100));
-            if recorded() > 20_000 {
-                break;
-            }
-        }
-        let asked = std::process::Command::new("kill").args([signal, &recorder.id().to_string()]).status();
+        wait_until("samples", || has_samples(&folder.join("a.data")));
+        let asked = Command::new("kill").args([signal, &recorder.0.id().to_string()]).status();
         assert!(asked.expect("kill runs").success());
-        recorder.wait().expect("it ends, and its command with it");
-        let others = busy.try_wait().expect("a child");
-        busy.kill().and_then(|()| busy.wait()).expect("it ends");
+        recorder.0.wait().expect("it ends, and its command with it");
+        let others = busy.0.try_wait().expect("a child");
         assert_eq!(others, None, "a process that was only watched goes on");
         assert!(samples(&folder.join("a.data")).0 > 20, "{signal}");
         fs::remove_file(folder.join("a.data")).expect("a recording");
@@ -374,15 +410,22 @@ fn call_graphs_by_dwarf_have_the_stack_of_each_sample() {
     assert!(stderr(&output).contains("no last branch records"), "{}", stderr(&output));
 }
 
-/// Returns a shell that works in a child of its own, and that child.
-fn parent_and_child(seconds: &str) -> (std::process::Child, i32) {
-    let script = format!("sh -c 'timeout {seconds} sh -c \"while :; do :; done\"' & echo $!; wait");
-    let mut parent =
-        Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("a shell");
-    let mut line = String::new();
-    let out = parent.stdout.take().expect("a pipe");
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("a line");
-    (parent, line.trim().parse().expect("a number"))
+/// A shell that waits for its child, which waits for a child of its own, which keeps busy.
+struct Family {
+    group: ProcessGroup,
+    child: u32,
+    grandchild: u32,
+}
+
+impl Family {
+    /// Starts all three, and returns when the last one runs.
+    fn start() -> Family {
+        let script = r#"sh -c 'echo $$; sh -c "echo \$\$; while :; do :; done" & wait' & wait"#;
+        let mut group = ProcessGroup::start(Command::new("sh").args(["-c", script]).stdout(Stdio::piped()));
+        let mut lines = BufReader::new(group.0.stdout.take().expect("a pipe")).lines();
+        let mut number = || lines.next().expect("a line").expect("text").parse().expect("a number");
+        Family { child: number(), grandchild: number(), group }
+    }
 }
 
 #[test]
@@ -391,23 +434,21 @@ fn processes_are_recorded_with_their_children_that_run_already() {
     if !permitted(&folder) {
         return;
     }
-    let [(mut one, first), (mut two, second)] = [parent_and_child("4"), parent_and_child("4")];
-    std::thread::sleep(Duration::from_millis(300));
-    let list = format!("{},{}", one.id(), two.id());
-    let output =
-        run_in(&folder, &["record", "-e", "cpu-clock:u", "-p", &list, "-o", "a.data", "--", "sleep", "1"]);
+    let [one, two] = [Family::start(), Family::start()];
+    let list = format!("{},{}", one.group.0.id(), two.group.0.id());
+    let busy = [&one, &two].map(|family| format!("/proc/{}", family.grandchild));
+    let output = record_threads(&folder, &["-p", &list], &busy);
     let alone = run_in(
         &folder,
         &["record", "-i", "-e", "cpu-clock:u", "-p", &list, "-o", "b.data", "--", "sleep", "0.5"],
     );
-    one.wait().and_then(|_| two.wait()).expect("they end");
     let said = stderr(&output);
     assert!(output.status.success() && alone.status.success(), "{said} {}", stderr(&alone));
-    assert!(said.contains(&format!("{first}")) && said.contains(&format!("{second}")), "{said}");
-    let mut pids = each_sample(&folder.join("a.data"), |sample| sample.pid);
-    pids.sort_unstable();
-    pids.dedup();
-    assert!(pids.len() >= 2, "samples of {pids:?}");
+    assert!([&one, &two].iter().all(|family| said.contains(&family.child.to_string())), "{said}");
+    let pids = each_sample(&folder.join("a.data"), |sample| sample.pid.map(i32::cast_unsigned));
+    for family in [one, two] {
+        assert!(pids.contains(&Some(family.grandchild)), "no samples of {}", family.grandchild);
+    }
     // the parents wait, and their children are left out
     assert_eq!(each_sample(&folder.join("b.data"), |_| ()).len(), 0);
 }
@@ -433,11 +474,8 @@ fn one_thread_of_a_process_is_recorded() {
             });
         }
         let tid = receiver.recv().expect("a thread");
-        let id = tid.to_string();
-        let output = run_in(
-            &folder,
-            &["record", "-e", "cpu-clock:u", "-t", &id, "-o", "a.data", "--", "sleep", "0.5"],
-        );
+        let own = [format!("/proc/self/task/{tid}")];
+        let output = record_threads(&folder, &["-t", &tid.to_string()], &own);
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(output.status.success(), "{}", stderr(&output));
         let (all, mapped) = samples(&folder.join("a.data"));

@@ -2,8 +2,14 @@
 
 #![allow(dead_code)] // each test file uses a part of it
 
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Long enough for any machine; only a failure waits so long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the program, ready to be given arguments.
 pub(crate) fn tallyline() -> Command {
@@ -34,6 +40,45 @@ pub(crate) fn stdout(output: &Output) -> String {
 /// Returns the text on standard error.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// Waits until a condition holds; a failure says what was waited for.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "waited {PATIENCE:?} for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A program and its children, which end with the test at the latest.
+pub(crate) struct ProcessGroup(pub(crate) Child);
+
+impl ProcessGroup {
+    /// Starts a program as the first process of a new group.
+    pub(crate) fn start(command: &mut Command) -> ProcessGroup {
+        ProcessGroup(command.process_group(0).spawn().expect("the program runs"))
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+/// Returns the CPU time of a process or thread, by its folder in `/proc`, in steps of 10 ms; zero if it has ended.
+pub(crate) fn cpu_time(task: &str) -> Duration {
+    /// The fields `utime` and `stime` of proc(5), counted from the one behind the name.
+    const TIMES: std::ops::Range<usize> = 11..13;
+    let stat = std::fs::read_to_string(format!("{task}/stat")).unwrap_or_default();
+    // the name may have spaces and parentheses
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return Duration::ZERO };
+    let fields = rest.split(' ').skip(TIMES.start).take(TIMES.len());
+    let ticks: u64 = fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    // Linux shows ticks of 1/100 s, whatever it counts in
+    Duration::from_millis(10 * ticks)
 }
 
 /// Returns a new folder for one test.
