@@ -191,11 +191,10 @@ fn ctrl_c_leaves_nothing_behind() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program runs");
-    // it has begun when the page has its place; then it takes a moment to listen
+    // when the new page has its place, the program already listens
     while holds(&folder, &["page.html"]) {
         std::thread::yield_now();
     }
-    std::thread::sleep(std::time::Duration::from_millis(500));
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.is_ok_and(|status| status.success()));
     let output = child.wait_with_output().expect("the program ends");

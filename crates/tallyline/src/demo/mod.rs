@@ -130,12 +130,13 @@ fn show(args: &DemoArgs, color: Color) -> Result<()> {
         None if args.no_html => None,
         None => Some(Path::new(PAGE)),
     };
-    // before all: nobody waits to hear that a file cannot be written
+    // before there is a file to leave behind
+    interrupt::listen()?;
+    // before the steps: nobody waits to hear that a file cannot be written
     let cannot = |path: &Path| {
         format!("cannot write {}; name another file with -o, or do without with --no-html", path.display())
     };
     let page = path.map(|path| Replacement::create(path).with_context(|| cannot(path))).transpose()?;
-    interrupt::listen()?;
     let output = Output::open(None, color)?;
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     bar.set_style(ProgressStyle::with_template("{spinner} {msg}").context("cannot draw a bar")?);

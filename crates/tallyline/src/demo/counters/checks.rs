@@ -105,12 +105,16 @@ pub(crate) fn watch(
         let mut reader = Reader::new(way);
         let start = Instant::now();
         let mut ticked = Duration::ZERO;
-        while start.elapsed() < time && !Stopped::asked() {
+        loop {
+            // once at least: with many writers the time may be over before this thread has a CPU
             reader.read_all();
             let now = start.elapsed().min(time);
             if now > ticked + Duration::from_millis(20) {
                 tick(now - ticked);
                 ticked = now;
+            }
+            if now >= time || Stopped::asked() {
+                break;
             }
         }
         stop.store(true, Ordering::Relaxed);
@@ -230,6 +234,13 @@ mod tests {
         let found = Exactness::check(&LABELS[0], &way, 10);
         assert!(!found.holds());
         assert_eq!((found.packets, found.wrong, found.lost, found.doubled), (160, 2, 2, 7));
+    }
+
+    #[test]
+    fn a_reader_without_time_reads_every_interface_once() {
+        let seen = watch(&LABELS[0], &told(10), &[0], 1, Duration::ZERO, &mut |_| {})
+            .expect("nobody asks it to stop");
+        assert_eq!(seen.reads, INTERFACES as u64);
     }
 
     #[test]

@@ -119,6 +119,8 @@ fn show(args: &CountersArgs, color: Color) -> Result<()> {
         None if args.no_html || args.json => None,
         None => Some(Path::new(PAGE)),
     };
+    // before there is a file to leave behind
+    interrupt::listen()?;
     // before the measurement: nobody waits half a minute to hear that a file cannot be written
     let page = path.map(html::Page::create).transpose()?;
     if cfg!(debug_assertions) && !plan.quick {
@@ -126,7 +128,6 @@ fn show(args: &CountersArgs, color: Color) -> Result<()> {
             "tallyline: this is a debug build, its figures mean nothing; use `cargo run --release -- demo counters`"
         );
     }
-    interrupt::listen()?;
     let mut results = plan.measure()?;
     results.page = match page {
         Some(page) => Some(page.write(&results)?),
