@@ -1,7 +1,7 @@
 //! Completion in shells: scripts, and the answers that they ask for.
 //!
 //! Options and sub-commands are in the scripts. Names of types and members come from the file on the command line,
-//! by the hidden sub-command `complete`, which has a second for it.
+//! by the hidden sub-command `complete`, which by default has a second for it.
 
 mod candidates;
 mod line;
