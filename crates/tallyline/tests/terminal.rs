@@ -4,7 +4,8 @@ mod common;
 mod pty;
 mod recorded;
 
-use pty::{PATIENCE, Terminal, plain};
+use common::PATIENCE;
+use pty::{Terminal, plain};
 use recorded::{Access, GET_A, GET_Y, NOTHING, PROGRAM, Recorded, SET_B, access, record_program};
 use std::time::Instant;
 

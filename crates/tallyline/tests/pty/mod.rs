@@ -2,17 +2,14 @@
 
 #![allow(dead_code)] // each test file uses a part of it
 
-use crate::common::tallyline;
+use crate::common::{PATIENCE, tallyline};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-
-/// Long enough for any machine; only a failure waits so long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+use std::time::Instant;
 
 /// A terminal with a program in it.
 pub(crate) struct Terminal {
@@ -84,16 +81,17 @@ impl Terminal {
     /// Returns everything up to the end, and the exit status.
     pub(crate) fn finish_with_status(mut self) -> (String, ExitStatus) {
         let end = Instant::now() + PATIENCE;
-        loop {
-            let has_ended = self.child.try_wait().expect("our child").is_some();
-            if !self.read() || has_ended {
-                while self.read() && !self.seen.is_empty() && !has_ended {}
-                break;
-            }
-            assert!(Instant::now() < end, "it does not end: {}", self.seen);
+        // a terminal ends when all that was written is read, which is after the program has ended
+        while self.read() {
+            assert!(Instant::now() < end, "the terminal does not end: {}", self.seen);
         }
-        let status = self.child.wait().expect("our child");
-        (std::mem::take(&mut self.seen), status)
+        loop {
+            if let Some(status) = self.child.try_wait().expect("our child") {
+                return (std::mem::take(&mut self.seen), status);
+            }
+            assert!(Instant::now() < end, "the program does not end: {}", self.seen);
+            std::thread::yield_now();
+        }
     }
 }
 
