@@ -25,15 +25,21 @@ fn built(folder: &Path, source: &str, name: &str, words: &[&str]) -> Option<Stri
         eprintln!("skipped: no {}; the package alone does not have the examples", example(source).display());
         return None;
     }
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-g", "-pthread"]).arg(example(source)).args(words);
+    built_by(&mut compiler, folder, name)
+}
+
+/// Builds a program by a compiler that only has to be told where it goes; none, with a message, where that or a trace of
+/// it cannot be had.
+fn built_by(compiler: &mut Command, folder: &Path, name: &str) -> Option<String> {
     let has_emulator = Command::new("qemu-x86_64").arg("--version").output().is_ok();
     if !cfg!(target_arch = "x86_64") || !has_emulator {
         eprintln!("skipped: needs x86-64 and qemu-x86_64");
         return None;
     }
     let program = folder.join(name);
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O2", "-g", "-pthread", "-o"]).arg(&program).arg(example(source)).args(words);
-    compiles(&mut compiler).then_some(())?;
+    compiles(compiler.arg("-o").arg(&program)).then_some(())?;
     Some(program.to_str().expect("a plain path").to_owned())
 }
 
@@ -123,6 +129,47 @@ fn a_struct_with_one_atomic_is_named_wherever_it_lies() {
     assert_eq!(found.len(), 1, "{json}");
     assert_eq!(found[0]["kind"], "contended-counter");
     assert_eq!(found[0]["subject"], "total.count");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+/// A struct of two atomic integers in an `Arc`, each of which a thread adds to.
+const TWO_ATOMICS: &str = r#"
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+#[derive(Default)]
+struct Totals { hits: AtomicU64, misses: AtomicU64 }
+fn main() {
+    let totals = Arc::new(Totals::default());
+    let threads: Vec<_> = (0..2).map(|number| {
+        let totals = Arc::clone(&totals);
+        std::thread::spawn(move || for _ in 0..4000 {
+            if number == 0 { totals.hits.fetch_add(1, Relaxed); } else { totals.misses.fetch_add(1, Relaxed); }
+        })
+    }).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+"#;
+
+#[test]
+fn a_small_struct_within_one_of_the_library_is_named() {
+    let folder = folder("advise-two-atomics");
+    let source = folder.join("totals.rs");
+    std::fs::write(&source, TWO_ATOMICS).expect("written");
+    let mut compiler = Command::new("rustc");
+    compiler.args(["--edition=2021", "-O", "-g"]).arg(&source);
+    let Some(program) = built_by(&mut compiler, &folder, "totals") else { return };
+    let json = advice(&["--whole", "--schedules", "2", "--accesses", "8000", "--", &program]);
+    let found = json["findings"].as_array().expect("findings");
+    assert_eq!(found.len(), 1, "{json}");
+    assert_eq!(found[0]["kind"], "false-sharing");
+    assert!(found[0]["subject"].as_str().is_some_and(|name| name.ends_with("Totals")), "{json}");
+    let fields: Vec<&str> = found[0]["fields"]
+        .as_array()
+        .expect("fields")
+        .iter()
+        .filter_map(|field| field["field"].as_str())
+        .collect();
+    assert_eq!(fields, ["hits", "misses"]);
     std::fs::remove_dir_all(folder).expect("removed");
 }
 

@@ -281,11 +281,14 @@ fn map(
     let mut targets: BTreeMap<(usize, u64, usize), u64> = BTreeMap::new();
     for at in lines {
         for slot in evidence.lines[*at].slots.iter().filter(|slot| slot.subject == index) {
-            let member = member_at(subject, slot.offset);
-            let of = |(_, members): &Group| member.is_some_and(|member| members.contains(&member));
-            let Some(group) = groups.iter().position(of) else { continue };
+            let Some(member) = member_at(subject, slot.offset) else { continue };
+            let Some(group) = groups.iter().position(|(_, members)| members.contains(&member)) else {
+                continue;
+            };
             let target = *targets.entry((*at, slot.base, group)).or_insert_with(|| map.fresh_lines(1));
-            map.move_range(slot.address(), slot.size, target);
+            // an access that goes on into the next member, as one to what the memory was before, moves this one alone
+            let end = subject.members[member].offset + subject.members[member].size.max(1);
+            map.move_range(slot.address(), slot.size.min(end - slot.offset), target);
         }
     }
     map

@@ -226,7 +226,10 @@ fn map(evidence: &Evidence, lines: &BTreeSet<usize>, key: impl Fn(&Slot) -> Opti
         for slot in &evidence.lines[*at].slots {
             let Some(key) = key(slot) else { continue };
             let target = *targets.entry((*at, key)).or_insert_with(|| map.fresh_lines(1));
-            map.move_range(slot.address(), slot.size, target);
+            // an access that goes on into the next element, as one to what the memory was before, moves this one alone
+            let size = evidence.subjects.get(slot.subject).map_or(0, |subject| subject.size);
+            let rest = size.checked_sub(slot.offset).filter(|rest| *rest > 0).unwrap_or(slot.size);
+            map.move_range(slot.address(), slot.size.min(rest), target);
         }
     }
     map

@@ -109,6 +109,20 @@ fn fields_of_different_writers_go_to_lines_of_their_own() {
 }
 
 #[test]
+fn an_access_over_two_members_moves_the_first_alone() {
+    let slots = vec![
+        slot(0x1000, 16, &[(1, 900, 900)], 0),
+        // by memcpy, of what was there before
+        Slot { lost: 0, transfers: 0, ..slot(0x1000, 20, &[(1, 1, 0)], 0) },
+        slot(0x1000, 24, &[(2, 900, 900)], 0),
+    ];
+    let found = findings(&evidence(vec![flow()], slots));
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::FalseSharing]);
+    let lines = [0x1010, 0x1014, 0x1018].map(|at| found[0].map.map(0, 0, at) / 64);
+    assert!(lines[0] == lines[1] && lines[1] != lines[2], "{lines:?}");
+}
+
+#[test]
 fn fields_of_one_thread_in_each_object_stay_together() {
     // thread 1 has the first object, thread 2 the second, on another line
     let mut evidence = evidence(

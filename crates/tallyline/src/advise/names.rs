@@ -348,8 +348,7 @@ fn element_of_member(types: &Types, ty: TypeId, offset: u64) -> Option<(TypeId, 
             }
             (ty, offset, is_array) = (element, offset % size, true);
         }
-        // what stands for one number is no object of its own
-        let Some((_, inner)) = types.as_record(types.strip(ty)).filter(|(_, inner)| inner.size > WRAPPER)
+        let Some((_, inner)) = types.as_record(types.strip(ty)).filter(|(_, inner)| is_object(types, inner))
         else {
             break;
         };
@@ -366,9 +365,9 @@ fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
         let Some((_, record)) = types.as_record(types.strip(ty)) else { break };
         let is_library_type = is_library_type(types, record);
         let holds = |member: &&tallyline_debuginfo::model::Member| {
-            let is_record =
-                types.as_record(types.strip(member.ty)).is_some_and(|(_, inner)| inner.size > WRAPPER);
-            is_record && (member.offset..member.offset + member.size.max(1)).contains(&offset)
+            let inner = types.as_record(types.strip(member.ty));
+            inner.is_some_and(|(_, inner)| is_object(types, inner))
+                && (member.offset..member.offset + member.size.max(1)).contains(&offset)
         };
         let Some(member) = types.members(record).iter().find(holds).filter(|_| is_library_type) else {
             break;
@@ -377,6 +376,12 @@ fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
         ty = member.ty;
     }
     (ty, offset)
+}
+
+/// Returns whether a record is an object of its own: one of the program's, however small, and no small one of the
+/// library's, which stands for the number in it.
+fn is_object(types: &Types, record: &Record) -> bool {
+    record.size > WRAPPER || !is_library_type(types, record)
 }
 
 /// Returns whether a record is one of Rust's or C++'s library.
