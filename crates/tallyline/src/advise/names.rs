@@ -333,7 +333,8 @@ fn own_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
 fn element_of_member(types: &Types, ty: TypeId, offset: u64) -> Option<(TypeId, u64)> {
     let (mut ty, mut offset, mut found) = (ty, offset, None);
     for _ in 0..DEPTH_LIMIT {
-        let (_, record) = types.as_record(types.strip(ty))?;
+        let outer = types.strip(ty);
+        let (_, record) = types.as_record(outer)?;
         let holds = |member: &&tallyline_debuginfo::model::Member| {
             member.bitfield.is_none() && member.offset <= offset && offset - member.offset < member.size
         };
@@ -348,10 +349,10 @@ fn element_of_member(types: &Types, ty: TypeId, offset: u64) -> Option<(TypeId, 
             }
             (ty, offset, is_array) = (element, offset % size, true);
         }
-        let Some((_, inner)) = types.as_record(types.strip(ty)).filter(|(_, inner)| is_object(types, inner))
-        else {
+        let Some((_, inner)) = types.as_record(types.strip(ty)) else { break };
+        if !is_object(types, outer, types.strip(ty), inner) {
             break;
-        };
+        }
         if is_array && inner.size > offset {
             found = Some((ty, offset));
         }
@@ -362,11 +363,12 @@ fn element_of_member(types: &Types, ty: TypeId, offset: u64) -> Option<(TypeId, 
 fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
     let (mut ty, mut offset) = (ty, offset);
     for _ in 0..DEPTH_LIMIT {
-        let Some((_, record)) = types.as_record(types.strip(ty)) else { break };
+        let outer = types.strip(ty);
+        let Some((_, record)) = types.as_record(outer) else { break };
         let is_library_type = is_library_type(types, record);
         let holds = |member: &&tallyline_debuginfo::model::Member| {
-            let inner = types.as_record(types.strip(member.ty));
-            inner.is_some_and(|(_, inner)| is_object(types, inner))
+            let inner = types.strip(member.ty);
+            types.as_record(inner).is_some_and(|(_, record)| is_object(types, outer, inner, record))
                 && (member.offset..member.offset + member.size.max(1)).contains(&offset)
         };
         let Some(member) = types.members(record).iter().find(holds).filter(|_| is_library_type) else {
@@ -378,17 +380,38 @@ fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
     (ty, offset)
 }
 
-/// Returns whether a record is an object of its own: one of the program's, however small, and no small one of the
-/// library's, which stands for the number in it.
-fn is_object(types: &Types, record: &Record) -> bool {
-    record.size > WRAPPER || !is_library_type(types, record)
+/// Returns whether a record within another one is an object of its own. A small one stands for the number in it, as an
+/// atomic integer's does, unless the outer one's name says that it is the program's.
+fn is_object(types: &Types, outer: TypeId, inner: TypeId, record: &Record) -> bool {
+    let name = |ty| String::from_utf8_lossy(&types.qualified_name(ty)).into_owned();
+    record.size > WRAPPER || is_own_argument(&name(outer), &name(inner))
 }
+
+/// Returns whether a type's parameters, as its name has them, include a type of this name that is none of the library's.
+/// The path of a type that is reached from another one is not known.
+fn is_own_argument(outer: &str, inner: &str) -> bool {
+    let name = inner.split('<').next().unwrap_or_default();
+    let name = name.rsplit("::").next().unwrap_or_default();
+    let Some((_, parameters)) = outer.split_once('<').filter(|_| !name.is_empty()) else { return false };
+    let mut paths = parameters.split(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter)));
+    paths.any(|path| {
+        path.rsplit("::").next() == Some(name)
+            && !LIBRARIES
+                .iter()
+                .any(|library| path.strip_prefix(library).is_some_and(|rest| rest.starts_with("::")))
+    })
+}
+
+/// The libraries of Rust and C++, by their crates and namespaces.
+const LIBRARIES: [&str; 3] = ["alloc", "core", "std"];
 
 /// Returns whether a record is one of Rust's or C++'s library.
 fn is_library_type(types: &Types, record: &Record) -> bool {
     let path = types.name(record.path);
-    [&b"alloc::"[..], b"core::", b"std::"].iter().any(|start| path.starts_with(start))
-        || [&b"alloc"[..], b"core", b"std"].contains(&path)
+    LIBRARIES.iter().any(|library| {
+        let rest = path.strip_prefix(library.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"::"))
+    })
 }
 
 fn variable_subject(name: &str, size: u64, into: &mut Resolved) -> usize {
@@ -466,4 +489,30 @@ fn members(types: &Types, record: &Record, alignments: &mut Alignments) -> Vec<M
         .collect();
     all.sort_by_key(|member| member.offset);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_type_is_the_programs_where_a_librarys_has_it_as_a_parameter() {
+        for outer in [
+            "alloc::sync::ArcInner<server::Totals>",
+            "std::array<Totals, 4>",
+            "std::pair<a::Totals<int>, int>",
+        ] {
+            assert!(is_own_argument(outer, "Totals"), "{outer}");
+        }
+        for (outer, inner) in [
+            ("alloc::sync::ArcInner<core::sync::atomic::AtomicU64>", "AtomicU64"),
+            ("std::atomic<unsigned long>", "__atomic_base<unsigned long>"),
+            ("alloc::sync::ArcInner<std::sync::Mutex<server::Totals>>", "Mutex<server::Totals>"),
+            ("Totals", "Totals"),
+            ("std::array<Totals2, 4>", "Totals"),
+            ("std::array<Totals, 4>", ""),
+        ] {
+            assert!(!is_own_argument(outer, inner), "{outer} {inner}");
+        }
+    }
 }
