@@ -1,8 +1,9 @@
 //! Sums that OpenTelemetry's SDK exports, under threads.
 
 mod common;
+mod threads;
 
-use common::{Kit, SetOnDrop, THREADS, UPDATES, on_threads, value};
+use common::{Kit, SetOnDrop, value};
 use opentelemetry::KeyValue;
 use statctr::{Group, ItemSpec, Schema, Unit};
 use statctr_opentelemetry::{
@@ -10,6 +11,7 @@ use statctr_opentelemetry::{
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use threads::{THREADS, UPDATES, on_threads};
 
 #[test]
 fn sums_of_all_counters_are_exact() {

@@ -1,8 +1,9 @@
 //! A registry of the program's own as observable instruments.
 
 mod common;
+mod threads;
 
-use common::{Kit, SetOnDrop, THREADS, UPDATES, Values, on_threads, value};
+use common::{Kit, SetOnDrop, Values, value};
 use statctr::{
     ApproximateCounter, Average, Counter, CounterArray, Description, FloatGauge, Gauge, Group, Histogram,
     ItemSpec, Max, Min, Registry, Schema, Source, StaticCounter, StaticFamily, StaticGauge, Unit,
@@ -11,6 +12,7 @@ use statctr_opentelemetry::{CARDINALITY_LIMIT, observe_registry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use threads::{THREADS, UPDATES, on_threads};
 
 /// Registers sources, which it keeps alive.
 #[derive(Default)]

@@ -299,8 +299,8 @@ impl Line {
     }
 
     /// Returns an estimate of how often the cache line moved between caches: the number of consecutive sampled
-    /// accesses by different CPUs or threads of which at least one writes. Where addresses were computed, only those count in
-    /// which a thread comes back to the line.
+    /// accesses by different CPUs or threads of which at least one writes. Where addresses were computed, a thread's first
+    /// access does not count.
     pub fn transfers(&self) -> u64 {
         self.transfers
     }
@@ -397,7 +397,7 @@ struct Bytes {
 /// A line under construction.
 #[derive(Default)]
 struct Building {
-    /// `true` if only accesses of who comes back to the line are transfers.
+    /// `true` if the first access of each CPU or thread is no transfer.
     needs_return: bool,
     line: Line,
     bytes: BTreeMap<i64, Bytes>,

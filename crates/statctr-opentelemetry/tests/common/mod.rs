@@ -1,8 +1,5 @@
 //! The SDK with an exporter that keeps what it is given.
 
-// each test program uses some of it
-#![allow(dead_code)]
-
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider as _};
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -14,9 +11,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-pub(crate) const THREADS: u64 = 4;
-pub(crate) const UPDATES: u64 = 100_000;
 
 /// The last values exported, by name and sorted attributes.
 pub(crate) type Values = BTreeMap<(String, Vec<String>), f64>;
@@ -144,13 +138,4 @@ impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-pub(crate) fn on_threads(work: impl Fn(u64) + Sync) {
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let work = &work;
-            scope.spawn(move || work(thread));
-        }
-    });
 }

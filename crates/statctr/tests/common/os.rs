@@ -121,7 +121,8 @@ pub(crate) fn fork<R>(child: impl FnOnce() -> bool, parent: impl FnOnce() -> R) 
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
-        // A child that hangs ends, and its status says so. SAFETY: sets a timer whose signal ends this process.
+        // a child that hangs ends, and its status says so
+        // SAFETY: sets a timer whose signal ends this process.
         unsafe {
             libc::signal(libc::SIGALRM, libc::SIG_DFL);
             libc::alarm(120);

@@ -76,17 +76,21 @@ pub(crate) fn run(args: &SharingArgs, color: Color) -> Result<()> {
     };
     let (mut profile, filter) = load(needs)?;
     let mut found = sharing(&profile, &filter);
-    // standard input is read once
-    if found.addressed() == 0 && args.input.input != Path::new("-") {
+    let name = args.input.input.display();
+    if found.addressed() == 0 && args.input.input == Path::new("-") {
+        bail!(
+            "{name}: no sample has an address of data; to compute addresses from registers, read a file (-i FILE)"
+        );
+    }
+    if found.addressed() == 0 {
         let (by_registers, filter) = load(needs.and(Needs::ADDRESSES))?;
         found = sharing_by_registers(&by_registers, &filter);
         profile = by_registers;
     }
     if found.addressed() == 0 {
         bail!(
-            "{}: no sample has an address of data, nor registers that tell it; record memory events (tallyline record \
-             -e mem-loads -e mem-stores), registers (tallyline record), or every access (tallyline record --trace)",
-            args.input.input.display()
+            "{name}: no sample has an address of data, nor registers that tell it; record memory events (tallyline \
+             record -e mem-loads -e mem-stores), registers (tallyline record), or every access (tallyline record --trace)"
         );
     }
     let fit = Fit::of_terminal(args.wide, args.output.is_some());
