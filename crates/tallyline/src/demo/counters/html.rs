@@ -2,15 +2,15 @@
 //!
 //! The frame and the style sheet lie under `page/`; this file fills in numbers, tables and plots.
 
-use super::checks::Watched;
 use super::figures::{about, bytes, count, plural, ratio, short, time};
 use super::plot::{self, Axes, Bar, Mark, Panel, Series, Words};
-use super::reading::{Cost, POSSIBLE, PRESENT, SHARED, STATCTR, What};
-use super::result::{Case, Results};
-use super::workload::{Family, LABELS, Label, ONE_COMMIT};
+use super::result::{Case, Results, counted};
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::Path;
+use tallyline_counting::checks::Watched;
+use tallyline_counting::reading::{Cost, POSSIBLE, PRESENT, SHARED, STATCTR, What};
+use tallyline_counting::{Family, LABELS, Label, ONE_COMMIT};
 use tallyline_layout::print::html::escape;
 use tallyline_support::page::{self, fill};
 use tallyline_support::replacement::Replacement;
@@ -71,7 +71,7 @@ fn render(results: &Results) -> Result<String> {
         ("present", PRESENT.to_string()),
         ("memory-words", memory_words(results)),
         ("plot-memory", plot_memory(results)),
-        ("counting", results.memory_of_many.counted()),
+        ("counting", counted(&results.memory_of_many)),
         ("method", method(results)),
         ("table-machine", table_machine(results)),
         ("table-cases", table_cases(results)),
@@ -508,10 +508,10 @@ fn memory_words(results: &Results) -> String {
     format!(
         "{each} The {} of this demo ({}) are resident in {}, whole pages; {} on a made-up machine ({}) in {}.",
         plural(own.counters, "counter"),
-        own.counted(),
+        counted(own),
         bytes(own.resident_bytes),
         plural(many.counters, "counter"),
-        many.counted(),
+        counted(many),
         bytes(many.resident_bytes)
     )
 }
@@ -528,7 +528,7 @@ fn plot_memory(results: &Results) -> String {
     };
     let all = plural(many.possible_cpus, "CPU");
     let bars = vec![
-        bar(many.counted(), "statctr", many.resident_bytes, "resident"),
+        bar(counted(many), "statctr", many.resident_bytes, "resident"),
         bar(format!("memory for all {all}"), "arithmetic", many.bytes_if_all_cpus_had_memory, "arithmetic"),
     ];
     let heading = plural(many.counters, "counter");

@@ -1,34 +1,30 @@
-//! `tallyline demo counters`: what counting costs on this machine, with words that all CPUs share and with
-//! ours, while real threads count packets.
+//! `tallyline demo counters`: the cost of counting on this machine, with words that all CPUs share and with per-CPU
+//! counters, while real threads count packets.
 //!
-//! It needs nothing but the program, takes half a minute, and shows where ours cost more as well as where they cost less. [`workload`] has the packets and
-//! the ways to count them, [`race`] measures, [`checks`] looks for lost counts, [`reading`] and
-//! [`memory`] tell the price; [`table`] and [`html`] show what came out.
+//! It needs nothing but the program, takes half a minute, and shows where per-CPU counters cost more as well as where
+//! they cost less. `tallyline-counting` measures; [`result`] are the figures, which [`table`] and [`html`] show.
 
-mod checks;
 mod figures;
 mod html;
-mod memory;
 mod plot;
-mod race;
-mod reading;
 mod result;
 mod table;
-mod workload;
 
 use crate::interrupt;
-use anyhow::{Context, Result, bail};
-use checks::Exactness;
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use result::Results;
 use statctr::{Mode, Pool};
-use std::fmt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tallyline_counting::checks::Exactness;
+use tallyline_counting::{
+    COUNTERS, Error, Family, INTERFACES, LABELS, Label, ONE_COMMIT, Store, checks, memory, race, reading,
+};
 use tallyline_support::output::{Color, Output};
 use tallyline_support::{Machine, cpus};
-use workload::{COUNTERS, INTERFACES, LABELS, ONE_COMMIT, Store};
 
 /// Command-line options of `tallyline demo`.
 #[derive(Debug, Args)]
@@ -77,35 +73,13 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// That Ctrl-C was pressed; an error, so that everything is left on the shortest way.
-#[derive(Debug)]
-struct Stopped;
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("stopped by Ctrl-C; nothing was written")
-    }
-}
-
-impl std::error::Error for Stopped {}
-
-impl Stopped {
-    fn asked() -> bool {
-        interrupt::asked()
-    }
-
-    fn check() -> Result<(), Stopped> {
-        if Stopped::asked() { Err(Stopped) } else { Ok(()) }
-    }
-}
-
 /// Runs `tallyline demo counters`: compares ways of counting (shared atomics, `statctr`) by speed and exactness, and
 /// shows the figures.
 pub(crate) fn run(args: &CountersArgs, color: Color) -> Result<()> {
     match show(args, color) {
-        Err(error) if error.is::<Stopped>() => {
+        Err(error) if matches!(error.downcast_ref(), Some(Error::Stopped)) => {
             // the page and the progress bar are gone by now
-            eprintln!("tallyline: {error}");
+            eprintln!("tallyline: stopped by Ctrl-C; nothing was written");
             interrupt::end()
         }
         other => other,
@@ -209,10 +183,13 @@ impl Plan {
     fn measure(&self) -> Result<Results> {
         let (begun, machine) = (Instant::now(), Machine::describe("none, as nothing is compiled"));
         let progress = Progress::new(self.time());
-        let mut tick = |time| progress.tick(time);
+        let mut tick = |time| {
+            progress.tick(time);
+            if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
         let pool = Pool::builder().build()?;
         let store = Store::new(&pool)?;
-        let ways = store.ways();
+        let methods = store.methods();
 
         let mut notes: Vec<String> = result::note_about(pool.mode()).into_iter().collect();
         if let Some(load) = machine.load.filter(|load| *load > 0.5 * machine.cpus as f64) {
@@ -226,7 +203,13 @@ impl Plan {
         let mut cases = Vec::new();
         for &threads in &self.threads {
             progress.say(&format!("counting, {}", figures::plural(threads, "thread")));
-            let race = race::run(&ways, &self.cpus[..threads], self.race, &mut tick)?;
+            let race =
+                race::run(&methods, &self.cpus[..threads], self.race, &mut tick).map_err(
+                    |error| match error {
+                        Error::Thread(_) => anyhow!(error).context("try fewer threads with --threads"),
+                        error => error.into(),
+                    },
+                )?;
             ring_rounds.iter_mut().zip(&race.outcomes).for_each(|(sum, outcome)| *sum += outcome.ring_rounds);
             cases.extend(result::cases(threads, &race.outcomes));
             if let Some(reason) = race.unpinned.filter(|_| threads == 1) {
@@ -235,12 +218,12 @@ impl Plan {
         }
         let mut watched = Vec::new();
         let writers = 2 * self.threads.last().copied().unwrap_or(1);
-        for ((label, way), sum) in LABELS.iter().zip(&ways).zip(&mut ring_rounds) {
+        for ((label, method), sum) in LABELS.iter().zip(&methods).zip(&mut ring_rounds) {
             let Some(share) = Plan::share_of_watch(label) else { continue };
             progress.say(&format!("checking {}", label.name));
             let mut seen = checks::watch(
                 label,
-                way.as_ref(),
+                method.as_ref(),
                 &self.cpus,
                 writers,
                 self.watch.mul_f64(share),
@@ -250,16 +233,16 @@ impl Plan {
             seen.pairs_promised = *label == LABELS[ONE_COMMIT] && pool.mode() == Mode::Rseq;
             watched.push(seen);
         }
-        let checks = LABELS.iter().zip(&ways).zip(ring_rounds);
+        let checks = LABELS.iter().zip(&methods).zip(ring_rounds);
         let checks = checks.filter(|((label, _), _)| Plan::share_of_watch(label).is_some());
         let exactness: Vec<Exactness> =
-            checks.map(|((label, way), sum)| Exactness::check(label, way.as_ref(), sum)).collect();
+            checks.map(|((label, method), sum)| Exactness::check(label, method.as_ref(), sum)).collect();
 
         progress.say("reading");
         let reads = reading::measure(&store, &pool, self.read, &mut tick)?;
         progress.say("memory");
         let memory = memory::of(&pool, 2 * INTERFACES * COUNTERS)?;
-        let memory_of_many = memory::of_many(self.many, &self.cpus)?;
+        let memory_of_many = memory::of_many(self.many, &self.cpus, &mut tick)?;
         drop(progress);
 
         let exact = exactness.iter().all(Exactness::holds) && watched.iter().all(|seen| seen.went_down == 0);
@@ -293,9 +276,9 @@ impl Plan {
     }
 
     /// Returns a method's share of the observation time; none for one that does not count.
-    fn share_of_watch(label: &workload::Label) -> Option<f64> {
+    fn share_of_watch(label: &Label) -> Option<f64> {
         match label.family {
-            workload::Family::Nobody => None,
+            Family::Nobody => None,
             _ if *label == LABELS[ONE_COMMIT] => Some(0.5),
             _ => Some(0.5 / 3.0),
         }

@@ -1,13 +1,13 @@
 //! The demo's results: the numbers behind the table, the page and the JSON.
 
-use super::checks::{Exactness, Watched};
 use super::figures::{count, plural, ratio, short};
-use super::memory::Footprint;
-use super::race::MethodResult;
-use super::reading::{Cost, WalkRatio, What};
-use super::workload::{Family, LABELS, Label, ONE_COMMIT};
 use serde::Serialize;
 use statctr::{FallbackReason, Mode};
+use tallyline_counting::checks::{Exactness, Watched};
+use tallyline_counting::memory::Footprint;
+use tallyline_counting::race::MethodResult;
+use tallyline_counting::reading::{Cost, WalkRatio, What};
+use tallyline_counting::{Family, LABELS, Label, ONE_COMMIT};
 use tallyline_support::{Machine, Summary};
 
 /// All results of the demo; its fields are the JSON of `--json`.
@@ -59,6 +59,15 @@ pub(crate) struct Results {
     pub(crate) headline: String,
     /// The path of the page.
     pub(crate) page: Option<String>,
+}
+
+/// Formats the number of CPUs that counted: `2 of 192 CPUs`, or `one word each` if CPUs have no memory of their own.
+pub(crate) fn counted(footprint: &Footprint) -> String {
+    if footprint.is_apart() {
+        format!("{} of {}", footprint.counting_cpus, plural(footprint.possible_cpus, "CPU"))
+    } else {
+        "one word each".into()
+    }
 }
 
 /// The measured time per packet of one counting method (such as shared atomics) at one number of threads.
@@ -254,8 +263,24 @@ pub(crate) fn note_about(mode: Mode) -> Option<String> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::reading;
     use super::*;
+    use tallyline_counting::reading::{self, POSSIBLE, PRESENT, SHARED, STATCTR};
+
+    /// Returns costs of reads as another machine could have them.
+    fn reads() -> Vec<Cost> {
+        let cost = |case, what: What, made_up, cpus: usize| {
+            let (first, each) = [(5.0, 0.6), (25.0, 1.4), (80.0, 8.6)][what as usize];
+            let median = if case == SHARED { 0.3 * first } else { first + each * cpus as f64 };
+            Cost::of_rounds(case, what, made_up, cpus, vec![median, median * 1.1, median * 0.9])
+        };
+        let of = |what| {
+            let here = [cost(SHARED, what, false, 0), cost(STATCTR, what, false, 2)];
+            let there = [1, 2, 4, 8, 16, PRESENT, 64, 96, 128, POSSIBLE];
+            let there = there.into_iter().map(move |cpus| cost(STATCTR, what, true, cpus as usize));
+            here.into_iter().chain(there)
+        };
+        What::ALL.into_iter().flat_map(of).collect()
+    }
 
     /// Results as another machine could have them.
     pub(crate) fn sample(threads: &[usize]) -> Results {
@@ -298,7 +323,7 @@ pub(crate) mod tests {
             reserved_bytes: 1_600_000_000,
             bytes_if_all_cpus_had_memory: 1_536_000_000,
         };
-        let reads = reading::tests::sample();
+        let reads = reads();
         let mut results = Results {
             schema: 1,
             demo: "packets",

@@ -1,13 +1,13 @@
 //! The results on the terminal, and as JSON.
 
 use super::figures::{about, bytes, count, plural, ratio, short, time};
-use super::reading::{POSSIBLE, PRESENT, SHARED, STATCTR, What};
-use super::result::{Case, Results};
-use super::workload::{Family, LABELS, Label, ONE_COMMIT};
+use super::result::{Case, Results, counted};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use statctr::Mode;
 use std::io::{IsTerminal, Write};
+use tallyline_counting::reading::{POSSIBLE, PRESENT, SHARED, STATCTR, What};
+use tallyline_counting::{Family, LABELS, Label, ONE_COMMIT};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -269,7 +269,7 @@ impl Table<'_> {
         };
         self.title("What do they take?", &each)?;
         for (of, footprint) in [("this demo", own), ("made-up machine", many)] {
-            let what = format!("{of}: {}, {}", plural(footprint.counters, "counter"), footprint.counted());
+            let what = format!("{of}: {}, {}", plural(footprint.counters, "counter"), counted(footprint));
             writeln!(self.out, "  {what:55} {:>10} resident", bytes(footprint.resident_bytes))?;
         }
         let arithmetic = "the same with memory for every possible CPU (arithmetic)";

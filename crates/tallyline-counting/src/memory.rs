@@ -1,55 +1,47 @@
-//! Memory of the counters: the demo's own, and a million on a large synthetic machine.
+//! Memory of the counters: those of a pool, and many on a large synthetic machine.
 
-use super::Stopped;
-use super::figures::plural;
-use super::reading::POSSIBLE;
-use anyhow::{Context, Result};
+use crate::reading::POSSIBLE;
+use crate::{Error, Result, Tick, report};
 use serde::Serialize;
 use statctr::topology::{CpuId, Topology};
 use statctr::{CounterArray, Placement, Pool};
+use std::time::Duration;
 use tallyline_support::cpus;
 
-/// The memory that the counters of a pool take in the demo, in total and for each counter.
+/// The memory that the counters of a pool take, in total and for each counter.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Footprint {
+pub struct Footprint {
     /// Counters in use.
-    pub(crate) counters: usize,
+    pub counters: usize,
     /// CPUs that the pool is laid out for.
-    pub(crate) possible_cpus: usize,
+    pub possible_cpus: usize,
     /// CPUs that counted in it.
-    pub(crate) counting_cpus: usize,
+    pub counting_cpus: usize,
     /// Counters that there is room for on the cache lines in use: groups take whole lines.
-    pub(crate) slots: usize,
+    pub slots: usize,
     /// Bytes of one counter on one CPU.
-    pub(crate) bytes_per_counter_per_cpu: usize,
+    pub bytes_per_counter_per_cpu: usize,
     /// Bytes of memory that are there, by the kernel's account; whole pages.
-    pub(crate) resident_bytes: usize,
+    pub resident_bytes: usize,
     /// Bytes of address space.
-    pub(crate) reserved_bytes: usize,
+    pub reserved_bytes: usize,
     /// Bytes that it would be with memory for every possible CPU. Arithmetic, not measured.
-    pub(crate) bytes_if_all_cpus_had_memory: usize,
+    pub bytes_if_all_cpus_had_memory: usize,
 }
 
 impl Footprint {
     /// Returns `true` if each CPU that counts has its own memory for counters, `false` if all share a word.
-    pub(crate) fn is_apart(&self) -> bool {
+    pub fn is_apart(&self) -> bool {
         self.counting_cpus > 0
-    }
-
-    /// Formats the number of CPUs that counted: `2 of 192 CPUs`, or `one word each` if CPUs have no memory of their
-    /// own.
-    pub(crate) fn counted(&self) -> String {
-        if self.is_apart() {
-            format!("{} of {}", self.counting_cpus, plural(self.possible_cpus, "CPU"))
-        } else {
-            "one word each".into()
-        }
     }
 }
 
 /// Measures the memory of a pool that has `counters` counters.
-pub(crate) fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
-    let (cost, memory) = (pool.cost(), pool.memory().context("cannot find out what the counters take")?);
+///
+/// # Errors
+/// [`Error::Memory`] if the kernel does not say what is resident.
+pub fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
+    let (cost, memory) = (pool.cost(), pool.memory().map_err(Error::Memory)?);
     Ok(Footprint {
         counters,
         slots: memory.slots,
@@ -63,15 +55,19 @@ pub(crate) fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
 }
 
 /// Creates `counters` counters on a synthetic machine, counts on up to two real CPUs with each, and measures their
-/// memory.
-pub(crate) fn of_many(counters: usize, cpus: &[usize]) -> Result<Footprint> {
+/// memory. `tick` is called before each CPU counts.
+///
+/// # Errors
+/// Pools and arrays that cannot be created, memory that cannot be measured, and [`Error::Stopped`] if `tick` wants
+/// the end.
+pub fn of_many(counters: usize, cpus: &[usize], tick: Tick<'_>) -> Result<Footprint> {
     // the numbers of the real CPUs are among the possible ones: their threads count there
     let real = Topology::current()?.possible().last().map_or(0, CpuId::get);
     let topology = Topology::synthetic(POSSIBLE.max(real + 1)).build()?;
     let pool = Pool::builder().topology(topology).placement(Placement::Fixed).build()?;
     let array = CounterArray::new_in(&pool, counters, 0)?;
     for &cpu in cpus.iter().take(2) {
-        Stopped::check()?;
+        report(tick, Duration::ZERO)?;
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 // where this is forbidden the count of CPUs below says on how many it was

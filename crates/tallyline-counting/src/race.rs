@@ -1,45 +1,44 @@
-//! The race: real threads, each kept on a CPU of its own, count packets in one way after another.
+//! The race: real threads, each kept on a CPU of its own, count packets by one method after another.
 //!
-//! In every round each way runs once, for the same time, in an order that turns from round to
-//! round; whatever disturbs the machine disturbs all ways alike. All threads begin a slice
+//! In every round each method runs once, for the same time, in an order that turns from round to
+//! round; whatever disturbs the machine disturbs all methods alike. All threads begin a slice
 //! together, and each takes its own time.
 
-use super::Stopped;
-use super::workload::{CountingMethod, INTERFACES, Ring};
-use anyhow::{Context, Result};
+use crate::workload::{CountingMethod, INTERFACES, Ring};
+use crate::{Error, Result, Tick, report};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tallyline_support::cpus;
 
-/// The length and number of the demo's time measurements.
+/// The length and number of the time measurements.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
-    /// Rounds in which each way runs once.
-    pub(crate) rounds: usize,
-    /// For how long a way runs in a round.
-    pub(crate) slice: Duration,
+pub struct Settings {
+    /// Rounds in which each method runs once.
+    pub rounds: usize,
+    /// The time that a method runs in a round.
+    pub slice: Duration,
 }
 
 /// The measured times per packet of one counting method, at one number of threads.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct MethodResult {
+pub struct MethodResult {
     /// Nanoseconds of one thread per packet, round by round.
-    pub(crate) nanoseconds: Vec<f64>,
+    pub nanoseconds: Vec<f64>,
     /// Packets per second, all threads together, round by round.
-    pub(crate) rates: Vec<f64>,
+    pub rates: Vec<f64>,
     /// The number of turns of the threads' rings over all slices: the value that the counters
     /// must come to.
-    pub(crate) ring_rounds: u64,
+    pub ring_rounds: u64,
 }
 
-/// The measured times per packet of all counting methods in the demo.
+/// The measured times per packet of all counting methods.
 #[derive(Debug)]
-pub(crate) struct Race {
-    /// The ways, in the order given.
-    pub(crate) outcomes: Vec<MethodResult>,
-    /// Why threads could not be kept on their CPUs, if so.
-    pub(crate) unpinned: Option<String>,
+pub struct Race {
+    /// The results of the methods, in the order given.
+    pub outcomes: Vec<MethodResult>,
+    /// The reason why threads could not be kept on their CPUs, if so.
+    pub unpinned: Option<String>,
 }
 
 /// The number of turns of the ring between two checks of the stop flag: some microseconds.
@@ -47,11 +46,14 @@ const BATCH: u64 = 64;
 
 /// Measures all counting methods in turn, slice by slice, on threads pinned to `cpus`; `tick` is called after each
 /// slice.
-pub(crate) fn run(
-    ways: &[Box<dyn CountingMethod + '_>],
+///
+/// # Errors
+/// A thread that cannot be started, and [`Error::Stopped`] if `tick` wants the end.
+pub fn run(
+    methods: &[Box<dyn CountingMethod + '_>],
     cpus: &[usize],
     settings: Settings,
-    tick: &mut dyn FnMut(Duration),
+    tick: Tick<'_>,
 ) -> Result<Race> {
     let stage = Stage::default();
     let (results, reports) = channel();
@@ -60,40 +62,40 @@ pub(crate) fn run(
         let mut crew = Vec::with_capacity(cpus.len());
         for (thread, &cpu) in cpus.iter().enumerate() {
             let (jobs, orders) = channel();
-            let worker = Worker { stage: &stage, ways, thread, threads: cpus.len(), cpu };
+            let worker = Worker { stage: &stage, methods, thread, threads: cpus.len(), cpu };
             let results = results.clone();
             std::thread::Builder::new()
                 .name(format!("carrier-{cpu}"))
                 .spawn_scoped(scope, move || worker.work(&orders, &results))
-                .context("cannot start a thread; try fewer with --threads")?;
+                .map_err(Error::Thread)?;
             crew.push(jobs);
         }
-        let mut race = Race { outcomes: vec![MethodResult::default(); ways.len()], unpinned: None };
+        let mut race = Race { outcomes: vec![MethodResult::default(); methods.len()], unpinned: None };
         // a round that does not count: it warms up and takes the page faults
         for round in 0..=settings.rounds {
-            for way in order(round, ways.len()) {
-                let slices = stage.slice(&crew, &reports, way, settings.slice)?;
-                race.note(way, &slices, round > 0);
-                tick(settings.slice);
+            for method in order(round, methods.len()) {
+                let slices = stage.slice(&crew, &reports, method, settings.slice)?;
+                race.note(method, &slices, round > 0);
+                report(tick, settings.slice)?;
             }
         }
         Ok(race)
     })
 }
 
-/// Returns the order of the ways in a round: everyone is first once in a while, and everyone's neighbours
+/// Returns the order of the methods in a round: each is first once in a while, and the neighbours of each
 /// change sides.
-fn order(round: usize, ways: usize) -> impl Iterator<Item = usize> {
+fn order(round: usize, methods: usize) -> impl Iterator<Item = usize> {
     let backwards = round % 2 == 1;
-    (0..ways).map(move |step| {
-        let step = if backwards { ways - 1 - step } else { step };
-        (step + round / 2) % ways
+    (0..methods).map(move |step| {
+        let step = if backwards { methods - 1 - step } else { step };
+        (step + round / 2) % methods
     })
 }
 
 impl Race {
-    fn note(&mut self, way: usize, slices: &[Slice], timed: bool) {
-        let outcome = &mut self.outcomes[way];
+    fn note(&mut self, method: usize, slices: &[Slice], timed: bool) {
+        let outcome = &mut self.outcomes[method];
         outcome.ring_rounds += slices.iter().map(|slice| slice.ring_rounds).sum::<u64>();
         self.unpinned =
             self.unpinned.take().or_else(|| slices.iter().find_map(|slice| slice.unpinned.clone()));
@@ -110,7 +112,7 @@ impl Race {
 
 #[derive(Debug, Clone, Copy)]
 struct Job {
-    way: usize,
+    method: usize,
     /// The number of threads that must have arrived since the race began before this job begins.
     gate: u64,
 }
@@ -138,24 +140,23 @@ impl Stage {
         &self,
         crew: &[Sender<Job>],
         reports: &Receiver<Slice>,
-        way: usize,
+        method: usize,
         time: Duration,
     ) -> Result<Vec<Slice>> {
-        Stopped::check()?;
         self.stop.0.store(false, Ordering::Relaxed);
         let gate = self.arrived.load(Ordering::Relaxed) + crew.len() as u64;
         for jobs in crew {
-            jobs.send(Job { way, gate }).context("a thread ended early")?;
+            jobs.send(Job { method, gate }).map_err(|_| Error::ThreadEnded)?;
         }
         std::thread::sleep(time);
         self.stop.0.store(true, Ordering::Relaxed);
-        crew.iter().map(|_| reports.recv().context("a thread ended early")).collect()
+        crew.iter().map(|_| reports.recv().map_err(|_| Error::ThreadEnded)).collect()
     }
 }
 
 struct Worker<'s> {
     stage: &'s Stage,
-    ways: &'s [Box<dyn CountingMethod + 's>],
+    methods: &'s [Box<dyn CountingMethod + 's>],
     thread: usize,
     threads: usize,
     cpu: usize,
@@ -170,11 +171,11 @@ impl Worker<'_> {
             while self.stage.arrived.load(Ordering::Relaxed) < job.gate {
                 std::thread::yield_now();
             }
-            let way = &self.ways[job.way];
+            let method = &self.methods[job.method];
             let start = Instant::now();
             let mut ring_rounds = 0;
             loop {
-                way.carry(&ring, BATCH);
+                method.carry(&ring, BATCH);
                 ring_rounds += BATCH;
                 if self.stage.stop.0.load(Ordering::Relaxed) {
                     break;
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_runs_once_in_a_round_and_is_first_sometimes() {
+    fn every_method_runs_once_in_a_round_and_is_first_sometimes() {
         let mut first = [0; 5];
         for round in 0..20 {
             let mut order: Vec<usize> = order(round, 5).collect();

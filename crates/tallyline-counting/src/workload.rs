@@ -1,27 +1,27 @@
-//! The packets, and the ways to count them.
+//! The packets, and the methods of counting them.
 //!
 //! A thread carries packets round sixteen loop-back interfaces: each packet is sent and received on
 //! the same interface, which raises four counters of it. Every interface carries packets of one
 //! length, so that whoever reads its counters can tell whether packets and bytes fit together.
 //!
-//! A new way to count is one type here and one line in [`LABELS`] and [`Store::ways`].
+//! A new method is one type here and one line in [`LABELS`] and [`Store::methods`].
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of network interfaces in the demo's workload; packets visit them in turn.
-pub(crate) const INTERFACES: usize = 16;
+/// The number of network interfaces; packets visit them in turn.
+pub const INTERFACES: usize = 16;
 
-/// The number of counters that each packet of the demo updates.
-pub(crate) const COUNTERS: usize = 4;
+/// The number of counters that each packet updates.
+pub const COUNTERS: usize = 4;
 
-/// The packet length in bytes of each of the demo's network interfaces: 64, 594 and 1518 at about 7 : 4 : 1, a mix
+/// The packet length in bytes of each network interface: 64, 594 and 1518 at about 7 : 4 : 1, a mix
 /// that is common in tests of network equipment ("simple IMIX").
 pub(crate) const LENGTHS: [u64; INTERFACES] =
     [64, 594, 64, 64, 1518, 64, 594, 64, 594, 64, 64, 1518, 594, 64, 594, 64];
 
 /// The values of one network interface's four counters: packets and bytes received, packets and bytes sent.
-pub(crate) type Values = [u64; COUNTERS];
+pub type Values = [u64; COUNTERS];
 
 /// Returns the correct values of a network interface's counters after `packets` packets.
 pub(crate) fn values_after(interface: usize, packets: u64) -> Values {
@@ -48,10 +48,10 @@ struct Packet {
     length: u32,
 }
 
-/// The packets that a demo thread counts over and over: one of each network interface.
+/// The packets that a thread counts over and over: one of each network interface.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Ring([Packet; INTERFACES]);
+pub struct Ring([Packet; INTERFACES]);
 
 impl Ring {
     /// Creates the packets of a thread. Each thread starts at another network interface, so that they do not contend in
@@ -65,8 +65,8 @@ impl Ring {
     }
 }
 
-/// One of the ways to count packets that the demo compares, such as shared atomics.
-pub(crate) trait CountingMethod: Sync {
+/// One of the methods of counting packets that are compared, such as shared atomics.
+pub trait CountingMethod: Sync {
     /// Counts `rounds` times the packets of the ring.
     fn carry(&self, ring: &Ring, rounds: u64);
 
@@ -81,7 +81,7 @@ trait Count: Sync {
 }
 
 impl<C: Count> CountingMethod for C {
-    // a loop of its own for each way, the same source for all of them
+    // a loop of its own for each method, the same source for all of them
     #[inline(never)]
     fn carry(&self, ring: &Ring, rounds: u64) {
         for _ in 0..rounds {
@@ -163,10 +163,10 @@ impl Count for &Padded {
     }
 }
 
-/// The counter groups of all network interfaces in the demo.
+/// The counter groups of all network interfaces.
 pub(crate) type Groups = [Traffic; INTERFACES];
 
-/// Creates a zeroed counter group in `pool` for each network interface of the demo.
+/// Creates a zeroed counter group in `pool` for each network interface.
 pub(crate) fn groups(pool: &statctr::Pool) -> statctr::Result<Groups> {
     let made: Vec<Traffic> = (0..INTERFACES).map(|_| Traffic::new_in(pool)).collect::<Result<_, _>>()?;
     Ok(made.try_into().unwrap_or_else(|_| unreachable!("as many as were made")))
@@ -206,32 +206,32 @@ impl Count for OneCommit<'_> {
 
 /// The kind of counters that a counting method uses: none, shared atomics, or `statctr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
-    /// Nobody's: it does not count.
+pub enum Family {
+    /// No counters: the loop alone.
     Nobody,
-    /// Words that all threads add to.
+    /// Atomic words that all threads share.
     Atomics,
-    /// Ours.
+    /// The per-CPU counters of `statctr`.
     Statctr,
 }
 
-/// The identifier and the display names of a counting method (such as shared atomics) in the demo.
+/// The identifier and the display names of a counting method (such as shared atomics).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Label {
-    /// In JSON.
-    pub(crate) key: &'static str,
-    /// For people.
-    pub(crate) name: &'static str,
-    /// Whose counters it uses.
-    pub(crate) family: Family,
+pub struct Label {
+    /// The identifier, as in JSON.
+    pub key: &'static str,
+    /// The name that people read.
+    pub name: &'static str,
+    /// The kind of counters that it uses.
+    pub family: Family,
 }
 
 const fn label(key: &'static str, name: &'static str, family: Family) -> Label {
     Label { key, name, family }
 }
 
-/// The identifiers and display names of the demo's counting methods.
-pub(crate) const LABELS: [Label; 5] = [
+/// The identifiers and display names of the counting methods.
+pub const LABELS: [Label; 5] = [
     label("shared-atomic/packed", "shared atomics", Family::Atomics),
     label("shared-atomic/padded", "shared atomics, padded", Family::Atomics),
     label("statctr/four-updates", "statctr, four updates", Family::Statctr),
@@ -241,10 +241,10 @@ pub(crate) const LABELS: [Label; 5] = [
 
 /// The index in [`LABELS`] of the recommended counting method: `statctr` with one commit (a single store to all four
 /// counters) per packet.
-pub(crate) const ONE_COMMIT: usize = 3;
+pub const ONE_COMMIT: usize = 3;
 
-/// The counters of all counting methods in the demo.
-pub(crate) struct Store {
+/// The counters of all counting methods.
+pub struct Store {
     packed: Packed,
     padded: Padded,
     one_by_one: Groups,
@@ -253,7 +253,10 @@ pub(crate) struct Store {
 
 impl Store {
     /// Creates the counters of all counting methods; those of `statctr` are in `pool`.
-    pub(crate) fn new(pool: &statctr::Pool) -> statctr::Result<Box<Store>> {
+    ///
+    /// # Errors
+    /// Those of creating groups, such as a pool that has no room left.
+    pub fn new(pool: &statctr::Pool) -> statctr::Result<Box<Store>> {
         Ok(Box::new(Store {
             packed: Packed::default(),
             padded: Padded::default(),
@@ -262,8 +265,8 @@ impl Store {
         }))
     }
 
-    /// Returns the demo's counting methods, in the order of [`LABELS`].
-    pub(crate) fn ways(&self) -> [Box<dyn CountingMethod + '_>; 5] {
+    /// Returns the counting methods, in the order of [`LABELS`].
+    pub fn methods(&self) -> [Box<dyn CountingMethod + '_>; 5] {
         [
             Box::new(&self.packed),
             Box::new(&self.padded),

@@ -1,10 +1,9 @@
 //! Cost of reading: on this machine, and on a larger synthetic one.
 //!
-//! All reads take turns, round after round, as the ways to count do in [`super::race`].
+//! All reads take turns, round after round, as the methods do in [`race`](crate::race).
 
-use super::Stopped;
-use super::workload::{COUNTERS, Groups, INTERFACES, Store, Traffic, groups};
-use anyhow::{Context, Result};
+use crate::workload::{COUNTERS, Groups, INTERFACES, Store, Traffic, groups};
+use crate::{Error, Result, Tick, report};
 use serde::Serialize;
 use statctr::topology::{CpuId, Topology};
 use statctr::{Group, Placement, Pool, fold_groups};
@@ -13,17 +12,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tallyline_support::Summary;
 
-/// The number of possible CPUs of the demo's synthetic machine.
-pub(crate) const POSSIBLE: u32 = 192;
+/// The number of possible CPUs of the synthetic machine.
+pub const POSSIBLE: u32 = 192;
 
-/// The number of present (plugged-in) CPUs of the demo's synthetic machine.
-pub(crate) const PRESENT: u32 = 32;
+/// The number of present (plugged-in) CPUs of the synthetic machine.
+pub const PRESENT: u32 = 32;
 
-/// The extent of a read whose cost the demo measures: one counter, one group (a network interface's counters), or all
+/// The extent of a read: one counter, one group (a network interface's counters), or all
 /// counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum What {
+pub enum What {
     /// One counter.
     Counter,
     /// The four counters of an interface.
@@ -33,10 +32,11 @@ pub(crate) enum What {
 }
 
 impl What {
-    pub(crate) const ALL: [What; 3] = [What::Counter, What::Group, What::All];
+    /// All extents, from small to large.
+    pub const ALL: [What; 3] = [What::Counter, What::Group, What::All];
 
     /// Returns the name of the extent of a read for tables, such as "one counter".
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             What::Counter => "one counter",
             What::Group => "one interface (4 counters)",
@@ -44,7 +44,8 @@ impl What {
         }
     }
 
-    pub(crate) fn short_name(self) -> &'static str {
+    /// Returns a shorter name for plots, such as "one interface".
+    pub fn short_name(self) -> &'static str {
         match self {
             What::Counter => "one counter",
             What::Group => "one interface",
@@ -53,81 +54,89 @@ impl What {
     }
 }
 
-/// The measured time of one read of counters in the demo, with the machine and the number of CPUs that counted.
+/// The measured time of one read of counters, with the machine and the number of CPUs that counted.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Cost {
-    /// Whose counters: `shared-atomic` or `statctr`.
-    pub(crate) case: &'static str,
+pub struct Cost {
+    /// The counters: [`SHARED`] or [`STATCTR`].
+    pub case: &'static str,
     /// The object of the read.
-    pub(crate) what: What,
+    pub what: What,
     /// `true` if the CPUs are synthetic; the memory is real even then.
-    pub(crate) made_up: bool,
+    pub made_up: bool,
     /// CPUs that counted, which a read walks.
-    pub(crate) cpus: usize,
+    pub cpus: usize,
     /// Always `ns/read`.
-    pub(crate) unit: &'static str,
-    /// The middle round.
-    pub(crate) median: f64,
-    /// The fastest.
-    pub(crate) min: f64,
-    /// The slowest.
-    pub(crate) max: f64,
+    pub unit: &'static str,
+    /// The median round, in nanoseconds.
+    pub median: f64,
+    /// The fastest round.
+    pub min: f64,
+    /// The slowest round.
+    pub max: f64,
     /// Round by round.
     #[serde(skip)]
     series: Vec<f64>,
 }
 
-/// The time of reading counters over all possible CPUs of the demo's synthetic machine, relative to reading over
+impl Cost {
+    /// Summarises the nanoseconds for one read, round by round.
+    pub fn of_rounds(case: &'static str, what: What, made_up: bool, cpus: usize, series: Vec<f64>) -> Cost {
+        // there were rounds, and none took forever
+        let (median, min, max) =
+            Summary::of(&series).map_or((0.0, 0.0, 0.0), |all| (all.median, all.min, all.max));
+        Cost { case, what, made_up, cpus, unit: "ns/read", median, min, max, series }
+    }
+}
+
+/// The time of reading counters over all possible CPUs of the synthetic machine, relative to reading over
 /// the present ones.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct WalkRatio {
+pub struct WalkRatio {
     /// The object of the read.
-    pub(crate) what: What,
+    pub what: What,
     /// CPUs in the longer walk.
-    pub(crate) over_cpus: usize,
+    pub over_cpus: usize,
     /// CPUs in the shorter walk.
-    pub(crate) under_cpus: usize,
+    pub under_cpus: usize,
     /// The middle of the ratios that the rounds came to.
-    pub(crate) median: f64,
+    pub median: f64,
     /// The smallest.
-    pub(crate) min: f64,
+    pub min: f64,
     /// The largest.
-    pub(crate) max: f64,
+    pub max: f64,
 }
 
 /// Rounds in which each read has its turn.
 const ROUNDS: u32 = 15;
 
-/// The identifier of the shared atomics in the demo's JSON results.
-pub(crate) const SHARED: &str = "shared-atomic";
+/// The identifier of the shared atomics in results.
+pub const SHARED: &str = "shared-atomic";
 
-/// The identifier of the `statctr` counters in the demo's JSON results.
-pub(crate) const STATCTR: &str = "statctr";
+/// The identifier of the `statctr` counters in results.
+pub const STATCTR: &str = "statctr";
 
 /// The numbers of CPUs of the synthetic machine that have counted at each measurement.
 const STEPS: [u32; 10] = [1, 2, 4, 8, 16, PRESENT, 64, 96, 128, POSSIBLE];
 
-/// Returns the number of time slices that the demo's measurements of reads take, for the progress bar.
-pub(crate) fn slices() -> u32 {
+/// Returns the number of time slices that [`measure`] takes, for the progress bar.
+pub fn slices() -> u32 {
     (2 + STEPS.len() as u32) * What::ALL.len() as u32 * ROUNDS
 }
 
 /// Measures the time of reading counters while nobody writes: those of the compared counting methods, and those of a
 /// synthetic machine with 192 possible CPUs, by the number of CPUs that have counted.
-pub(crate) fn measure(
-    store: &Store,
-    pool: &Pool,
-    slice: Duration,
-    tick: &mut dyn FnMut(Duration),
-) -> Result<Vec<Cost>> {
-    let made_up = STEPS.into_iter().map(MadeUp::new).collect::<Result<Vec<_>>>()?;
+///
+/// # Errors
+/// Pools that cannot be created, and [`Error::Stopped`] if `tick` wants the end.
+pub fn measure(store: &Store, pool: &Pool, slice: Duration, tick: Tick<'_>) -> Result<Vec<Cost>> {
+    let synthetic = STEPS.into_iter().map(Synthetic::new).collect::<Result<Vec<_>>>()?;
     let mut reads = Vec::new();
     for what in What::ALL {
         reads.push(Read::new(SHARED, what, None, move |times| read_shared(store, what, times)));
         let mut readers = Readers::new(store.groups());
         let cpus = Some((false, pool.active_cpus().len()));
         reads.push(Read::new(STATCTR, what, cpus, move |times| readers.read(what, times)));
-        for machine in &made_up {
+        for machine in &synthetic {
             let mut readers = Readers::new(&machine.groups);
             let cpus = Some((true, machine.cpus));
             reads.push(Read::new(STATCTR, what, cpus, move |times| readers.read(what, times)));
@@ -136,9 +145,8 @@ pub(crate) fn measure(
     reads.iter_mut().for_each(|read| read.calibrate(slice));
     for _ in 0..ROUNDS {
         for read in &mut reads {
-            Stopped::check()?;
             read.turn();
-            tick(slice);
+            report(tick, slice)?;
         }
     }
     Ok(reads.into_iter().map(Read::end).collect())
@@ -146,7 +154,7 @@ pub(crate) fn measure(
 
 /// Returns, for each extent of a read (one counter, one group, all), the time over all possible CPUs of the synthetic
 /// machine relative to that over the present ones.
-pub(crate) fn ratios(costs: &[Cost]) -> Vec<WalkRatio> {
+pub fn ratios(costs: &[Cost]) -> Vec<WalkRatio> {
     let find = |what, cpus: u32| {
         costs.iter().find(|cost| cost.made_up && cost.what == what && cost.cpus == cpus as usize)
     };
@@ -159,15 +167,15 @@ pub(crate) fn ratios(costs: &[Cost]) -> Vec<WalkRatio> {
     What::ALL.into_iter().filter_map(ratio).collect()
 }
 
-/// Groups on a machine that is not there.
-struct MadeUp {
+/// Counter groups on a synthetic machine.
+struct Synthetic {
     groups: Groups,
     /// CPUs that have counted.
     cpus: usize,
 }
 
-impl MadeUp {
-    fn new(cpus: u32) -> Result<MadeUp> {
+impl Synthetic {
+    fn new(cpus: u32) -> Result<Synthetic> {
         let first = first_unreal_cpu()?;
         let possible = (first..first + POSSIBLE).map(CpuId::new).collect();
         let topology = Topology::synthetic_sparse(possible).build()?;
@@ -180,7 +188,7 @@ impl MadeUp {
                 }
             }
         }
-        Ok(MadeUp { groups, cpus: cpus as usize })
+        Ok(Synthetic { groups, cpus: cpus as usize })
     }
 }
 
@@ -199,16 +207,14 @@ fn read_shared(store: &Store, what: What, times: u64) {
     }
 }
 
-/// Returns the library counts on behalf of CPUs only that this kernel cannot have.
+/// Returns the first number that no CPU of this kernel can have: the library counts on behalf of such CPUs only.
 fn first_unreal_cpu() -> Result<u32> {
     let last = Topology::current()?.possible().last().map_or(0, CpuId::get);
     let first = (last + 1).next_multiple_of(64);
-    Some(first)
-        .filter(|first| first + POSSIBLE <= CpuId::MAX.get())
-        .context("no numbers left for made-up CPUs")
+    Some(first).filter(|first| first + POSSIBLE <= CpuId::MAX.get()).ok_or(Error::NoCpuNumbers)
 }
 
-/// The ways to read ours.
+/// Reads of the per-CPU counters.
 struct Readers<'g> {
     traffic: &'g Groups,
     groups: Vec<&'g Group>,
@@ -239,7 +245,7 @@ impl<'g> Readers<'g> {
     }
 }
 
-/// One way to read one thing, and what it came to.
+/// A read that is timed, with its times round by round.
 struct Read<'r> {
     case: &'static str,
     what: What,
@@ -262,7 +268,7 @@ impl<'r> Read<'r> {
         start.elapsed()
     }
 
-    /// Finds out how many reads fill a slice.
+    /// Raises the number of reads until they fill a slice.
     fn calibrate(&mut self, slice: Duration) {
         // twice: once can be an interruption
         while self.time().min(self.time()) < slice / 2 {
@@ -277,57 +283,32 @@ impl<'r> Read<'r> {
 
     fn end(self) -> Cost {
         let Read { case, what, made_up, cpus, series, .. } = self;
-        // there were rounds, and none took forever
-        let (median, min, max) =
-            Summary::of(&series).map_or((0.0, 0.0, 0.0), |all| (all.median, all.min, all.max));
-        Cost { case, what, made_up, cpus, unit: "ns/read", median, min, max, series }
+        Cost::of_rounds(case, what, made_up, cpus, series)
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// Returns costs as another machine could have them.
-    pub(crate) fn sample() -> Vec<Cost> {
-        let cost = |case, what: What, made_up, cpus: usize| {
-            let (first, each) = [(5.0, 0.6), (25.0, 1.4), (80.0, 8.6)][what as usize];
-            let median = if case == SHARED { 0.3 * first } else { first + each * cpus as f64 };
-            let series = vec![median, median * 1.1, median * 0.9];
-            Cost {
-                case,
-                what,
-                made_up,
-                cpus,
-                unit: "ns/read",
-                median,
-                min: series[2],
-                max: series[1],
-                series,
-            }
-        };
-        let of = |what| {
-            let here = [cost(SHARED, what, false, 0), cost(STATCTR, what, false, 2)];
-            let there = STEPS.into_iter().map(move |cpus| cost(STATCTR, what, true, cpus as usize));
-            here.into_iter().chain(there)
-        };
-        What::ALL.into_iter().flat_map(of).collect()
-    }
 
     #[test]
     fn walks_are_compared_round_by_round() {
-        let ratios = ratios(&sample());
-        assert_eq!(ratios.len(), 3);
+        let cost = |cpus: u32, nanoseconds: f64| {
+            let series = vec![nanoseconds, nanoseconds * 1.1, nanoseconds * 0.9];
+            Cost::of_rounds(STATCTR, What::Counter, true, cpus as usize, series)
+        };
+        let ratios = ratios(&[cost(PRESENT, 20.0), cost(POSSIBLE, 110.0)]);
+        assert_eq!(ratios.len(), 1);
         assert_eq!((ratios[0].over_cpus, ratios[0].under_cpus), (192, 32));
-        assert!((ratios[0].median - (5.0 + 0.6 * 192.0) / (5.0 + 0.6 * 32.0)).abs() < 1e-9);
+        assert!((ratios[0].median - 5.5).abs() < 1e-9);
     }
 
     #[test]
-    fn both_ways_to_read_see_what_was_counted() {
-        let made_up = MadeUp::new(3).expect("made-up CPUs");
-        let mut readers = Readers::new(&made_up.groups);
+    fn reads_of_every_extent_return_what_was_counted() {
+        let synthetic = Synthetic::new(3).expect("synthetic CPUs");
+        let mut readers = Readers::new(&synthetic.groups);
         readers.read(What::All, 1);
         assert!(readers.values.iter().all(|&value| value == 3), "{:?}", readers.values);
-        assert_eq!(made_up.groups[5].group().read_item(Traffic::tx_bytes), 3);
+        assert_eq!(synthetic.groups[5].group().read_item(Traffic::tx_bytes), 3);
     }
 }

@@ -1,8 +1,7 @@
-//! The checks: whether every packet is in the sums, and what a reader sees while threads count.
+//! The checks: packets that the sums lost or count twice, and a reader's observations while threads count.
 
-use super::Stopped;
-use super::workload::{COUNTERS, CountingMethod, INTERFACES, Label, Ring, Values, values_after};
-use anyhow::Result;
+use crate::workload::{COUNTERS, CountingMethod, INTERFACES, Label, Ring, Values, values_after};
+use crate::{Result, Tick, report};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,25 +10,25 @@ use tallyline_support::cpus;
 /// The result of comparing one counting method's counters with the number of packets that threads really counted:
 /// lost and doubled counts.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Exactness {
-    /// The way's key.
-    pub(crate) case: String,
+pub struct Exactness {
+    /// The method's key.
+    pub case: String,
     /// Packets that the threads say they counted.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// Counters that were compared.
-    pub(crate) counters: usize,
+    pub counters: usize,
     /// The number of counters with a wrong value.
-    pub(crate) wrong: usize,
-    /// By how much, all together, they were too small.
-    pub(crate) lost: u64,
-    /// By how much, all together, they were too large.
-    pub(crate) doubled: u64,
+    pub wrong: usize,
+    /// The sum of what they were too small by.
+    pub lost: u64,
+    /// The sum of what they were too large by.
+    pub doubled: u64,
 }
 
 impl Exactness {
     /// Compares the counters of a method with what they must be after each packet of the ring was counted
     /// `ring_rounds` times. Counting threads must have ended.
-    pub(crate) fn check(label: &Label, way: &dyn CountingMethod, ring_rounds: u64) -> Exactness {
+    pub fn check(label: &Label, method: &dyn CountingMethod, ring_rounds: u64) -> Exactness {
         let mut result = Exactness {
             case: label.key.into(),
             packets: ring_rounds * INTERFACES as u64,
@@ -38,7 +37,7 @@ impl Exactness {
         };
         for interface in 0..INTERFACES {
             let due = values_after(interface, ring_rounds);
-            for (due, read) in due.into_iter().zip(way.read(interface)) {
+            for (due, read) in due.into_iter().zip(method.read(interface)) {
                 result.wrong += usize::from(due != read);
                 result.lost = result.lost.saturating_add(due.saturating_sub(read));
                 result.doubled = result.doubled.saturating_add(read.saturating_sub(due));
@@ -48,7 +47,7 @@ impl Exactness {
     }
 
     /// Returns `true` if no counter differs from the expected value.
-    pub(crate) fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         self.wrong == 0
     }
 }
@@ -56,27 +55,27 @@ impl Exactness {
 /// The observations of a reader while threads count with one method: counters that went down, and values that do
 /// not match each other.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Watched {
-    /// The way's key.
-    pub(crate) case: String,
+pub struct Watched {
+    /// The method's key.
+    pub case: String,
     /// Threads that counted.
-    pub(crate) writers: usize,
+    pub writers: usize,
     /// The number of migrations to another CPU.
-    pub(crate) moves: u64,
+    pub moves: u64,
     /// The number of reads of all four counters of an interface.
-    pub(crate) reads: u64,
+    pub reads: u64,
     /// Counters that were smaller than the time before.
-    pub(crate) went_down: u64,
+    pub went_down: u64,
     /// Reads in which packets and bytes did not fit together, received or sent.
-    pub(crate) misfits: u64,
+    pub misfits: u64,
     /// `true` if this method guarantees that pairs always match.
-    pub(crate) pairs_promised: bool,
+    pub pairs_promised: bool,
     /// Reads in which what was received was not what was sent. Nobody promises that it is: the
     /// figure is measured.
-    pub(crate) split_events: u64,
-    /// For JSON readers: how often the threads carried their rings round.
+    pub split_events: u64,
+    /// The number of turns of the threads' rings.
     #[serde(skip)]
-    pub(crate) ring_rounds: u64,
+    pub ring_rounds: u64,
 }
 
 /// The number of turns of a thread's ring before the thread migrates to the next CPU.
@@ -84,36 +83,40 @@ const STAY: u64 = 2000;
 
 /// Reads one method's counters for some time while `writers` threads count and migrate between `cpus`; `tick` is
 /// called with the time passed.
-pub(crate) fn watch(
+///
+/// # Errors
+/// [`Error::Stopped`](crate::Error::Stopped) if `tick` wants the end.
+pub fn watch(
     label: &Label,
-    way: &dyn CountingMethod,
+    method: &dyn CountingMethod,
     cpus: &[usize],
     writers: usize,
     time: Duration,
-    tick: &mut dyn FnMut(Duration),
+    tick: Tick<'_>,
 ) -> Result<Watched> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _end = End(&stop);
         let threads: Vec<_> = (0..writers)
             .filter_map(|thread| {
-                let wanderer = Wanderer { way, stop: &stop, cpus, thread, threads: writers };
+                let wanderer = Wanderer { method, stop: &stop, cpus, thread, threads: writers };
                 // fewer threads are not as good a check, but one
                 std::thread::Builder::new().spawn_scoped(scope, move || wanderer.wander()).ok()
             })
             .collect();
-        let mut reader = Reader::new(way);
+        let mut reader = Reader::new(method);
         let start = Instant::now();
         let mut ticked = Duration::ZERO;
+        let mut outcome = Ok(());
         loop {
             // once at least: with many writers the time may be over before this thread has a CPU
             reader.read_all();
             let now = start.elapsed().min(time);
             if now > ticked + Duration::from_millis(20) {
-                tick(now - ticked);
+                outcome = report(tick, now - ticked);
                 ticked = now;
             }
-            if now >= time || Stopped::asked() {
+            if now >= time || outcome.is_err() {
                 break;
             }
         }
@@ -124,8 +127,8 @@ pub(crate) fn watch(
             seen.ring_rounds += ring_rounds;
             seen.moves += moves;
         }
-        Stopped::check()?;
-        tick(time.saturating_sub(ticked));
+        outcome?;
+        report(tick, time.saturating_sub(ticked))?;
         Ok(seen)
     })
 }
@@ -140,7 +143,7 @@ impl Drop for End<'_> {
 
 /// A thread that counts and does not stay on its CPU.
 struct Wanderer<'s> {
-    way: &'s dyn CountingMethod,
+    method: &'s dyn CountingMethod,
     stop: &'s AtomicBool,
     cpus: &'s [usize],
     thread: usize,
@@ -152,14 +155,14 @@ impl Wanderer<'_> {
         let ring = Ring::new(self.thread, self.threads);
         let (mut ring_rounds, mut moves) = (0, 0);
         while !self.stop.load(Ordering::Relaxed) {
-            // threads set out from different CPUs and take different ways
+            // threads set out from different CPUs and take different routes
             let next = self.thread + moves as usize * (1 + self.thread / self.cpus.len());
             let moved = self.cpus.len() > 1 && cpus::pin(self.cpus[next % self.cpus.len()]).is_ok();
             moves += u64::from(moved);
             // the moves fall into all places of the ring
             let stay = STAY + ring_rounds % 97;
             for _ in 0..stay.div_ceil(50) {
-                self.way.carry(&ring, 50);
+                self.method.carry(&ring, 50);
                 ring_rounds += 50;
                 if self.stop.load(Ordering::Relaxed) {
                     break;
@@ -172,20 +175,20 @@ impl Wanderer<'_> {
 
 /// Reads all interfaces again and again, and compares with the time before.
 struct Reader<'s> {
-    way: &'s dyn CountingMethod,
+    method: &'s dyn CountingMethod,
     before: [Values; INTERFACES],
     seen: Watched,
 }
 
 impl<'s> Reader<'s> {
-    fn new(way: &'s dyn CountingMethod) -> Self {
-        let before = std::array::from_fn(|interface| way.read(interface));
-        Reader { way, before, seen: Watched::default() }
+    fn new(method: &'s dyn CountingMethod) -> Self {
+        let before = std::array::from_fn(|interface| method.read(interface));
+        Reader { method, before, seen: Watched::default() }
     }
 
     fn read_all(&mut self) {
         for interface in 0..INTERFACES {
-            let values = self.way.read(interface);
+            let values = self.method.read(interface);
             self.note(interface, values);
         }
     }
@@ -203,8 +206,9 @@ impl<'s> Reader<'s> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::{LABELS, LENGTHS};
     use super::*;
+    use crate::workload::{LABELS, LENGTHS};
+    use std::ops::ControlFlow;
     use std::sync::Mutex;
 
     /// Counters that hold what a test wants.
@@ -224,29 +228,29 @@ mod tests {
 
     #[test]
     fn lost_and_doubled_counts_are_found() {
-        let way = told(10);
-        assert!(Exactness::check(&LABELS[0], &way, 10).holds());
+        let method = told(10);
+        assert!(Exactness::check(&LABELS[0], &method, 10).holds());
         {
-            let mut values = way.0.lock().expect("not poisoned");
+            let mut values = method.0.lock().expect("not poisoned");
             values[3][0] -= 2;
             values[5][1] += 7;
         }
-        let found = Exactness::check(&LABELS[0], &way, 10);
+        let found = Exactness::check(&LABELS[0], &method, 10);
         assert!(!found.holds());
         assert_eq!((found.packets, found.wrong, found.lost, found.doubled), (160, 2, 2, 7));
     }
 
     #[test]
     fn a_reader_without_time_reads_every_interface_once() {
-        let seen = watch(&LABELS[0], &told(10), &[0], 1, Duration::ZERO, &mut |_| {})
+        let seen = watch(&LABELS[0], &told(10), &[0], 1, Duration::ZERO, &mut |_| ControlFlow::Continue(()))
             .expect("nobody asks it to stop");
         assert_eq!(seen.reads, INTERFACES as u64);
     }
 
     #[test]
     fn a_reader_notices_what_does_not_fit() {
-        let way = told(10);
-        let mut reader = Reader::new(&way);
+        let method = told(10);
+        let mut reader = Reader::new(&method);
         reader.read_all();
         assert_eq!((reader.seen.reads, reader.seen.went_down, reader.seen.misfits), (16, 0, 0));
         let bytes = 11 * LENGTHS[2];
