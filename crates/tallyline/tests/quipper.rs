@@ -101,3 +101,14 @@ fn branch_stacks_are_said_to_be_there() {
         assert!(said[0].starts_with(&format!("{count} ")), "{said:?}");
     }
 }
+
+#[test]
+fn a_recording_that_is_read_twice_repeats_no_warning() {
+    let Some(folder) = folder() else { return };
+    // without addresses of data it is read again, for registers
+    let path = folder.join("perf.data.piped.intel_pt-4.14");
+    let output = run(&["sharing", "-i", path.to_str().expect("a path")]);
+    let said = stderr(&output);
+    assert_eq!(said.matches("144592 bytes of traces").count(), 1, "{said}");
+    assert_eq!(output.status.code(), Some(2), "{said}");
+}

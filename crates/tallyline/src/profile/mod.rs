@@ -14,10 +14,12 @@ pub(crate) use names::Patterns;
 
 use anyhow::{Context, Result, bail};
 use files::Files;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use tallyline_perf_data::Recording;
 use tallyline_perf_data::file::{ChunkedRecording, RecordSource};
 use tallyline_report::Profile;
@@ -120,25 +122,37 @@ pub(crate) fn is_damaged() -> bool {
     IS_DAMAGED.load(Ordering::Relaxed)
 }
 
-/// Says what is missing.
+/// Warnings that were printed, so that a recording that is read a second time, with other look-ups, repeats none.
+static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Prints a warning on standard error, once in the process.
+fn warn_once(warning: String) {
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !printed.contains(&warning) {
+        eprintln!("tallyline: {warning}");
+        printed.insert(warning);
+    }
+}
+
+/// Prints what is damaged or missing.
 fn warn(profile: &Profile, path: &Path) {
     if profile.info().is_damaged {
         note_damage();
     }
     for warning in &profile.info().warnings {
-        eprintln!("tallyline: {}: {warning}", path.display());
+        warn_once(format!("{}: {warning}", path.display()));
     }
     if profile.info().unknown_events > 0 {
-        eprintln!(
-            "tallyline: {}: {} samples of events that the recording does not describe are left out",
+        warn_once(format!(
+            "{}: {} samples of events that the recording does not describe are left out",
             path.display(),
             profile.info().unknown_events
-        );
+        ));
     }
     for warning in profile.warnings() {
-        eprintln!("tallyline: {warning}");
+        warn_once(warning.to_string());
     }
     if profile.groups().is_empty() {
-        eprintln!("tallyline: {}: {}", path.display(), hints::no_samples(profile.info()));
+        warn_once(format!("{}: {}", path.display(), hints::no_samples(profile.info())));
     }
 }
