@@ -7,8 +7,8 @@ use super::objects::ObjectMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use tallyline_timing::TraceCosts;
+use tallyline_trace::Trace;
 use tallyline_trace::format::{Access, Event};
-use tallyline_trace::{ReadAt, Trace};
 
 /// The most different accesses to shared lines that are told apart.
 const USES_LIMIT: usize = 1 << 21;
@@ -94,8 +94,8 @@ type UseKey = (u64, u8, u32, u32);
 ///
 /// # Errors
 /// An error of the trace's source, or damage of the trace.
-pub fn collect<S: ReadAt + ?Sized>(
-    trace: &Trace<'_, S>,
+pub fn collect(
+    trace: &Trace<'_>,
     process: u32,
     line_size: u64,
     costs: &TraceCosts,
@@ -147,8 +147,8 @@ pub fn collect<S: ReadAt + ?Sized>(
 }
 
 /// Calls a function with each access of a process, thread by thread.
-fn each_access<S: ReadAt + ?Sized>(
-    trace: &Trace<'_, S>,
+fn each_access(
+    trace: &Trace<'_>,
     process: u32,
     mut with: impl FnMut(u32, &Access),
 ) -> Result<(), tallyline_trace::Error> {
@@ -189,8 +189,8 @@ pub(crate) struct Found {
 
 /// Finds the objects that instructions access. An instruction whose address is one of several fields' seems to access
 /// objects that overlap: those stay that the most instructions agree on.
-fn find_objects<S: ReadAt + ?Sized>(
-    trace: &Trace<'_, S>,
+fn find_objects(
+    trace: &Trace<'_>,
     process: u32,
     line_size: u64,
     lines: &FxHashSet<u64>,

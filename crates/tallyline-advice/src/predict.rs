@@ -4,7 +4,7 @@ use super::address_map::AddressMap;
 use tallyline_timing::{Code, Processor, SharingCosts, TimedCores, TraceCosts};
 use tallyline_trace::coherence::{CoreModel, TimedModel, TimedOptions, replay_by_time};
 use tallyline_trace::format::Access;
-use tallyline_trace::{Error, ReadAt, Trace};
+use tallyline_trace::{Error, Trace};
 
 /// The simulated machine, and the number of thread schedules, on which the speed-up of a proposed change is
 /// predicted.
@@ -37,9 +37,9 @@ impl Model {
     ///
     /// # Errors
     /// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
-    pub fn run<S: ReadAt + ?Sized>(
+    pub fn run(
         &self,
-        trace: &Trace<'_, S>,
+        trace: &Trace<'_>,
         process: u32,
         code: &dyn Code,
         map: Option<&AddressMap>,
@@ -150,9 +150,9 @@ pub fn run_times(run: &TraceCosts) -> (u64, u64) {
 ///
 /// # Errors
 /// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
-pub fn predict<S: ReadAt + ?Sized>(
+pub fn predict(
     model: &Model,
-    trace: &Trace<'_, S>,
+    trace: &Trace<'_>,
     process: u32,
     code: &dyn Code,
     map: &AddressMap,

@@ -11,41 +11,49 @@ use std::fs::File;
 use std::io;
 use tallyline_perf_data::{ByteOrder, Cursor};
 
-/// Random access to the bytes of a trace, in memory or in a file.
-pub trait ReadAt {
-    /// Returns the size of the trace in bytes.
-    ///
-    /// # Errors
-    /// I/O errors of the file.
-    fn size(&self) -> io::Result<u64>;
+/// The bytes of a trace: a file, which is read as it is asked for, or a slice.
+///
+/// One type for both, so that decoding is compiled once, in this crate, and not by each caller in its profile.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceSource<'s>(Source<'s>);
 
-    /// Fills a buffer with the bytes at an offset of the trace.
-    ///
-    /// # Errors
-    /// I/O errors of the file; `UnexpectedEof` if the trace ends before the buffer is full.
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+#[derive(Clone, Copy, Debug)]
+enum Source<'s> {
+    File(&'s File),
+    Bytes(&'s [u8]),
 }
 
-impl ReadAt for File {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(self, into, offset)
+impl<'s> From<&'s File> for TraceSource<'s> {
+    fn from(file: &'s File) -> Self {
+        Self(Source::File(file))
     }
 }
 
-impl ReadAt for [u8] {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.len() as u64)
+impl<'s> From<&'s [u8]> for TraceSource<'s> {
+    fn from(bytes: &'s [u8]) -> Self {
+        Self(Source::Bytes(bytes))
+    }
+}
+
+impl TraceSource<'_> {
+    fn size(self) -> io::Result<u64> {
+        match self.0 {
+            Source::File(file) => Ok(file.metadata()?.len()),
+            Source::Bytes(bytes) => Ok(bytes.len() as u64),
+        }
     }
 
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let start = usize::try_from(offset).unwrap_or(usize::MAX);
-        let from = self.get(start..).and_then(|rest| rest.get(..into.len()));
-        into.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
+    /// Fills a buffer with the bytes at an offset; `UnexpectedEof` if the trace ends before the buffer is full.
+    fn read_at(self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        match self.0 {
+            Source::File(file) => std::os::unix::fs::FileExt::read_exact_at(file, into, offset),
+            Source::Bytes(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let from = bytes.get(start..).and_then(|rest| rest.get(..into.len()));
+                into.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -114,8 +122,8 @@ impl Thread {
 
 /// An opened trace: the recorded memory accesses of a program with the instructions that made them.
 #[derive(Debug)]
-pub struct Trace<'s, S: ReadAt + ?Sized> {
-    source: &'s S,
+pub struct Trace<'s> {
+    source: TraceSource<'s>,
     header: TraceHeader,
     instructions: Instructions,
     mappings: Vec<Mapping>,
@@ -129,14 +137,18 @@ pub struct Trace<'s, S: ReadAt + ?Sized> {
 /// The fixed part of a block of accesses.
 const ACCESSES_HEAD: usize = 56;
 
-impl<'s, S: ReadAt + ?Sized> Trace<'s, S> {
+impl<'s> Trace<'s> {
     /// Opens a trace: reads the tables of blocks, instructions and mappings, and leaves the events (memory accesses,
     /// synchronisations) in the source until [`events`](Self::events) reads them.
     ///
     /// # Errors
     /// [`Error::NotTrace`]; [`Error::Damaged`] with the offset; errors of the source. A last block that the end of
     /// the file cuts off is no error, see [`is_complete`](Self::is_complete).
-    pub fn open(source: &'s S) -> Result<Self> {
+    pub fn open(source: impl Into<TraceSource<'s>>) -> Result<Self> {
+        Self::read(source.into())
+    }
+
+    fn read(source: TraceSource<'s>) -> Result<Self> {
         let size = source.size()?;
         let mut trace = Self {
             source,
@@ -287,7 +299,7 @@ struct BlockHeader {
 
 impl BlockHeader {
     /// Reads a block; `None` if the file ends within it.
-    fn read<S: ReadAt + ?Sized>(source: &S, offset: u64, size: u64) -> Result<Option<Self>> {
+    fn read(source: TraceSource<'_>, offset: u64, size: u64) -> Result<Option<Self>> {
         let mut head = [0; 8];
         if size - offset < head.len() as u64 {
             return Ok(None);
@@ -304,7 +316,7 @@ impl BlockHeader {
     }
 }
 
-fn read_header<S: ReadAt + ?Sized>(source: &S, size: u64) -> Result<TraceHeader> {
+fn read_header(source: TraceSource<'_>, size: u64) -> Result<TraceHeader> {
     let block = BlockHeader::read(source, 0, size).unwrap_or(None).filter(|block| block.kind == MAGIC);
     let block = block.ok_or(Error::NotTrace)?;
     let mut body = vec![0; block.length as usize];

@@ -1,7 +1,7 @@
 //! A trace as samples in perf's format, with the exact instruction and the exact address of each.
 
 use super::format::{Event, TraceHeader};
-use super::{EventBlock, ReadAt, Trace};
+use super::{EventBlock, Trace};
 use crate::Result;
 use std::io::{Seek, Write};
 use tallyline_perf_data::Attr;
@@ -53,14 +53,13 @@ impl<'a> ProgramInfo<'a> {
 ///
 /// # Errors
 /// Damage of the trace; errors of `out`.
-pub fn write_samples<S, W>(
-    trace: &Trace<'_, S>,
+pub fn write_samples<W>(
+    trace: &Trace<'_>,
     out: W,
     about: &ProgramInfo<'_>,
     build_id: &dyn Fn(&str) -> Option<BuildId>,
 ) -> Result<u64>
 where
-    S: ReadAt + ?Sized,
     W: Write + Seek,
 {
     let header = trace.header();
@@ -169,8 +168,8 @@ fn time_in(block: &EventBlock, at: u64) -> u64 {
 }
 
 /// Writes names of processes and what is mapped in them.
-fn write_places<S: ReadAt + ?Sized, W: Write + Seek>(
-    trace: &Trace<'_, S>,
+fn write_places<W: Write + Seek>(
+    trace: &Trace<'_>,
     writer: &mut Writer<W>,
     attr: &Attr,
     about: &ProgramInfo<'_>,

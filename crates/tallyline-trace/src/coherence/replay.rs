@@ -17,7 +17,7 @@ pub use by_time::{TimedModel, TimedOptions, replay_by_time};
 use super::{CoherenceSummary, Machine};
 use crate::format::{Access, Event, SyncPoint};
 use crate::{Error, Result};
-use crate::{Events, ReadAt, Thread, Trace};
+use crate::{Events, Thread, Trace};
 use std::collections::BTreeSet;
 
 /// The most points of synchronisation whose order is held; 8 bytes of memory each.
@@ -115,8 +115,8 @@ impl CoreModel for Machine {
 ///
 /// # Errors
 /// [`Error::Sampled`] if only a sample of the accesses was recorded; damage of the trace; limits.
-pub fn replay<S: ReadAt + ?Sized>(
-    trace: &Trace<'_, S>,
+pub fn replay(
+    trace: &Trace<'_>,
     mut machine: Machine,
     plan: ReplayOptions,
 ) -> Result<(ReplayStats, CoherenceSummary)> {
@@ -128,8 +128,8 @@ pub fn replay<S: ReadAt + ?Sized>(
 ///
 /// # Errors
 /// [`Error::Sampled`] if only a sample of the accesses was recorded; damage of the trace; limits.
-pub fn replay_on<S: ReadAt + ?Sized, M: CoreModel>(
-    trace: &Trace<'_, S>,
+pub fn replay_on<M: CoreModel>(
+    trace: &Trace<'_>,
     machine: &mut M,
     plan: ReplayOptions,
 ) -> Result<ReplayStats> {
@@ -161,11 +161,11 @@ pub fn replay_on<S: ReadAt + ?Sized, M: CoreModel>(
 }
 
 /// Opens the threads of a process, in the order in which they began.
-fn open_streams<'t, S: ReadAt + ?Sized>(
-    trace: &'t Trace<'_, S>,
+fn open_streams<'t>(
+    trace: &'t Trace<'_>,
     process: u32,
     atomics: AtomicOrder,
-) -> Result<Vec<EventStream<'t, S>>> {
+) -> Result<Vec<EventStream<'t>>> {
     let every = trace.header().every;
     if every != 1 {
         return Err(Error::Sampled(every));
@@ -183,8 +183,8 @@ fn open_streams<'t, S: ReadAt + ?Sized>(
 }
 
 /// Advances all streams to the earliest next event after a round without one; returns false if there is none.
-fn skip_to_next_event<S: ReadAt + ?Sized>(streams: &mut [EventStream<'_, S>], quantum: u64) -> bool {
-    let idle = |stream: &EventStream<'_, S>| match stream.next {
+fn skip_to_next_event(streams: &mut [EventStream<'_>], quantum: u64) -> bool {
+    let idle = |stream: &EventStream<'_>| match stream.next {
         Some(Event::Access(access)) => Some(access.now.saturating_sub(stream.position) / quantum),
         _ => None,
     };
@@ -203,10 +203,10 @@ struct CoreSchedule {
 
 impl CoreSchedule {
     /// Runs the next thread that can, for a quantum; whether one did anything.
-    fn run<S: ReadAt + ?Sized, M: CoreModel>(
+    fn run<M: CoreModel>(
         &mut self,
         core: u16,
-        streams: &mut [EventStream<'_, S>],
+        streams: &mut [EventStream<'_>],
         order: &mut SyncOrder,
         machine: &mut M,
         quantum: u64,
@@ -276,9 +276,9 @@ struct SyncOrder {
 }
 
 impl SyncOrder {
-    fn new<S: ReadAt + ?Sized>(streams: &[EventStream<'_, S>]) -> Self {
+    fn new(streams: &[EventStream<'_>]) -> Self {
         let next = [SyncClass::Made, SyncClass::Woken, SyncClass::Atomic].map(|class| {
-            let first = |(place, stream): (usize, &EventStream<'_, S>)| {
+            let first = |(place, stream): (usize, &EventStream<'_>)| {
                 Some((*stream.points[class as usize].first()?, place))
             };
             streams.iter().enumerate().filter_map(first).collect()
@@ -317,8 +317,8 @@ struct ReplayStep<'a, M> {
 }
 
 /// A thread's events.
-struct EventStream<'t, S: ReadAt + ?Sized> {
-    trace: &'t Trace<'t, S>,
+struct EventStream<'t> {
+    trace: &'t Trace<'t>,
     blocks: std::slice::Iter<'t, crate::EventBlock>,
     events: Option<Events<'t>>,
     next: Option<Event>,
@@ -334,8 +334,8 @@ struct EventStream<'t, S: ReadAt + ?Sized> {
     waits: bool,
 }
 
-impl<'t, S: ReadAt + ?Sized> EventStream<'t, S> {
-    fn new(trace: &'t Trace<'_, S>, thread: &'t Thread, atomics: AtomicOrder) -> Result<Self> {
+impl<'t> EventStream<'t> {
+    fn new(trace: &'t Trace<'_>, thread: &'t Thread, atomics: AtomicOrder) -> Result<Self> {
         let mut stream = Self {
             trace,
             blocks: thread.blocks.iter(),

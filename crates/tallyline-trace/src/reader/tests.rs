@@ -16,7 +16,7 @@ fn small() -> Vec<u8> {
     builder.finish()
 }
 
-fn events_of(trace: &Trace<'_, [u8]>) -> Result<Vec<Event>> {
+fn events_of(trace: &Trace<'_>) -> Result<Vec<Event>> {
     let mut events = Vec::new();
     for block in trace.threads().iter().flat_map(|thread| &thread.blocks) {
         for event in trace.events(block, Vec::new())? {

@@ -353,7 +353,7 @@ impl Confirmed {
     /// rest is predicted again on top of those that were taken: what one cures, another does not have to.
     fn add(
         &mut self,
-        trace: &Trace<'_, File>,
+        trace: &Trace<'_>,
         process: u32,
         model: &Model,
         code: &dyn Code,
@@ -393,7 +393,7 @@ impl Confirmed {
 }
 
 /// Names the parts of the run that the trace leaves open.
-fn notes(trace: &Trace<'_, File>, process: u32, full_after: Option<f64>) -> Vec<String> {
+fn notes(trace: &Trace<'_>, process: u32, full_after: Option<f64>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(seconds) = full_after {
         notes.push(format!(

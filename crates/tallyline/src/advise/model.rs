@@ -5,7 +5,6 @@ use super::names::{ProgramNames, TracedInstructions};
 use crate::replay::{ProcessCode, processor};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::sync::OnceLock;
 use tallyline_advice::evidence::Evidence;
 use tallyline_advice::{CollectLimits, Model, collect};
@@ -39,7 +38,7 @@ pub(crate) struct ModelledTrace<'t> {
 
 /// Replays a trace in the simulation on the first schedules and collects how the program's threads access and share
 /// its data.
-pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t, File>) -> Result<ModelledTrace<'t>> {
+pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t>) -> Result<ModelledTrace<'t>> {
     if trace.header().whole_machine() {
         bail!("a trace of a whole machine: programs only are advised on");
     }
@@ -122,7 +121,7 @@ fn calibrated() -> Option<[SharingCosts; 3]> {
 }
 
 /// The process with the most accesses.
-fn busiest(trace: &Trace<'_, File>) -> Option<u32> {
+fn busiest(trace: &Trace<'_>) -> Option<u32> {
     let mut all: BTreeMap<u32, u64> = BTreeMap::new();
     for thread in trace.threads() {
         *all.entry(thread.process()).or_default() += thread.accesses();

@@ -5,7 +5,6 @@ use crate::replay::places::{is_runtime, part};
 use crate::replay::{TracedFile, TracedInstruction, under};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use tallyline_advice::evidence::{MemberInfo, Site, Subject, SubjectKind, Update};
 use tallyline_advice::{Operand, Resolved, Resolver, VariablePart};
@@ -36,7 +35,7 @@ pub(super) trait ProcessInstructions {
 
 /// The instructions of a process in a trace.
 pub(super) struct TracedInstructions<'t> {
-    pub(super) trace: &'t Trace<'t, File>,
+    pub(super) trace: &'t Trace<'t>,
     pub(super) process: u32,
 }
 

@@ -181,7 +181,7 @@ fn not_traced(
     }
 }
 
-fn convert(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorCommand) -> Result<()> {
+fn convert(args: &RecordArgs, trace: &Trace<'_>, emulation: &EmulatorCommand) -> Result<()> {
     let program = args.command.first().map(Path::new).and_then(Path::file_name);
     let name = program.unwrap_or_default().to_string_lossy();
     const LINKED: u64 = 0xffff_ffff_8100_0000;
@@ -228,7 +228,7 @@ fn untraced<'t>(paths: impl Iterator<Item = &'t str>) -> Option<String> {
 }
 
 /// Diagnostics: what was recorded, and what is missing.
-fn tell(args: &RecordArgs, trace: &Trace<'_, File>, emulation: &EmulatorCommand) -> Result<()> {
+fn tell(args: &RecordArgs, trace: &Trace<'_>, emulation: &EmulatorCommand) -> Result<()> {
     if trace.ends().iter().any(|end| end.full()) {
         eprintln!("tallyline: the trace is as large as --max-size permits: what came later is missing");
     }

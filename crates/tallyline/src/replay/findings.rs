@@ -2,11 +2,11 @@
 
 use super::places::{InstructionInfo, Programs, TraceSymbols, places};
 use std::collections::{BTreeMap, HashSet};
+use tallyline_trace::Trace;
 use tallyline_trace::coherence::{
     AccessCounts, CoherenceSummary, Conflict, Geometry, LineCounts, ReplayOptions, ReplayStats,
 };
 use tallyline_trace::format::TraceHeader;
-use tallyline_trace::{ReadAt, Trace};
 
 /// Everything that is shown.
 pub(super) struct Findings {
@@ -92,8 +92,8 @@ pub(super) struct ConflictRow {
 }
 
 impl Findings {
-    pub(super) fn new<S: ReadAt + ?Sized>(
-        trace: &Trace<'_, S>,
+    pub(super) fn new(
+        trace: &Trace<'_>,
         geometry: Geometry,
         plan: ReplayOptions,
         (course, summary): (ReplayStats, CoherenceSummary),
@@ -177,12 +177,7 @@ fn own_lines(summary: &CoherenceSummary, known: &TraceSymbols) -> HashSet<u64> {
 }
 
 /// Says what the trace lacks.
-fn missing<S: ReadAt + ?Sized>(
-    trace: &Trace<'_, S>,
-    process: u32,
-    summary: &CoherenceSummary,
-    warnings: &mut Vec<String>,
-) {
+fn missing(trace: &Trace<'_>, process: u32, summary: &CoherenceSummary, warnings: &mut Vec<String>) {
     match trace.ends().iter().find(|end| end.process() == process) {
         Some(end) if end.full() => warnings.push("the trace ends where it reached its --max-size".into()),
         Some(end) if end.broken() => warnings.push("the trace ends where it could not be written".into()),

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &ReplayArgs, color: Color) -> Result<()> {
         .write(|out| if args.json { json::write(&findings, out) } else { text::write(&findings, &fit, out) })
 }
 
-fn processes(trace: &Trace<'_, File>) -> String {
+fn processes(trace: &Trace<'_>) -> String {
     let mut all: Vec<u32> = trace.threads().iter().map(|thread| thread.process()).collect();
     all.sort_unstable();
     all.dedup();

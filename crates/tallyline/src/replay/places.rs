@@ -9,7 +9,7 @@ use tallyline_debuginfo::model::{Type, TypeId, Types};
 use tallyline_debuginfo::type_text;
 use tallyline_inference::code::Access;
 use tallyline_inference::{Outcome, Typed, field_path, place_text};
-use tallyline_trace::{ReadAt, Trace};
+use tallyline_trace::Trace;
 
 /// The known facts about an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,8 +78,8 @@ pub(super) struct Programs<'p> {
 
 /// Returns the places of some instructions, and the variables at some addresses; warnings about files go to
 /// `warnings`.
-pub(super) fn places<S: ReadAt + ?Sized>(
-    trace: &Trace<'_, S>,
+pub(super) fn places(
+    trace: &Trace<'_>,
     process: u32,
     programs: &Programs<'_>,
     instructions: &[u32],

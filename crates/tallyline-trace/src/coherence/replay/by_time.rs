@@ -7,7 +7,7 @@
 use super::super::CoreModel;
 use super::{AtomicOrder, EventStream, ReplayStats, ReplayStep, SyncClass, SyncOrder, open_streams};
 use crate::format::{Event, SyncPoint};
-use crate::{ReadAt, Result, Trace};
+use crate::{Result, Trace};
 
 /// A simulation of cores that tracks each thread's time; [`replay_by_time`] replays next the access of the thread
 /// whose time is the earliest.
@@ -114,8 +114,8 @@ enum Step {
 /// # Errors
 /// [`Error::Sampled`](crate::Error::Sampled) if only a sample of the accesses was recorded; damage of the trace;
 /// limits.
-pub fn replay_by_time<S: ReadAt + ?Sized, M: TimedModel>(
-    trace: &Trace<'_, S>,
+pub fn replay_by_time<M: TimedModel>(
+    trace: &Trace<'_>,
     machine: &mut M,
     options: TimedOptions,
 ) -> Result<ReplayStats> {
@@ -180,10 +180,10 @@ struct Schedule {
 
 impl Schedule {
     /// Runs a core until another one's time is earlier.
-    fn run<S: ReadAt + ?Sized, M: TimedModel>(
+    fn run<M: TimedModel>(
         &mut self,
         core: usize,
-        streams: &mut [EventStream<'_, S>],
+        streams: &mut [EventStream<'_>],
         machine: &mut M,
         course: &mut ReplayStats,
     ) -> Result<()> {
@@ -234,11 +234,11 @@ impl Schedule {
         Ok(())
     }
 
-    fn step<S: ReadAt + ?Sized, M: TimedModel>(
+    fn step<M: TimedModel>(
         &mut self,
         core: usize,
         place: usize,
-        stream: &mut EventStream<'_, S>,
+        stream: &mut EventStream<'_>,
         machine: &mut M,
         course: &mut ReplayStats,
     ) -> Result<Step> {

@@ -10,7 +10,7 @@ use tallyline_trace::Trace;
 
 /// The machine code of a traced process, decoded from the files that it had mapped.
 pub(crate) struct ProcessCode<'t> {
-    trace: &'t Trace<'t, File>,
+    trace: &'t Trace<'t>,
     process: u32,
     images: BTreeMap<String, Image>,
 }
@@ -19,7 +19,7 @@ impl<'t> ProcessCode<'t> {
     /// Opens the files that a traced process had mapped as code; `symfs` is another root to look under. Files that
     /// cannot be read add a line to `warnings`.
     pub(crate) fn open(
-        trace: &'t Trace<'t, File>,
+        trace: &'t Trace<'t>,
         process: u32,
         symfs: Option<&Path>,
         warnings: &mut Vec<String>,

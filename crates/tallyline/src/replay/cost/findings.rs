@@ -3,9 +3,9 @@
 use crate::replay::places::{Programs, places};
 use std::collections::BTreeMap;
 use tallyline_timing::{InstructionCost, Processor, TraceCosts};
+use tallyline_trace::Trace;
 use tallyline_trace::coherence::{ReplayOptions, ReplayStats};
 use tallyline_trace::format::TraceHeader;
-use tallyline_trace::{ReadAt, Trace};
 
 /// Instructions that cost less than one of so many parts of all are not looked up.
 const RARE: u64 = 100_000;
@@ -42,8 +42,8 @@ const REST: &str = "(rare instructions)";
 const UNKNOWN: &str = "(code that is not known)";
 
 impl CostFindings {
-    pub(super) fn new<S: ReadAt + ?Sized>(
-        trace: &Trace<'_, S>,
+    pub(super) fn new(
+        trace: &Trace<'_>,
         processor: Processor,
         plan: ReplayOptions,
         course: ReplayStats,
@@ -73,8 +73,8 @@ impl CostFindings {
     }
 }
 
-fn fields<S: ReadAt + ?Sized>(
-    trace: &Trace<'_, S>,
+fn fields(
+    trace: &Trace<'_>,
     plan: ReplayOptions,
     costs: &TraceCosts,
     programs: &Programs<'_>,

@@ -11,7 +11,6 @@ use crate::columns::Fit;
 use anyhow::{Context, Result, anyhow, bail};
 pub(crate) use code::ProcessCode;
 use findings::CostFindings;
-use std::fs::File;
 use tallyline_support::output::Output;
 use tallyline_timing::TimedCores;
 use tallyline_trace::Trace;
@@ -20,7 +19,7 @@ use tallyline_trace::coherence::{ReplayOptions, replay_on};
 /// Replays a trace on timed cores, and prints what its fields cost.
 pub(super) fn run(
     args: &ReplayArgs,
-    trace: &Trace<'_, File>,
+    trace: &Trace<'_>,
     plan: ReplayOptions,
     cores: u16,
     programs: &Programs<'_>,
