@@ -2,9 +2,9 @@
 
 use super::address_map::AddressMap;
 use tallyline_timing::{Code, Processor, SharingCosts, TimedCores, TraceCosts};
-use tallyline_trace::coherence::{CoreModel, TimedModel, TimedOptions, replay_by_time};
+use tallyline_trace::Error;
+use tallyline_trace::coherence::{CoreModel, Excerpt, TimedModel, TimedOptions, replay_by_time};
 use tallyline_trace::format::Access;
-use tallyline_trace::{Error, Trace};
 
 /// The simulated machine, and the number of thread schedules, on which the speed-up of a proposed change is
 /// predicted.
@@ -18,8 +18,6 @@ pub struct Model {
     pub costs: [SharingCosts; 3],
     /// The number of schedules.
     pub seeds: u64,
-    /// The most accesses of a thread that are replayed: pieces of all of them.
-    pub limit: u64,
 }
 
 /// Cycles of a thread's slice where threads share a core.
@@ -39,8 +37,7 @@ impl Model {
     /// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
     pub fn run(
         &self,
-        trace: &Trace<'_>,
-        process: u32,
+        excerpt: &Excerpt<'_>,
         code: &dyn Code,
         map: Option<&AddressMap>,
         seed: u64,
@@ -50,14 +47,12 @@ impl Model {
         let processor = if seed.is_multiple_of(2) { &self.processor } else { &busy };
         let costs = self.costs[(seed % 3) as usize].with_seed(seed);
         let mut cores =
-            TimedCores::new(processor, self.cores, trace.instructions(), code)?.with_sharing(costs);
+            TimedCores::new(processor, self.cores, excerpt.instructions(), code)?.with_sharing(costs);
         map.into_iter().flat_map(AddressMap::plain).for_each(|instruction| cores.make_plain(instruction));
         let parts = TraceCosts::PARTS;
-        let options = TimedOptions::new(process, SLICE * parts, WAKE * parts)
-            .with_skew(SKEW * parts, seed)
-            .with_limit(self.limit);
+        let options = TimedOptions::new(SLICE * parts, WAKE * parts).with_skew(SKEW * parts, seed);
         let mut moved = Moved { cores, map };
-        replay_by_time(trace, &mut moved, options).map_err(|error| error.to_string())?;
+        replay_by_time(excerpt, &mut moved, options).map_err(|error| error.to_string())?;
         Ok(moved.cores.finish())
     }
 }
@@ -152,15 +147,14 @@ pub fn run_times(run: &TraceCosts) -> (u64, u64) {
 /// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
 pub fn predict(
     model: &Model,
-    trace: &Trace<'_>,
-    process: u32,
+    excerpt: &Excerpt<'_>,
     code: &dyn Code,
     map: &AddressMap,
     before: &[(u64, u64)],
 ) -> Result<Outlook, String> {
     let (mut run, mut cores) = (Vec::new(), Vec::new());
     for (seed, (end, time)) in before.iter().enumerate() {
-        let after = model.run(trace, process, code, Some(map), seed as u64)?;
+        let after = model.run(excerpt, code, Some(map), seed as u64)?;
         let (end_after, time_after) = run_times(&after);
         run.push(*end as f64 / end_after.max(1) as f64);
         cores.push(*time as f64 / time_after.max(1) as f64);

@@ -17,6 +17,6 @@ pub use geometry::Geometry;
 pub use lines::LineCounts;
 pub use machine::{AccessCounts, CoherenceSummary, Conflict, InstructionCounts, Machine};
 pub use replay::{
-    AtomicOrder, CoreModel, ReplayOptions, ReplayStats, TimedModel, TimedOptions, replay, replay_by_time,
-    replay_on,
+    AtomicOrder, CoreModel, Excerpt, ReplayOptions, ReplayStats, TimedModel, TimedOptions, replay,
+    replay_by_time, replay_on,
 };

@@ -11,8 +11,10 @@
 //! that their order holds too, which brings the accident back for threads that count with them.
 
 mod by_time;
+mod excerpt;
 
 pub use by_time::{TimedModel, TimedOptions, replay_by_time};
+pub use excerpt::Excerpt;
 
 use super::{CoherenceSummary, Machine};
 use crate::format::{Access, Event, SyncPoint};
@@ -146,7 +148,7 @@ pub fn replay_on<M: CoreModel>(
             next: 0,
         })
         .collect();
-    let mut order = SyncOrder::new(&streams);
+    let mut order = SyncOrder::new(streams.iter().map(|stream| &stream.points));
     while turns.iter().any(|turn| !turn.threads.is_empty()) {
         let mut any = false;
         for (core, turn) in turns.iter_mut().enumerate() {
@@ -234,6 +236,9 @@ impl CoreSchedule {
     }
 }
 
+/// The numbers of a thread's points that others wait for, by class.
+type PointNumbers = [Vec<u64>; 3];
+
 /// Points that others wait for, by what they wait as.
 #[derive(Clone, Copy, Debug)]
 enum SyncClass {
@@ -276,12 +281,12 @@ struct SyncOrder {
 }
 
 impl SyncOrder {
-    fn new(streams: &[EventStream<'_>]) -> Self {
+    /// Starts before the first point of each thread, by place.
+    fn new<'p>(points: impl Iterator<Item = &'p PointNumbers> + Clone) -> Self {
         let next = [SyncClass::Made, SyncClass::Woken, SyncClass::Atomic].map(|class| {
-            let first = |(place, stream): (usize, &EventStream<'_>)| {
-                Some((*stream.points[class as usize].first()?, place))
-            };
-            streams.iter().enumerate().filter_map(first).collect()
+            let first =
+                |(place, points): (usize, &PointNumbers)| Some((*points[class as usize].first()?, place));
+            points.clone().enumerate().filter_map(first).collect()
         });
         Self { next, forced: false }
     }
@@ -293,13 +298,17 @@ impl SyncOrder {
         first.is_none_or(|(first, _)| *first >= number) || std::mem::take(&mut self.forced)
     }
 
-    /// Lets a thread pass its point of a class; `after` is the one that follows it.
-    fn pass(&mut self, class: SyncClass, place: usize, point: Option<u64>, after: Option<u64>) {
+    /// Lets the thread at a place pass a point, for which others may wait: the next of `points`, of which it `passed`
+    /// some.
+    fn pass(&mut self, kind: SyncPoint, place: usize, points: &PointNumbers, passed: &mut [usize; 3]) {
+        let Some(class) = SyncClass::of(kind) else { return };
+        let (points, passed) = (&points[class as usize], &mut passed[class as usize]);
         let next = &mut self.next[class as usize];
-        if let Some(point) = point {
-            next.remove(&(point, place));
+        if let Some(point) = points.get(*passed) {
+            next.remove(&(*point, place));
         }
-        next.extend(after.map(|number| (number, place)));
+        *passed += 1;
+        next.extend(points.get(*passed).map(|number| (*number, place)));
     }
 
     fn force(&mut self) {
@@ -327,11 +336,9 @@ struct EventStream<'t> {
     position: u64,
     first_point: Option<u64>,
     /// By class the numbers of its points that others wait for, and how many it passed.
-    points: [Vec<u64>; 3],
+    points: PointNumbers,
     passed: [usize; 3],
     atomics: AtomicOrder,
-    /// It asked for a point and had to wait.
-    waits: bool,
 }
 
 impl<'t> EventStream<'t> {
@@ -347,7 +354,6 @@ impl<'t> EventStream<'t> {
             points: Default::default(),
             passed: [0; 3],
             atomics,
-            waits: false,
         };
         let mut buffer = Vec::new();
         for block in thread.blocks.iter().filter(|block| block.points > 0) {
@@ -388,11 +394,7 @@ impl<'t> EventStream<'t> {
 
     /// Passes a point, for which others may wait.
     fn pass<M>(&mut self, kind: SyncPoint, run: &mut ReplayStep<'_, M>) {
-        let Some(class) = SyncClass::of(kind) else { return };
-        let (points, passed) = (&self.points[class as usize], &mut self.passed[class as usize]);
-        let point = points.get(*passed).copied();
-        *passed += 1;
-        run.order.pass(class, run.place, point, points.get(*passed).copied());
+        run.order.pass(kind, run.place, &self.points, &mut self.passed);
     }
 
     /// Runs a quantum, up to a point that must wait; whether anything was done.

@@ -31,6 +31,7 @@ use tallyline_advice::{AddressMap, Finding, Model, predict, rules, run_times};
 use tallyline_support::output::{Color, Output};
 use tallyline_timing::Code;
 use tallyline_trace::Trace;
+use tallyline_trace::coherence::Excerpt;
 use window::Window;
 
 /// The most proposals whose effect is predicted.
@@ -288,7 +289,7 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
     let trace = Trace::open(&file).with_context(|| name.to_string())?;
-    let ModelledTrace { model, process, code, evidence, runs, mut warnings } =
+    let ModelledTrace { model, process, excerpt, code, evidence, runs, mut warnings } =
         model::evidence_of(&args.model, &trace).with_context(|| name.to_string())?;
     let mut candidates = rules::findings(&evidence);
     // of what is applied the effect is on top of nothing else
@@ -306,15 +307,12 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
     if !candidates.is_empty() || !first_candidates.is_empty() {
         let mut before: Vec<(u64, u64)> = runs.iter().map(run_times).collect();
         for seed in runs.len() as u64..model.seeds {
-            let run =
-                model.run(&trace, process, &code, None, seed).map_err(|why| anyhow!("{name}: {why}"))?;
+            let run = model.run(&excerpt, &code, None, seed).map_err(|why| anyhow!("{name}: {why}"))?;
             before.push(run_times(&run));
         }
         let mut confirmed = Confirmed { before, ..Confirmed::default() };
         for candidates in [first_candidates, candidates] {
-            confirmed
-                .add(&trace, process, &model, &code, candidates)
-                .map_err(|why| anyhow!("{name}: {why}"))?;
+            confirmed.add(&excerpt, &model, &code, candidates).map_err(|why| anyhow!("{name}: {why}"))?;
         }
         (findings, dropped) = (confirmed.findings, confirmed.dropped);
     }
@@ -353,8 +351,7 @@ impl Confirmed {
     /// rest is predicted again on top of those that were taken: what one cures, another does not have to.
     fn add(
         &mut self,
-        trace: &Trace<'_>,
-        process: u32,
+        excerpt: &Excerpt<'_>,
         model: &Model,
         code: &dyn Code,
         mut candidates: Vec<Finding>,
@@ -369,7 +366,7 @@ impl Confirmed {
             let mut best: Option<(usize, f64)> = None;
             for (at, candidate) in candidates.iter_mut().enumerate() {
                 let map = with_taken(&candidate.map, &self.taken);
-                let outlook = predict(model, trace, process, code, &map, &self.before)?;
+                let outlook = predict(model, excerpt, code, &map, &self.before)?;
                 let gain = outlook.run.median.max(outlook.cores.median);
                 if candidate.judge(outlook, evident[at]) && best.is_none_or(|(_, most)| gain > most) {
                     best = Some((at, gain));
@@ -382,7 +379,7 @@ impl Confirmed {
             self.findings.push(finding);
             self.before.clear();
             for seed in 0..model.seeds {
-                let run = model.run(trace, process, code, Some(&map), seed)?;
+                let run = model.run(excerpt, code, Some(&map), seed)?;
                 self.before.push(run_times(&run));
             }
             self.taken = Some(map);

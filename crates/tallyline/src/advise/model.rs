@@ -11,6 +11,7 @@ use tallyline_advice::{CollectLimits, Model, collect};
 use tallyline_support::transfers::{self, LineTransfer};
 use tallyline_timing::{SharingCosts, TraceCosts};
 use tallyline_trace::Trace;
+use tallyline_trace::coherence::Excerpt;
 
 /// Cycles that a line from another core takes on machines of one socket: the least.
 pub(super) const LEAST_TRANSFER: u32 = 60;
@@ -29,6 +30,7 @@ const EVIDENCE: u64 = 2;
 pub(crate) struct ModelledTrace<'t> {
     pub(crate) model: Model,
     pub(crate) process: u32,
+    pub(crate) excerpt: Excerpt<'t>,
     pub(crate) code: ProcessCode<'t>,
     pub(crate) evidence: Evidence,
     /// The costs on the schedules of the first seeds.
@@ -56,13 +58,13 @@ pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t>) -> Result<
         cores: args.cores.unwrap_or_else(|| u16::try_from(threads).unwrap_or(u16::MAX)),
         costs: measured.unwrap_or_else(|| stated(&args.transfer)),
         seeds: args.schedules,
-        limit: args.accesses,
     };
+    let excerpt = Excerpt::read(trace, process, args.accesses)?;
     let mut warnings = Vec::new();
     let code = ProcessCode::open(trace, process, args.symfs.as_deref(), &mut warnings);
     let seeds = 0..EVIDENCE.min(model.seeds);
     let runs: Result<Vec<TraceCosts>, String> =
-        seeds.map(|seed| model.run(trace, process, &code, None, seed)).collect();
+        seeds.map(|seed| model.run(&excerpt, &code, None, seed)).collect();
     let runs = runs.map_err(|why| anyhow!(why))?;
     let average = TraceCosts::average(&runs);
     let instructions = TracedInstructions { trace, process };
@@ -76,7 +78,7 @@ pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t>) -> Result<
         thread.name = name.unwrap_or_default().to_owned();
     }
     warnings.extend(names.into_warnings());
-    Ok(ModelledTrace { model, process, code, evidence, runs, warnings })
+    Ok(ModelledTrace { model, process, excerpt, code, evidence, runs, warnings })
 }
 
 /// Returns the costs that a command line states: the least, the most, and one between, which is their geometric mean

@@ -68,13 +68,13 @@ fn shares_of(args: &SharingCheckArgs, path: &Path) -> Result<BuildShares> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
     let trace = Trace::open(&file).with_context(|| name.to_string())?;
-    let ModelledTrace { model, process, code, evidence, mut runs, warnings } =
+    let ModelledTrace { model, excerpt, code, evidence, mut runs, warnings, .. } =
         evidence_of(&args.model, &trace).with_context(|| name.to_string())?;
     for warning in warnings {
         eprintln!("tallyline: {warning}");
     }
     for seed in runs.len() as u64..model.seeds {
-        runs.push(model.run(&trace, process, &code, None, seed).map_err(|why| anyhow!("{name}: {why}"))?);
+        runs.push(model.run(&excerpt, &code, None, seed).map_err(|why| anyhow!("{name}: {why}"))?);
     }
     Ok(build_shares(&evidence, &runs))
 }

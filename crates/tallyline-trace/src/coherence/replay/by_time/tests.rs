@@ -1,4 +1,5 @@
 use super::*;
+use crate::Trace;
 use crate::build::{Builder, ThreadBuilder};
 use crate::format::{Access, SyncPoint};
 
@@ -61,15 +62,21 @@ fn threads(count: u32, accesses: u32) -> Vec<u8> {
 }
 
 fn run(bytes: &[u8], cores: u16, options: TimedOptions) -> (ReplayStats, Clocks) {
+    run_within(bytes, cores, options, u64::MAX)
+}
+
+/// Runs with at most `limit` accesses of each thread.
+fn run_within(bytes: &[u8], cores: u16, options: TimedOptions, limit: u64) -> (ReplayStats, Clocks) {
     let trace = Trace::open(bytes).expect("a trace");
+    let excerpt = Excerpt::read(&trace, 7, limit).expect("an excerpt");
     let mut clocks = Clocks::new(cores);
-    let stats = replay_by_time(&trace, &mut clocks, options).expect("a replay");
+    let stats = replay_by_time(&excerpt, &mut clocks, options).expect("a replay");
     (stats, clocks)
 }
 
 #[test]
 fn accesses_of_all_cores_come_in_the_order_of_time() {
-    let (stats, clocks) = run(&threads(2, 50), 2, TimedOptions::new(7, 1 << 20, 0));
+    let (stats, clocks) = run(&threads(2, 50), 2, TimedOptions::new(1 << 20, 0));
     assert_eq!(stats.accesses(), 100);
     assert!(clocks.order.is_sorted_by_key(|(_, time)| *time), "{:?}", clocks.order);
     assert_eq!(clocks.times[..2], [500, 5000]);
@@ -77,7 +84,7 @@ fn accesses_of_all_cores_come_in_the_order_of_time() {
 
 #[test]
 fn threads_of_one_core_do_not_run_at_once() {
-    let (_, clocks) = run(&threads(2, 50), 1, TimedOptions::new(7, 200, 0));
+    let (_, clocks) = run(&threads(2, 50), 1, TimedOptions::new(200, 0));
     assert!(clocks.order.is_sorted_by_key(|(_, time)| *time), "{:?}", clocks.order);
     assert_eq!(clocks.times[..2].iter().max(), Some(&5500));
     let switches = clocks.order.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
@@ -107,7 +114,7 @@ fn threads_that_were_made_run_beside_the_one_that_shares_a_core_with_their_maker
         }
         builder.thread(&mut worker);
     }
-    let (_, clocks) = run(&builder.finish(), 2, TimedOptions::new(7, 1 << 20, 0));
+    let (_, clocks) = run(&builder.finish(), 2, TimedOptions::new(1 << 20, 0));
     assert!(clocks.order.is_sorted_by_key(|(_, time)| *time), "{:?}", clocks.order);
     let switches = clocks.order.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
     assert!(switches > 4, "{switches}");
@@ -131,21 +138,21 @@ fn one_that_waited_goes_on_when_the_other_has_come_so_far() {
     }
     writer.point(SyncPoint::Wake, wake);
     builder.thread(&mut writer);
-    let (_, clocks) = run(&builder.finish(), 2, TimedOptions::new(7, 1 << 20, 30));
+    let (_, clocks) = run(&builder.finish(), 2, TimedOptions::new(1 << 20, 30));
     assert_eq!(clocks.order.last(), Some(&(1, 1030)), "{:?}", clocks.order);
 }
 
 #[test]
 fn a_seed_decides_when_threads_begin() {
     let trace = threads(3, 10);
-    let with = |seed| run(&trace, 3, TimedOptions::new(7, 1 << 20, 0).with_skew(5000, seed)).1.order;
+    let with = |seed| run(&trace, 3, TimedOptions::new(1 << 20, 0).with_skew(5000, seed)).1.order;
     assert_eq!(with(1), with(1));
     assert_ne!(with(1), with(2));
 }
 
 #[test]
 fn a_limit_replays_pieces_from_the_middle_of_each_part_of_a_thread() {
-    let (stats, _) = run(&threads(2, 320), 2, TimedOptions::new(7, 1 << 20, 0).with_limit(80));
+    let (stats, _) = run_within(&threads(2, 320), 2, TimedOptions::new(1 << 20, 0), 80);
     assert_eq!(stats.accesses(), 160);
     let with_end = |at: u64| {
         let mut builder = Builder::new(1);
@@ -155,7 +162,7 @@ fn a_limit_replays_pieces_from_the_middle_of_each_part_of_a_thread() {
         thread.point(SyncPoint::Start, start);
         (0..320).for_each(|now| thread.access(first + u64::from(now >= at), 0x1000, 8, true, 1));
         builder.thread(&mut thread);
-        let (_, clocks) = run(&builder.finish(), 1, TimedOptions::new(7, 1 << 20, 0).with_limit(80));
+        let (_, clocks) = run_within(&builder.finish(), 1, TimedOptions::new(1 << 20, 0), 80);
         assert_eq!(clocks.gaps, 16);
         clocks.times[0]
     };
@@ -165,7 +172,7 @@ fn a_limit_replays_pieces_from_the_middle_of_each_part_of_a_thread() {
 
 #[test]
 fn a_limit_of_less_than_a_piece_replays_the_last_accesses() {
-    let (stats, clocks) = run(&threads(1, 50), 1, TimedOptions::new(7, 1 << 20, 0).with_limit(3));
+    let (stats, clocks) = run_within(&threads(1, 50), 1, TimedOptions::new(1 << 20, 0), 3);
     assert_eq!((stats.accesses(), clocks.times[0], clocks.gaps), (3, 30, 1));
 }
 
@@ -186,7 +193,7 @@ fn who_spins_goes_on_as_soon_as_the_other_is_done() {
     waiter.point(SyncPoint::Spun, spun);
     waiter.access(first, 0x2000, 8, true, 1);
     builder.thread(&mut waiter);
-    let (_, clocks) = run(&builder.finish(), 2, TimedOptions::new(7, 1 << 20, 4000));
+    let (_, clocks) = run(&builder.finish(), 2, TimedOptions::new(1 << 20, 4000));
     let waited = clocks.order.iter().find(|(place, _)| *place == 1).expect("an access").1;
     assert_eq!(waited, 500, "the fifty accesses, and no wake-up");
     assert_eq!(clocks.times[0], 1000, "who begins to spin waits for nobody");

@@ -1,0 +1,133 @@
+//! The part of a process's events that replays by time go through.
+
+use super::{AtomicOrder, EventStream, PointNumbers, open_streams};
+use crate::format::Event;
+use crate::instructions::Instructions;
+use crate::{Error, Result, Trace};
+
+/// The most events of an excerpt: 2 GiB of them.
+const EVENTS_LIMIT: u64 = 1 << 26;
+
+/// The events of a traced process that replays by time go through, decoded once for all schedules.
+///
+/// Of a thread with more accesses than the limit they are in a few pieces, each from the middle of its part of the
+/// thread's accesses: a program begins with filling tables and ends with freeing them, and neither says much about
+/// what comes between. Of the points of synchronisation all are there that are replayed. An event takes 32 bytes.
+#[derive(Debug)]
+pub struct Excerpt<'t> {
+    instructions: &'t Instructions,
+    threads: Vec<ThreadExcerpt>,
+}
+
+/// The events of one thread.
+#[derive(Debug)]
+pub(super) struct ThreadExcerpt {
+    /// The thread's id.
+    pub(super) thread: u32,
+    pub(super) events: Vec<ExcerptEvent>,
+    pub(super) points: PointNumbers,
+    /// Points of atomic instructions, whose order is not replayed.
+    pub(super) atomics: u64,
+}
+
+/// An event of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ExcerptEvent {
+    pub(super) event: Event,
+    /// Accesses are left out in front of this one.
+    pub(super) follows_gap: bool,
+}
+
+impl<'t> Excerpt<'t> {
+    /// Reads the events of a process, with at most `limit` accesses of each thread.
+    ///
+    /// # Errors
+    /// [`Error::Sampled`] if only a sample of the accesses was recorded; damage of the trace; limits.
+    pub fn read(trace: &'t Trace<'_>, process: u32, limit: u64) -> Result<Self> {
+        let mut room = EVENTS_LIMIT;
+        let accesses = |number: u32| {
+            let of_process = trace.threads().iter().filter(|thread| thread.process() == process);
+            of_process.filter(|thread| thread.thread() == number).map(|thread| thread.accesses()).sum::<u64>()
+        };
+        let threads = open_streams(trace, process, AtomicOrder::Free)?
+            .into_iter()
+            .map(|stream| {
+                let pieces = Pieces::new(accesses(stream.thread), limit);
+                ThreadExcerpt::read(stream, pieces, &mut room)
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { instructions: trace.instructions(), threads })
+    }
+
+    /// Returns the instructions that made the accesses.
+    pub fn instructions(&self) -> &'t Instructions {
+        self.instructions
+    }
+
+    /// Returns the threads, in the order in which they began.
+    pub(super) fn threads(&self) -> &[ThreadExcerpt] {
+        &self.threads
+    }
+}
+
+impl ThreadExcerpt {
+    fn read(mut stream: EventStream<'_>, mut pieces: Pieces, room: &mut u64) -> Result<Self> {
+        let (mut events, mut atomics, mut gap) = (Vec::new(), 0, false);
+        while let Some(event) = stream.next {
+            let is_kept = match event {
+                Event::Access(_) => {
+                    let is_kept = pieces.next();
+                    gap |= !is_kept;
+                    is_kept
+                }
+                Event::Sync { kind, .. } => {
+                    atomics += u64::from(!kind.is_awaited());
+                    stream.keeps(kind)
+                }
+            };
+            if is_kept {
+                let limit = Error::Limit { what: "events of a replay", limit: EVENTS_LIMIT };
+                *room = room.checked_sub(1).ok_or(limit)?;
+                // what is left out still passes its points
+                let follows_gap = matches!(event, Event::Access(_)) && std::mem::take(&mut gap);
+                events.push(ExcerptEvent { event, follows_gap });
+            }
+            stream.advance()?;
+        }
+        Ok(Self { thread: stream.thread, events, points: stream.points, atomics })
+    }
+}
+
+/// The pieces of a thread that has more accesses than are replayed: a phase of a tenth of them has a piece at least.
+const PIECES: u64 = 16;
+
+/// The accesses of a thread that are replayed: pieces at the same distance.
+#[derive(Clone, Copy, Debug)]
+struct Pieces {
+    // accesses that came
+    seen: u64,
+    // those of the thread, and those that are replayed at most
+    all: u64,
+    limit: u64,
+}
+
+impl Pieces {
+    fn new(all: u64, limit: u64) -> Self {
+        Self { seen: 0, all, limit }
+    }
+
+    /// Returns whether the next access is replayed.
+    fn next(&mut self) -> bool {
+        let at = self.seen;
+        self.seen += 1;
+        let (part, piece) = (self.all / PIECES, self.limit / PIECES);
+        if self.all <= self.limit || piece == 0 || part <= piece {
+            // what is too little for pieces comes from the end
+            return self.all <= self.limit || at >= self.all - self.limit;
+        }
+        let start = (part - piece) / 2;
+        // what does not divide is in the last part
+        let in_part = at - (at / part).min(PIECES - 1) * part;
+        (start..start + piece).contains(&in_part)
+    }
+}
