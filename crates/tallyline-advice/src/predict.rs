@@ -1,6 +1,8 @@
 //! The effect of a change by the model: the trace replayed as it was and as it would be, on many schedules.
 
 use super::address_map::AddressMap;
+use rayon::prelude::*;
+use std::ops::Range;
 use tallyline_timing::{Code, Processor, SharingCosts, TimedCores, TraceCosts};
 use tallyline_trace::Error;
 use tallyline_trace::coherence::{CoreModel, Excerpt, TimedModel, TimedOptions, replay_by_time};
@@ -54,6 +56,21 @@ impl Model {
         let mut moved = Moved { cores, map };
         replay_by_time(excerpt, &mut moved, options).map_err(|error| error.to_string())?;
         Ok(moved.cores.finish())
+    }
+
+    /// Simulates a traced process as [`run`](Self::run) does on several schedules, as many at a time as there are CPUs,
+    /// and returns the costs in the order of the seeds.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    pub fn run_all(
+        &self,
+        excerpt: &Excerpt<'_>,
+        code: &dyn Code,
+        map: Option<&AddressMap>,
+        seeds: Range<u64>,
+    ) -> Result<Vec<TraceCosts>, String> {
+        seeds.into_par_iter().map(|seed| self.run(excerpt, code, map, seed)).collect()
     }
 }
 
@@ -153,9 +170,9 @@ pub fn predict(
     before: &[(u64, u64)],
 ) -> Result<Outlook, String> {
     let (mut run, mut cores) = (Vec::new(), Vec::new());
-    for (seed, (end, time)) in before.iter().enumerate() {
-        let after = model.run(excerpt, code, Some(map), seed as u64)?;
-        let (end_after, time_after) = run_times(&after);
+    let after = model.run_all(excerpt, code, Some(map), 0..before.len() as u64)?;
+    for ((end, time), after) in before.iter().zip(&after) {
+        let (end_after, time_after) = run_times(after);
         run.push(*end as f64 / end_after.max(1) as f64);
         cores.push(*time as f64 / time_after.max(1) as f64);
     }

@@ -15,8 +15,8 @@ const SEARCH_LIMIT: usize = 1 << 14;
 const REMEMBERED_LIMIT: usize = 1 << 24;
 
 /// Source of decoded machine instructions of a traced process, by address; implemented by the caller of
-/// [`TimedCores::new`](crate::TimedCores::new).
-pub trait Code {
+/// [`TimedCores::new`](crate::TimedCores::new). Schedules are replayed on several threads at a time.
+pub trait Code: Sync {
     /// Describes the instruction at an address of the process; none where its code is not known.
     fn operation(&self, address: u64) -> Option<Operation>;
 }

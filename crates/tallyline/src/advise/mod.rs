@@ -306,10 +306,8 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
     let mut dropped = Vec::new();
     if !candidates.is_empty() || !first_candidates.is_empty() {
         let mut before: Vec<(u64, u64)> = runs.iter().map(run_times).collect();
-        for seed in runs.len() as u64..model.seeds {
-            let run = model.run(&excerpt, &code, None, seed).map_err(|why| anyhow!("{name}: {why}"))?;
-            before.push(run_times(&run));
-        }
+        let more = model.run_all(&excerpt, &code, None, runs.len() as u64..model.seeds);
+        before.extend(more.map_err(|why| anyhow!("{name}: {why}"))?.iter().map(run_times));
         let mut confirmed = Confirmed { before, ..Confirmed::default() };
         for candidates in [first_candidates, candidates] {
             confirmed.add(&excerpt, &model, &code, candidates).map_err(|why| anyhow!("{name}: {why}"))?;
@@ -377,11 +375,8 @@ impl Confirmed {
             evident.remove(at);
             let map = with_taken(&finding.map, &self.taken);
             self.findings.push(finding);
-            self.before.clear();
-            for seed in 0..model.seeds {
-                let run = model.run(excerpt, code, Some(&map), seed)?;
-                self.before.push(run_times(&run));
-            }
+            let runs = model.run_all(excerpt, code, Some(&map), 0..model.seeds)?;
+            self.before = runs.iter().map(run_times).collect();
             self.taken = Some(map);
         }
         self.dropped.append(&mut candidates);

@@ -63,9 +63,7 @@ pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t>) -> Result<
     let mut warnings = Vec::new();
     let code = ProcessCode::open(trace, process, args.symfs.as_deref(), &mut warnings);
     let seeds = 0..EVIDENCE.min(model.seeds);
-    let runs: Result<Vec<TraceCosts>, String> =
-        seeds.map(|seed| model.run(&excerpt, &code, None, seed)).collect();
-    let runs = runs.map_err(|why| anyhow!(why))?;
+    let runs = model.run_all(&excerpt, &code, None, seeds).map_err(|why| anyhow!(why))?;
     let average = TraceCosts::average(&runs);
     let instructions = TracedInstructions { trace, process };
     let mut names = ProgramNames::new(&instructions, args.symfs.as_deref());

@@ -73,8 +73,7 @@ fn shares_of(args: &SharingCheckArgs, path: &Path) -> Result<BuildShares> {
     for warning in warnings {
         eprintln!("tallyline: {warning}");
     }
-    for seed in runs.len() as u64..model.seeds {
-        runs.push(model.run(&excerpt, &code, None, seed).map_err(|why| anyhow!("{name}: {why}"))?);
-    }
+    let more = model.run_all(&excerpt, &code, None, runs.len() as u64..model.seeds);
+    runs.extend(more.map_err(|why| anyhow!("{name}: {why}"))?);
     Ok(build_shares(&evidence, &runs))
 }
