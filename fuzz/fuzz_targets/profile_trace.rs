@@ -6,7 +6,7 @@ use tallyline_trace::Trace;
 use tallyline_trace::coherence::{AtomicOrder, Geometry, Machine, ReplayOptions, replay};
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(trace) = Trace::open(bytes) else { return };
+    let Ok(trace) = Trace::from_bytes(bytes) else { return };
     for mapping in trace.mappings() {
         trace.mapping_at(mapping.process(), mapping.start());
     }

@@ -25,4 +25,4 @@ pub mod samples;
 pub use error::Error;
 pub(crate) use error::Result;
 pub use instructions::{Instruction, Instructions};
-pub use reader::{EventBlock, Events, Thread, Trace, TraceSource};
+pub use reader::{EventBlock, Events, Thread, Trace};

@@ -15,39 +15,24 @@ use tallyline_perf_data::{ByteOrder, Cursor};
 ///
 /// One type for both, so that decoding is compiled once, in this crate, and not by each caller in its profile.
 #[derive(Clone, Copy, Debug)]
-pub struct TraceSource<'s>(Source<'s>);
-
-#[derive(Clone, Copy, Debug)]
 enum Source<'s> {
     File(&'s File),
     Bytes(&'s [u8]),
 }
 
-impl<'s> From<&'s File> for TraceSource<'s> {
-    fn from(file: &'s File) -> Self {
-        Self(Source::File(file))
-    }
-}
-
-impl<'s> From<&'s [u8]> for TraceSource<'s> {
-    fn from(bytes: &'s [u8]) -> Self {
-        Self(Source::Bytes(bytes))
-    }
-}
-
-impl TraceSource<'_> {
+impl Source<'_> {
     fn size(self) -> io::Result<u64> {
-        match self.0 {
-            Source::File(file) => Ok(file.metadata()?.len()),
-            Source::Bytes(bytes) => Ok(bytes.len() as u64),
+        match self {
+            Self::File(file) => Ok(file.metadata()?.len()),
+            Self::Bytes(bytes) => Ok(bytes.len() as u64),
         }
     }
 
     /// Fills a buffer with the bytes at an offset; `UnexpectedEof` if the trace ends before the buffer is full.
     fn read_at(self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        match self.0 {
-            Source::File(file) => std::os::unix::fs::FileExt::read_exact_at(file, into, offset),
-            Source::Bytes(bytes) => {
+        match self {
+            Self::File(file) => std::os::unix::fs::FileExt::read_exact_at(file, into, offset),
+            Self::Bytes(bytes) => {
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
                 let from = bytes.get(start..).and_then(|rest| rest.get(..into.len()));
                 into.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
@@ -123,7 +108,7 @@ impl Thread {
 /// An opened trace: the recorded memory accesses of a program with the instructions that made them.
 #[derive(Debug)]
 pub struct Trace<'s> {
-    source: TraceSource<'s>,
+    source: Source<'s>,
     header: TraceHeader,
     instructions: Instructions,
     mappings: Vec<Mapping>,
@@ -138,17 +123,25 @@ pub struct Trace<'s> {
 const ACCESSES_HEAD: usize = 56;
 
 impl<'s> Trace<'s> {
-    /// Opens a trace: reads the tables of blocks, instructions and mappings, and leaves the events (memory accesses,
-    /// synchronisations) in the source until [`events`](Self::events) reads them.
+    /// Opens a trace in a file: reads the tables of blocks, instructions and mappings, and leaves the events (memory
+    /// accesses, synchronisations) in the file until [`events`](Self::events) reads them.
     ///
     /// # Errors
-    /// [`Error::NotTrace`]; [`Error::Damaged`] with the offset; errors of the source. A last block that the end of
+    /// [`Error::NotTrace`]; [`Error::Damaged`] with the offset; errors of the file. A last block that the end of
     /// the file cuts off is no error, see [`is_complete`](Self::is_complete).
-    pub fn open(source: impl Into<TraceSource<'s>>) -> Result<Self> {
-        Self::read(source.into())
+    pub fn open(file: &'s File) -> Result<Self> {
+        Self::read(Source::File(file))
     }
 
-    fn read(source: TraceSource<'s>) -> Result<Self> {
+    /// Opens a trace in memory, as [`open`](Self::open) does.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn from_bytes(bytes: &'s [u8]) -> Result<Self> {
+        Self::read(Source::Bytes(bytes))
+    }
+
+    fn read(source: Source<'s>) -> Result<Self> {
         let size = source.size()?;
         let mut trace = Self {
             source,
@@ -299,7 +292,7 @@ struct BlockHeader {
 
 impl BlockHeader {
     /// Reads a block; `None` if the file ends within it.
-    fn read(source: TraceSource<'_>, offset: u64, size: u64) -> Result<Option<Self>> {
+    fn read(source: Source<'_>, offset: u64, size: u64) -> Result<Option<Self>> {
         let mut head = [0; 8];
         if size - offset < head.len() as u64 {
             return Ok(None);
@@ -316,7 +309,7 @@ impl BlockHeader {
     }
 }
 
-fn read_header(source: TraceSource<'_>, size: u64) -> Result<TraceHeader> {
+fn read_header(source: Source<'_>, size: u64) -> Result<TraceHeader> {
     let block = BlockHeader::read(source, 0, size).unwrap_or(None).filter(|block| block.kind == MAGIC);
     let block = block.ok_or(Error::NotTrace)?;
     let mut body = vec![0; block.length as usize];

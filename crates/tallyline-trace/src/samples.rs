@@ -246,7 +246,7 @@ mod tests {
         thread.access(first + 3, 0x7f00_0040, 4, false, 3);
         builder.thread(&mut thread);
         let bytes = builder.finish();
-        let trace = Trace::open(bytes.as_slice()).expect("a trace");
+        let trace = Trace::from_bytes(bytes.as_slice()).expect("a trace");
         let mut file = Cursor::new(Vec::new());
         let about = ProgramInfo::new("program", Vec::new(), None);
         let id = BuildId::new(&[1, 2, 3]).expect("an id");

@@ -29,7 +29,7 @@ fn events_of(trace: &Trace<'_>) -> Result<Vec<Event>> {
 #[test]
 fn what_was_written_is_read() {
     let bytes = small();
-    let trace = Trace::open(bytes.as_slice()).expect("a trace");
+    let trace = Trace::from_bytes(bytes.as_slice()).expect("a trace");
     assert_eq!(trace.header().machine, "x86_64");
     assert_eq!((trace.threads().len(), trace.threads()[0].accesses(), trace.cut), (1, 4, 0));
     let seen: Vec<_> = events_of(&trace)
@@ -64,7 +64,7 @@ fn a_file_that_is_cut_anywhere_is_read_up_to_there() {
     let bytes = small();
     let header = 8 + usize::from(bytes[4]);
     for end in 0..bytes.len() {
-        match Trace::open(&bytes[..end]) {
+        match Trace::from_bytes(&bytes[..end]) {
             Ok(trace) => {
                 assert!(end >= header, "{end} bytes are no trace");
                 let events = events_of(&trace).expect("whole blocks are whole");
@@ -82,7 +82,7 @@ fn any_damaged_byte_is_an_error_or_another_trace_but_never_a_panic() {
         for value in [0, 1, 0x7f, 0x80, 0xff] {
             let mut damaged = bytes.clone();
             damaged[at] = value;
-            if let Ok(trace) = Trace::open(damaged.as_slice()) {
+            if let Ok(trace) = Trace::from_bytes(damaged.as_slice()) {
                 let _ = events_of(&trace);
             }
         }
@@ -97,7 +97,7 @@ fn an_access_by_an_instruction_that_is_not_there_is_damage() {
     thread.access(1, 0x10, 8, false, 1);
     builder.thread(&mut thread);
     let bytes = builder.finish();
-    let trace = Trace::open(bytes.as_slice()).expect("the index is as it should be");
+    let trace = Trace::from_bytes(bytes.as_slice()).expect("the index is as it should be");
     let error = events_of(&trace).expect_err("there is no instruction 1");
     assert!(error.to_string().starts_with("damaged trace at offset 0x"), "{error}");
 }
@@ -106,11 +106,11 @@ fn an_access_by_an_instruction_that_is_not_there_is_damage() {
 fn unknown_and_overlong_blocks_are_named_with_their_offset() {
     let mut builder = Builder::new(1);
     builder.block(b"EVIL", &[]);
-    let error = Trace::open(builder.finish().as_slice()).expect_err("an unknown block");
+    let error = Trace::from_bytes(builder.finish().as_slice()).expect_err("an unknown block");
     assert_eq!(error.to_string(), "damaged trace at offset 0x2c: there are no blocks 'EVIL'");
     let mut bytes = Builder::new(1).finish();
     bytes.extend(b"ACCS\xff\xff\xff\xff");
-    let error = Trace::open(bytes.as_slice()).expect_err("4 GiB");
+    let error = Trace::from_bytes(bytes.as_slice()).expect_err("4 GiB");
     assert!(error.to_string().contains("a block of 4294967295 bytes"), "{error}");
 }
 

@@ -14,7 +14,7 @@ fn plan(quantum: u64) -> ReplayOptions {
 }
 
 fn run(bytes: &[u8], cores: u16, plan: ReplayOptions) -> (ReplayStats, CoherenceSummary) {
-    let trace = Trace::open(bytes).expect("a trace");
+    let trace = Trace::from_bytes(bytes).expect("a trace");
     replay(&trace, machine(cores), plan).expect("a replay")
 }
 
@@ -164,7 +164,7 @@ fn atomics_are_free_or_in_their_recorded_order() {
 #[test]
 fn a_sample_of_accesses_is_refused() {
     let bytes = Builder::new(100).finish();
-    let trace = Trace::open(bytes.as_slice()).expect("a trace");
+    let trace = Trace::from_bytes(bytes.as_slice()).expect("a trace");
     let error = replay(&trace, machine(1), plan(200)).expect_err("a sample");
     assert!(matches!(error, Error::Sampled(100)), "{error}");
 }

@@ -67,7 +67,7 @@ fn run(bytes: &[u8], cores: u16, options: TimedOptions) -> (ReplayStats, Clocks)
 
 /// Runs with at most `limit` accesses of each thread.
 fn run_within(bytes: &[u8], cores: u16, options: TimedOptions, limit: u64) -> (ReplayStats, Clocks) {
-    let trace = Trace::open(bytes).expect("a trace");
+    let trace = Trace::from_bytes(bytes).expect("a trace");
     let excerpt = Excerpt::read(&trace, 7, limit).expect("an excerpt");
     let mut clocks = Clocks::new(cores);
     let stats = replay_by_time(&excerpt, &mut clocks, options).expect("a replay");
