@@ -9,7 +9,7 @@ use counter::CounterWords;
 
 use super::address_map::AddressMap;
 use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts};
-use super::evidence::{Evidence, MemberInfo, Slot, Subject, SubjectKind};
+use super::evidence::{Evidence, MemberInfo, Site, Slot, Subject, SubjectKind};
 use super::policy;
 use super::predict::Outlook;
 use super::proposal::{Proposal, Separation};
@@ -104,6 +104,15 @@ pub struct FieldEvidence {
 }
 
 impl FieldEvidence {
+    /// Returns the program's own instructions with their reads and writes, the most frequent first. Those of the C
+    /// library are left out: an allocator links freed objects through their first bytes, and copies say nothing that
+    /// their caller's line does not.
+    pub fn own_sites<'e>(&'e self, evidence: &'e Evidence) -> impl Iterator<Item = (&'e Site, u64, u64)> {
+        let site =
+            |(at, reads, writes): &(usize, u64, u64)| Some((evidence.sites.get(*at)?, *reads, *writes));
+        self.sites.iter().filter_map(site).filter(|(site, ..)| !site.is_runtime)
+    }
+
     /// Returns the number of reads of the field, summed over all threads.
     pub fn reads(&self) -> u64 {
         self.threads.iter().map(|(_, reads, _)| reads).sum()

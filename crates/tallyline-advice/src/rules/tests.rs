@@ -285,6 +285,16 @@ fn parts_of_one_member_and_members_of_one_group_are_no_false_sharing() {
 }
 
 #[test]
+fn a_field_has_no_instructions_of_the_runtime() {
+    let mut evidence = evidence(vec![flow()], Vec::new());
+    evidence.sites[1].is_runtime = true;
+    let field = FieldEvidence { sites: vec![(1, 9, 9), (0, 5, 1), (7, 1, 1)], ..FieldEvidence::default() };
+    let own: Vec<_> =
+        field.own_sites(&evidence).map(|(site, reads, writes)| (site.update, reads, writes)).collect();
+    assert_eq!(own, [(Update::None, 5, 1)]);
+}
+
+#[test]
 fn the_runtimes_own_lines_and_cheap_ones_are_left_out() {
     let slots = || vec![slot(0x1000, 16, &[(1, 900, 900)], 0), slot(0x1000, 24, &[(2, 900, 900)], 0)];
     let mut of_runtime = evidence(vec![flow()], slots());

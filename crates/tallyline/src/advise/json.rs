@@ -154,18 +154,16 @@ fn field(evidence: &Evidence, field: &FieldEvidence) -> Value {
         })
         .collect();
     let sites: Vec<Value> = field
-        .sites
-        .iter()
-        .filter_map(|(at, reads, writes)| {
-            let site = evidence.sites.get(*at)?;
-            Some(json!({
+        .own_sites(evidence)
+        .map(|(site, reads, writes)| {
+            json!({
                 "function": site.function,
                 "file": site.file,
                 "line": site.line,
                 "atomic": site.atomic,
                 "reads": reads,
                 "writes": writes,
-            }))
+            })
         })
         .collect();
     json!({

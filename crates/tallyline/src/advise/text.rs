@@ -197,8 +197,7 @@ fn field(evidence: &Evidence, field: &FieldEvidence, out: &mut dyn Write) -> Res
     let more = field.threads.len().saturating_sub(THREADS);
     let more = if more > 0 { format!(", {more} more") } else { String::new() };
     writeln!(out, "             {} {}{more}", printable(name.as_bytes()), threads.join(", "))?;
-    for (site, reads, writes) in field.sites.iter().take(SITES) {
-        let Some(site) = evidence.sites.get(*site) else { continue };
+    for (site, reads, writes) in field.own_sites(evidence).take(SITES) {
         let kind = if site.atomic { ", atomic" } else { "" };
         writeln!(
             out,
@@ -214,8 +213,7 @@ fn field(evidence: &Evidence, field: &FieldEvidence, out: &mut dyn Write) -> Res
 /// the same, and may cost more with more threads.
 fn dropped_fields(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Result<()> {
     let name = |field: &FieldEvidence| {
-        let sites = field.sites.iter().filter_map(|(site, ..)| evidence.sites.get(*site));
-        let line = sites.map(place).find(|place| !place.is_empty());
+        let line = field.own_sites(evidence).map(|(site, ..)| place(site)).find(|place| !place.is_empty());
         let name = field_name(evidence.subjects.get(field.subject), field);
         let name = printable(name.as_bytes()).to_string();
         line.map_or_else(|| name.clone(), |line| format!("{name} {line}"))
