@@ -36,7 +36,7 @@ impl Model {
     /// (`None`: as recorded); `seed` selects the thread schedule and the costs within the machine's range.
     ///
     /// # Errors
-    /// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
+    /// A sentence that says why the machine cannot be simulated.
     pub fn run(
         &self,
         excerpt: &Excerpt<'_>,
@@ -161,7 +161,7 @@ pub fn run_times(run: &TraceCosts) -> (u64, u64) {
 /// `before` has entries: the [times](run_times) of each schedule without the change.
 ///
 /// # Errors
-/// A sentence that says why: the machine cannot be simulated, or the trace is damaged.
+/// A sentence that says why the machine cannot be simulated.
 pub fn predict(
     model: &Model,
     excerpt: &Excerpt<'_>,

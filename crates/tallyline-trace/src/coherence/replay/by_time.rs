@@ -5,10 +5,10 @@
 //! the one that it waited for has come so far. Threads beyond the number of cores take turns of a time slice.
 
 use super::super::CoreModel;
-use super::excerpt::{Excerpt, ThreadExcerpt};
+use super::excerpt::{Excerpt, ExcerptEvent, ThreadExcerpt};
 use super::{ReplayStats, SyncClass, SyncOrder};
 use crate::Result;
-use crate::format::{Event, SyncPoint};
+use crate::format::SyncPoint;
 
 /// A simulation of cores that tracks each thread's time; [`replay_by_time`] replays next the access of the thread
 /// whose time is the earliest.
@@ -205,15 +205,15 @@ impl Schedule {
         course: &mut ReplayStats,
     ) -> Result<Step> {
         let Some(next) = thread.excerpt.events.get(thread.at) else { return Ok(Step::Ended) };
-        match next.event {
-            Event::Access(access) => {
-                if next.follows_gap {
+        match *next {
+            ExcerptEvent::Access { access, follows_gap } => {
+                if follows_gap {
                     machine.leave_out(place);
                 }
                 machine.access(core as u16, place, &access)?;
                 course.accesses += 1;
             }
-            Event::Sync { kind, number, .. } => {
+            ExcerptEvent::Sync { kind, number } => {
                 let time = machine.time(place);
                 if !self.order.admits(kind, number) {
                     thread.waits = true;

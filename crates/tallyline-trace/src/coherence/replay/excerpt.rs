@@ -1,7 +1,7 @@
 //! The part of a process's events that replays by time go through.
 
 use super::{AtomicOrder, EventStream, PointNumbers, open_streams};
-use crate::format::Event;
+use crate::format::{Access, Event, SyncPoint};
 use crate::instructions::Instructions;
 use crate::{Error, Result, Trace};
 
@@ -32,11 +32,21 @@ pub(super) struct ThreadExcerpt {
 
 /// An event of a thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ExcerptEvent {
-    pub(super) event: Event,
-    /// Accesses are left out in front of this one.
-    pub(super) follows_gap: bool,
+pub(super) enum ExcerptEvent {
+    Access {
+        access: Access,
+        /// Accesses are left out in front of this one.
+        follows_gap: bool,
+    },
+    Sync {
+        kind: SyncPoint,
+        /// Its place in the order of all threads' points.
+        number: u64,
+    },
 }
+
+/// The bytes that the documentation and the limit state.
+const _: () = assert!(size_of::<ExcerptEvent>() == 32);
 
 impl<'t> Excerpt<'t> {
     /// Reads the events of a process, with at most `limit` accesses of each thread.
@@ -74,23 +84,24 @@ impl ThreadExcerpt {
     fn read(mut stream: EventStream<'_>, mut pieces: Pieces, room: &mut u64) -> Result<Self> {
         let (mut events, mut atomics, mut gap) = (Vec::new(), 0, false);
         while let Some(event) = stream.next {
-            let is_kept = match event {
-                Event::Access(_) => {
-                    let is_kept = pieces.next();
-                    gap |= !is_kept;
-                    is_kept
+            let kept = match event {
+                // what is left out still passes its points
+                Event::Access(_) if !pieces.next() => {
+                    gap = true;
+                    None
                 }
-                Event::Sync { kind, .. } => {
+                Event::Access(access) => {
+                    Some(ExcerptEvent::Access { access, follows_gap: std::mem::take(&mut gap) })
+                }
+                Event::Sync { kind, number, .. } => {
                     atomics += u64::from(!kind.is_awaited());
-                    stream.keeps(kind)
+                    stream.keeps(kind).then_some(ExcerptEvent::Sync { kind, number })
                 }
             };
-            if is_kept {
+            if let Some(kept) = kept {
                 let limit = Error::Limit { what: "events of a replay", limit: EVENTS_LIMIT };
                 *room = room.checked_sub(1).ok_or(limit)?;
-                // what is left out still passes its points
-                let follows_gap = matches!(event, Event::Access(_)) && std::mem::take(&mut gap);
-                events.push(ExcerptEvent { event, follows_gap });
+                events.push(kept);
             }
             stream.advance()?;
         }

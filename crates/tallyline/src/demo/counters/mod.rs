@@ -206,7 +206,8 @@ impl Plan {
             let race =
                 race::run(&methods, &self.cpus[..threads], self.race, &mut tick).map_err(
                     |error| match error {
-                        Error::Thread(_) => anyhow!(error).context("try fewer threads with --threads"),
+                        Error::Thread(_) => anyhow!(error)
+                            .context("cannot count with so many threads; try fewer with --threads"),
                         error => error.into(),
                     },
                 )?;
