@@ -105,7 +105,12 @@ pub fn collect(
     let lines = shared_lines(costs, line_size, limits);
     let mut uses: BTreeMap<UseKey, (u64, u64)> = BTreeMap::new();
     let mut threads = Vec::new();
+    // of each instruction: its accesses in the whole trace, of which the costs may be those of a part
+    let mut traced = vec![0_u64; costs.instructions().len()];
     each_access(trace, process, |thread, access| {
+        if let Some(count) = traced.get_mut(access.instruction() as usize) {
+            *count += 1;
+        }
         if threads.last() != Some(&thread) && !threads.contains(&thread) {
             threads.push(thread);
         }
@@ -141,7 +146,7 @@ pub fn collect(
     };
     let mut builder = Builder { resolved, resolver, objects: &objects.map, site_index: FxHashMap::default() };
     builder.lines(&uses, costs, &mut evidence);
-    builder.types(&instructions, costs, &objects, &mut evidence);
+    builder.types(&instructions, &TracedCosts { costs, traced }, &objects, &mut evidence);
     evidence.subjects = builder.resolved.subjects;
     Ok(evidence)
 }
@@ -429,13 +434,23 @@ impl Builder<'_> {
             .collect();
     }
 
-    fn types(&mut self, instructions: &[u32], costs: &TraceCosts, objects: &Found, evidence: &mut Evidence) {
+    fn types(
+        &mut self,
+        instructions: &[u32],
+        costs: &TracedCosts<'_>,
+        objects: &Found,
+        evidence: &mut Evidence,
+    ) {
+        let mut heat = HeatByFunction::default();
         let mut by_type: BTreeMap<usize, TypeUse> = BTreeMap::new();
         let mut hottest: BTreeMap<(usize, u64), Vec<(usize, u64)>> = BTreeMap::new();
         for instruction in instructions {
             let Some(operand) = self.resolved.operands.get(instruction).cloned() else { continue };
-            let Some(cost) = costs.instructions().get(*instruction as usize) else { continue };
+            let Some(cost) = costs.costs.instructions().get(*instruction as usize) else { continue };
             let site = self.site(*instruction, evidence);
+            let function = evidence.sites[site].function.clone();
+            let (accesses, time) = costs.of_trace(*instruction);
+            heat.add(operand.subject, function, operand.offset, (accesses, time));
             let used = by_type.entry(operand.subject).or_insert_with(|| {
                 let starts = objects.starts.get(&operand.subject);
                 let (first_object, stride) = starts.map_or((0, 0), |starts| grid(starts));
@@ -471,6 +486,12 @@ impl Builder<'_> {
             field.cycles += cost.time() / TraceCosts::PARTS;
             hottest.entry((operand.subject, operand.offset)).or_default().push((site, cost.executions()));
         }
+        for ((subject, offset), heat) in heat.by_field() {
+            let Some(used) = by_type.get_mut(&subject) else { continue };
+            if let Ok(at) = used.fields.binary_search_by_key(&offset, |field| field.offset) {
+                used.fields[at].heat = heat / TraceCosts::PARTS;
+            }
+        }
         for ((subject, offset), mut sites) in hottest {
             sites.sort_by_key(|(site, count)| (std::cmp::Reverse(*count), *site));
             let Some(used) = by_type.get_mut(&subject) else { continue };
@@ -480,6 +501,61 @@ impl Builder<'_> {
             }
         }
         evidence.types = by_type.into_values().collect();
+    }
+}
+
+/// The costs of instructions by the simulation of a part of each thread, with their accesses in the whole trace.
+struct TracedCosts<'c> {
+    costs: &'c TraceCosts,
+    /// By instruction.
+    traced: Vec<u64>,
+}
+
+impl TracedCosts<'_> {
+    /// Returns an instruction's accesses in the whole trace, and the time that they take if the others cost what those
+    /// of the simulation do. Of a thread that only initialises, the simulation has as many as of one that works all the
+    /// time.
+    fn of_trace(&self, instruction: u32) -> (u64, u64) {
+        let at = instruction as usize;
+        let Some(cost) = self.costs.instructions().get(at) else { return (0, 0) };
+        let simulated: u64 = cost.sources().iter().sum();
+        let traced = self.traced.get(at).copied().unwrap_or(0).max(simulated);
+        let time = u128::from(cost.time()) * u128::from(traced) / u128::from(simulated.max(1));
+        (traced, u64::try_from(time).unwrap_or(u64::MAX))
+    }
+}
+
+/// The accesses and the time of functions on types, by field.
+#[derive(Default)]
+struct HeatByFunction(BTreeMap<(usize, String), FunctionHeat>);
+
+/// The time of one function on a type, with its accesses by the offset of the field.
+#[derive(Default)]
+struct FunctionHeat {
+    time: u64,
+    accesses: BTreeMap<u64, u64>,
+}
+
+impl HeatByFunction {
+    /// Adds accesses of a function to the field at an offset of a type, with their time.
+    fn add(&mut self, subject: usize, function: String, offset: u64, (accesses, time): (u64, u64)) {
+        let of = self.0.entry((subject, function)).or_default();
+        of.time = of.time.saturating_add(time);
+        *of.accesses.entry(offset).or_default() += accesses;
+    }
+
+    /// Returns the heat of each field, by type and offset.
+    fn by_field(&self) -> BTreeMap<(usize, u64), u64> {
+        let mut heat: BTreeMap<(usize, u64), u64> = BTreeMap::new();
+        for ((subject, _), of) in &self.0 {
+            let all: u64 = of.accesses.values().sum();
+            for (offset, accesses) in &of.accesses {
+                let part = u128::from(of.time) * u128::from(*accesses) / u128::from(all.max(1));
+                let field = heat.entry((*subject, *offset)).or_default();
+                *field = field.saturating_add(u64::try_from(part).unwrap_or(u64::MAX));
+            }
+        }
+        heat
     }
 }
 
@@ -502,6 +578,19 @@ mod tests {
         assert_eq!(grid(&[0x1000, 0x1060, 0x10c0, 0x1180]), (0x1000, 0x60));
         assert_eq!(grid(&[0x1000, 0x1060, 0x10c1]), (0x1000, 0));
         assert_eq!(grid(&[0x1000]), (0x1000, 0));
+    }
+
+    #[test]
+    fn what_initialises_in_little_time_is_cold_and_what_lies_on_a_hot_line_is_not() {
+        let mut heat = HeatByFunction::default();
+        for offset in [0, 8, 64, 128] {
+            heat.add(3, "initialise".into(), offset, (1000, 10));
+        }
+        // both fields lie on one line, which the first waits for
+        heat.add(3, "look_up".into(), 0, (5000, 99_000));
+        heat.add(3, "look_up".into(), 8, (5000, 1000));
+        let by_field: Vec<_> = heat.by_field().into_iter().collect();
+        assert_eq!(by_field, [((3, 0), 50_010), ((3, 8), 50_010), ((3, 64), 10), ((3, 128), 10)]);
     }
 
     #[test]

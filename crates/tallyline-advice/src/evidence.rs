@@ -177,6 +177,9 @@ pub struct FieldUse {
     pub accesses: u64,
     /// Cycles that the accesses took.
     pub cycles: u64,
+    /// The field's part of the time that functions spend on the type: of each function's cycles the part that it has
+    /// of the function's accesses. It has this part also where the cycles are those of another field on its line.
+    pub heat: u64,
     /// Accesses that the closest cache did not answer.
     pub misses: u64,
     /// The instructions, as indices of [`Evidence::sites`], each with its accesses, the most frequent first.

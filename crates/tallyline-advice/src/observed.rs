@@ -260,6 +260,7 @@ fn types(builder: &mut Builder<'_>, samples: &[ObservedAccess], objects: &Found,
         field.accesses += 1;
         field.misses += 1;
         field.cycles += 1;
+        field.heat += 1;
         match field.sites.iter_mut().find(|(known, _)| *known == site) {
             Some((_, count)) => *count += 1,
             None => field.sites.push((site, 1)),

@@ -322,6 +322,7 @@ fn a_hot_path_over_several_lines_gets_its_fields_together() {
         field: field.into(),
         accesses: 10_000,
         cycles: 20_000,
+        heat: 20_000,
         misses: 5_000,
         sites: vec![(0, 10_000)],
     };
@@ -397,6 +398,7 @@ fn an_alignment_that_a_type_declares_stays() {
         size: 8,
         accesses: 10_000,
         cycles: 20_000,
+        heat: 20_000,
         misses: 5_000,
         ..FieldUse::default()
     };
@@ -428,6 +430,7 @@ fn holes_matter_where_objects_lie_side_by_side() {
         size: 8,
         accesses: 10_000,
         cycles: 20_000,
+        heat: 20_000,
         misses: 5_000,
         ..FieldUse::default()
     };
