@@ -128,7 +128,7 @@ fn a_recording_tells_what_threads_share() {
     for (kind, expected) in KINDS {
         // Samples show sharing where both threads run at a time, which other programs may keep them from.
         let mut recordings = (0..8).map(|_| {
-            let record = ["record", "-q", "-F", "4000", "-o", "a.data", "--", program, kind, "3"];
+            let record = ["record", "-q", "-F", "4000", "-o", "a.data", "--", program, kind, "2"];
             let output = run_in(&folder, &record);
             assert!(output.status.success(), "{}", stderr(&output));
             parsed(&run_in(&folder, &["advise", "-i", "a.data", "--json"]))
