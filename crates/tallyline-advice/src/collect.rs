@@ -105,11 +105,11 @@ pub fn collect(
     let lines = shared_lines(costs, line_size, limits);
     let mut uses: BTreeMap<UseKey, (u64, u64)> = BTreeMap::new();
     let mut threads = Vec::new();
-    // of each instruction: its accesses in the whole trace, of which the costs may be those of a part
-    let mut traced = vec![0_u64; costs.instructions().len()];
+    // of each instruction: its loads and stores in the whole trace, of which the costs may be those of a part
+    let mut traced = vec![(0_u64, 0_u64); costs.instructions().len()];
     each_access(trace, process, |thread, access| {
-        if let Some(count) = traced.get_mut(access.instruction() as usize) {
-            *count += 1;
+        if let Some((loads, stores)) = traced.get_mut(access.instruction() as usize) {
+            *if access.store() { stores } else { loads } += 1;
         }
         if threads.last() != Some(&thread) && !threads.contains(&thread) {
             threads.push(thread);
@@ -448,9 +448,12 @@ impl Builder<'_> {
             let Some(operand) = self.resolved.operands.get(instruction).cloned() else { continue };
             let Some(cost) = costs.costs.instructions().get(*instruction as usize) else { continue };
             let site = self.site(*instruction, evidence);
-            let function = evidence.sites[site].function.clone();
-            let (accesses, time) = costs.of_trace(*instruction);
-            heat.add(operand.subject, function, operand.offset, (accesses, time));
+            let size = objects.sizes.get(instruction).copied().unwrap_or(0);
+            let count = objects.starts.get(&operand.subject).map_or(0, Vec::len) as u64;
+            if !costs.initialises(*instruction, count, size) {
+                let function = evidence.sites[site].function.clone();
+                heat.add(operand.subject, function, operand.offset, costs.of_trace(*instruction));
+            }
             let used = by_type.entry(operand.subject).or_insert_with(|| {
                 let starts = objects.starts.get(&operand.subject);
                 let (first_object, stride) = starts.map_or((0, 0), |starts| grid(starts));
@@ -479,7 +482,6 @@ impl Builder<'_> {
             };
             let field = &mut used.fields[at];
             let accesses: u64 = cost.sources().iter().sum();
-            let size = objects.sizes.get(instruction).copied().unwrap_or(0);
             field.size = field.size.max(size);
             field.accesses += accesses;
             field.misses += accesses - cost.sources()[0];
@@ -507,9 +509,12 @@ impl Builder<'_> {
 /// The costs of instructions by the simulation of a part of each thread, with their accesses in the whole trace.
 struct TracedCosts<'c> {
     costs: &'c TraceCosts,
-    /// By instruction.
-    traced: Vec<u64>,
+    /// By instruction: loads and stores.
+    traced: Vec<(u64, u64)>,
 }
+
+/// The most bytes of an access; an operand with more is traced in parts.
+const PART: u64 = 8;
 
 impl TracedCosts<'_> {
     /// Returns an instruction's accesses in the whole trace, and the time that they take if the others cost what those
@@ -519,9 +524,16 @@ impl TracedCosts<'_> {
         let at = instruction as usize;
         let Some(cost) = self.costs.instructions().get(at) else { return (0, 0) };
         let simulated: u64 = cost.sources().iter().sum();
-        let traced = self.traced.get(at).copied().unwrap_or(0).max(simulated);
+        let (loads, stores) = self.traced.get(at).copied().unwrap_or_default();
+        let traced = (loads + stores).max(simulated);
         let time = u128::from(cost.time()) * u128::from(traced) / u128::from(simulated.max(1));
         (traced, u64::try_from(time).unwrap_or(u64::MAX))
+    }
+
+    /// Returns whether an instruction stores an operand of so many bytes once to each of some objects, at most.
+    fn initialises(&self, instruction: u32, objects: u64, size: u64) -> bool {
+        let (loads, stores) = self.traced.get(instruction as usize).copied().unwrap_or_default();
+        loads == 0 && stores <= objects.saturating_mul(size.div_ceil(PART).max(1))
     }
 }
 
@@ -591,6 +603,17 @@ mod tests {
         heat.add(3, "look_up".into(), 8, (5000, 1000));
         let by_field: Vec<_> = heat.by_field().into_iter().collect();
         assert_eq!(by_field, [((3, 0), 50_010), ((3, 8), 50_010), ((3, 64), 10), ((3, 128), 10)]);
+    }
+
+    #[test]
+    fn what_stores_once_to_each_object_initialises() {
+        let costs = TraceCosts::average(&[]);
+        let traced = vec![(0, 100), (0, 101), (1, 99), (0, 200)];
+        let costs = TracedCosts { costs: &costs, traced };
+        assert!(costs.initialises(0, 100, 8));
+        assert!(!costs.initialises(1, 100, 8), "some objects twice");
+        assert!(!costs.initialises(2, 100, 8), "it loads");
+        assert!(costs.initialises(3, 100, 16) && !costs.initialises(3, 100, 8), "in two parts");
     }
 
     #[test]

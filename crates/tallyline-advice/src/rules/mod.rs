@@ -168,6 +168,12 @@ pub struct Finding {
 /// The smallest predicted speed-up (a ratio of times) of a finding worth reporting; findings below it are dropped.
 pub const LEAST_EFFECT: f64 = 1.02;
 
+/// The smallest effect that is worth more memory for each of many objects.
+const LEAST_GROWTH_EFFECT: f64 = 1.05;
+
+/// The lines in conflict from which there are many objects on them, whose sizes matter.
+const MANY_LINES: u64 = 64;
+
 /// The predicted speed-up below which a proposal is a loss.
 const NO_EFFECT: f64 = 0.99;
 
@@ -200,21 +206,32 @@ impl Finding {
 
     /// Stores the predicted speed-up in the finding and lowers its confidence, at most `evident`, where some
     /// schedules do not gain. Returns `false` if the finding should be dropped: the median speed-up, and the mean of one
-    /// that loses on no schedule, is below [`LEAST_EFFECT`], or the run gets slower, or too few lines were transferred
-    /// to tell. Two threads may lose nothing between near CPUs and half of their time between far ones.
+    /// that loses on no schedule, is below [`LEAST_EFFECT`] (or below 1.05 for half as much memory again, or more, for
+    /// each of many objects), or the run gets slower, or too few lines were transferred to tell. Two threads may lose nothing between near CPUs and half of their time between far ones.
     pub fn judge(&mut self, outlook: Outlook, evident: Confidence) -> bool {
         self.outlook = outlook;
+        let least_effect = if self.grows_many() { LEAST_GROWTH_EFFECT } else { LEAST_EFFECT };
         let of = if outlook.run.median >= outlook.cores.median { outlook.run } else { outlook.cores };
         self.confidence = match of.low {
-            least if least >= LEAST_EFFECT => evident,
-            least if least >= 1.0 && of.median >= LEAST_EFFECT => evident.min(Confidence::Medium),
+            least if least >= least_effect => evident,
+            least if least >= 1.0 && of.median >= least_effect => evident.min(Confidence::Medium),
             _ => Confidence::Low,
         };
-        let gains_at_times = of.mean >= LEAST_EFFECT && of.low >= NO_EFFECT;
+        let gains_at_times = of.mean >= least_effect && of.low >= NO_EFFECT;
         let is_shared = !matches!(self.kind, FindingKind::HotPathLines | FindingKind::Holes);
         let deviation = 1.0 / (self.transfers.max(1) as f64).sqrt();
         let is_seldom = is_shared && self.transfers < FEW_TRANSFERS && of.median < 1.0 + deviation;
-        !is_seldom && (of.median >= LEAST_EFFECT || gains_at_times) && outlook.run.median >= NO_EFFECT
+        !is_seldom && (of.median >= least_effect || gains_at_times) && outlook.run.median >= NO_EFFECT
+    }
+
+    /// Returns whether the proposal makes many objects larger by half of their size or more.
+    fn grows_many(&self) -> bool {
+        let (before, after) = match &self.proposal {
+            Proposal::Layout(layout) => layout.sizes,
+            Proposal::Apart { sizes, .. } => *sizes,
+            Proposal::Counter { .. } | Proposal::Embed { .. } => return false,
+        };
+        self.lines >= MANY_LINES && before > 0 && after >= before.saturating_add(before / 2)
     }
 }
 

@@ -102,11 +102,19 @@ fn stranger_sets(
     sums: &Conflicts,
     counters: &BTreeSet<(usize, u64)>,
 ) -> Vec<StrangerSet> {
+    // the words around a block of `malloc` are set apart with the block, if at all
+    let of_runtime: BTreeSet<usize> = (0..evidence.subjects.len())
+        .filter(|index| evidence.subjects[*index].is_library_type)
+        .filter(|index| {
+            super::is_runtimes(evidence, &super::field_evidence(evidence, |slot| slot.subject == *index))
+        })
+        .collect();
     let mut sets: Vec<StrangerSet> = Vec::new();
     for (key, sum) in sums.iter().filter(|(key, _)| key.relation == Relation::Strangers) {
         let is_counter = counters.contains(&key.culprit) || counters.contains(&key.victim);
         let subjects = BTreeSet::from([key.victim.0, key.culprit.0]);
-        if is_counter || !subjects.iter().all(|index| super::is_named(evidence.subjects.get(*index))) {
+        let is_named = |index: &usize| super::is_named(evidence.subjects.get(*index));
+        if is_counter || !subjects.iter().all(is_named) || !subjects.is_disjoint(&of_runtime) {
             continue;
         }
         let mut joined = StrangerSet {

@@ -202,6 +202,21 @@ fn variables_of_different_threads_are_strangers() {
 }
 
 #[test]
+fn words_of_the_allocator_are_no_strangers_to_the_block_beside_them() {
+    let chunk = Subject { is_library_type: true, ..record("malloc_chunk", 16, Vec::new()) };
+    let found = |is_runtime| {
+        let mut slots = vec![slot(0x1000, 0, &[(1, 900, 900)], 0), slot(0x1010, 0, &[(2, 900, 900)], 1)];
+        slots[1].subject = 1;
+        slots.iter_mut().for_each(|slot| slot.variable.clear());
+        let mut evidence = evidence(vec![record("page", 16, Vec::new()), chunk.clone()], slots);
+        evidence.sites[1] = Site { is_runtime, ..site(Update::None) };
+        kinds(&evidence)
+    };
+    assert_eq!(found(true), []);
+    assert_eq!(found(false), [FindingKind::SharedStrangers], "a type of the library in the program's hands");
+}
+
+#[test]
 fn all_variables_of_a_line_are_set_apart_at_once_by_their_threads() {
     let variable = |name: &str| Subject {
         kind: SubjectKind::Variable,
@@ -478,6 +493,9 @@ fn what_the_model_does_not_confirm_is_dropped() {
     );
     let mut path = Finding { kind: FindingKind::HotPathLines, ..seldom };
     assert!(path.judge(outlook(1.02, 1.04, 1.08), Confidence::High), "it does not rest on them");
+    let mut many = Finding { lines: 1000, ..finding.clone() };
+    assert!(!many.judge(outlook(1.02, 1.04, 1.05), Confidence::High), "64 bytes for 16, a thousand times");
+    assert!(many.judge(outlook(1.06, 1.07, 1.08), Confidence::High));
     let mut sure = finding;
     assert!(sure.judge(outlook(1.1, 1.2, 1.3), Confidence::High));
     assert_eq!(sure.confidence, Confidence::High);

@@ -1,5 +1,6 @@
 /* Two threads for some seconds, or until they are killed: they add to one word (`counter`), write fields of one object
- * (`fields`) or elements of one array (`elements`), or share nothing (`own`). */
+ * (`fields`) or elements of one array (`elements`), share nothing (`own`), or use one object, the second thread after the
+ * first has ended (`turns`). */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -20,7 +21,7 @@ static struct totals totals;
 static struct pair *pair;
 static struct element elements[THREADS];
 static struct own own[THREADS];
-static volatile int stop;
+static volatile int stop, half, ended;
 static const char *kind;
 
 __attribute__((noinline)) static void count_requests(struct totals *all)
@@ -72,6 +73,14 @@ static void *work(void *argument)
 {
     long number = (long)argument;
     go_to_cpu(number);
+    if (!strcmp(kind, "turns")) {
+        while (number && !ended && !stop)
+            usleep(1000);
+        while (!stop && (number || !half))
+            count_own(&own[0]);
+        ended = 1;
+        return NULL;
+    }
     while (!stop) {
         if (!strcmp(kind, "counter"))
             count_requests(&totals);
@@ -101,9 +110,11 @@ int main(int argc, char **argv)
             return 1;
     puts("ready");
     fflush(stdout);
-    if (argc > 2)
-        usleep((useconds_t)(atof(argv[2]) * 1e6));
-    else
+    if (argc > 2) {
+        usleep((useconds_t)(atof(argv[2]) * 5e5));
+        half = 1;
+        usleep((useconds_t)(atof(argv[2]) * 5e5));
+    } else
         /* a test that is killed leaves nothing that keeps CPUs busy */
         while (getppid() == parent)
             sleep(1);
