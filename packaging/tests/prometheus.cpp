@@ -125,8 +125,10 @@ static void every_kind_of_the_registry_is_there()
     statctr::maximum slowest;
     statctr::group of_hits(traffic_group);
     statctr::histogram sizes(3, 0.1);
+    statctr::float_gauge load(-0.5), busy(0.25);
     const statctr::registration entries[] = {
         {open, {"open", "open files"}},
+        {load, {"load"}},
         {slowest, {"slowest"}},
         {of_hits, traffic_received, {"hits"}},
         {sizes, {"sizes", "in bytes", "bytes", {{"of", "a"}}}},
@@ -138,6 +140,7 @@ static void every_kind_of_the_registry_is_there()
     statctr_static_gauge_dec(&waiting);
     statctr::collectable ours;
     ours.add_registry();
+    ours.add("busy", "", {}, busy);
     const std::string found = text(ours);
     for (const char *const lines : {
              "# TYPE hits summary\nhits_count 4\nhits_sum 3\n",
@@ -145,6 +148,8 @@ static void every_kind_of_the_registry_is_there()
              "# HELP sizes in bytes\n# TYPE sizes histogram\nsizes_count{of=\"a\"} 4\nsizes_sum{of=\"a\"} 1102\n",
              "sizes_bucket{of=\"a\",le=\"1\"} 1\nsizes_bucket{of=\"a\",le=\"3\"} 2\nsizes_bucket{of=\"a\",le=\"+Inf\"} 4\n",
              "# TYPE slowest gauge\nslowest 17\n",
+             "# TYPE load gauge\nload -0.5\n",
+             "# TYPE busy gauge\nbusy 0.25\n",
              "# TYPE waiting gauge\nwaiting -1\n",
          }) {
         if (found.find(lines) == std::string::npos)

@@ -11,8 +11,8 @@
  * Link with `pkg-config --cflags --libs statctr`. Groups of counters that are updated together
  * are in <statctr/group.h>, counters that need no initialisation, and a registry, in
  * <statctr/static.h>, families of them by labels in <statctr/family.h>, histograms, maxima and minima in
- * <statctr/histogram.h> and <statctr/extremes.h>, and the registry's other kinds in <statctr/registry.h>; this file
- * includes them all.
+ * <statctr/histogram.h> and <statctr/extremes.h>, floating-point gauges in <statctr/float_gauge.h>, and the registry's
+ * other kinds in <statctr/registry.h>; this file includes them all.
  *
  * # Cost of an update
  * On x86-64 and aarch64 with GCC or clang an update is inline: a dozen plain instructions on memory that no
@@ -400,6 +400,7 @@ extern int statctr_up_check(void);
 #endif
 #include <statctr/histogram.h>
 #include <statctr/extremes.h>
+#include <statctr/float_gauge.h>
 #include <statctr/registry.h>
 #include <statctr/family.h>
 

@@ -502,6 +502,57 @@ private:
     statctr_min_t handle_{};
 };
 
+/** A floating-point value that goes up and down. See <statctr/float_gauge.h> for rounding, and races with set(). */
+class float_gauge {
+public:
+    /** Initialises the gauge with a value. Throws std::system_error. Signals: not safe. */
+    explicit float_gauge(double value = 0)
+    {
+        detail::check(statctr_float_gauge_init(&handle_, value), "statctr::float_gauge");
+    }
+
+    ~float_gauge() { (void)statctr_float_gauge_cleanup(&handle_); }
+
+    float_gauge(const float_gauge &) = delete;
+    float_gauge &operator=(const float_gauge &) = delete;
+
+    float_gauge(float_gauge &&other) noexcept : handle_(std::exchange(other.handle_, statctr_float_gauge_t{})) {}
+
+    float_gauge &operator=(float_gauge &&other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+
+    /** Adds 1. Signals: safe. */
+    void inc() noexcept { add(1); }
+
+    /** Subtracts 1. Signals: safe. */
+    void dec() noexcept { add(-1); }
+
+    /** Adds `value`. Signals: safe. */
+    void add(double value) noexcept { (void)statctr_float_gauge_add(&handle_, value); }
+
+    /** Subtracts `value`. Signals: safe. */
+    void sub(double value) noexcept { add(-value); }
+
+    /** Sets the value. Throws std::system_error for a gauge that was moved from. Signals: not safe. */
+    void set(double value) { detail::check(statctr_float_gauge_set(&handle_, value), "statctr::float_gauge::set"); }
+
+    /** Returns the value; 0 of a gauge that was moved from. Signals: safe. */
+    double read() const noexcept
+    {
+        double value = 0;
+        return statctr_float_gauge_read(&handle_, &value) < 0 ? 0 : value;
+    }
+
+    /** Returns the handle, for the functions of <statctr/float_gauge.h> that read. */
+    const statctr_float_gauge_t *handle() const noexcept { return &handle_; }
+
+private:
+    statctr_float_gauge_t handle_{};
+};
+
 /** Name, labels, unit and help text of a statistic in the registry. */
 struct description {
     std::string name; /* letters, digits, _ and :, no digit first */
@@ -556,6 +607,12 @@ public:
         enter(of, [&](const statctr_desc_t *desc) { return statctr_register_min(object.handle(), desc); });
     }
 
+    /** Registers a floating-point gauge. */
+    registration(const float_gauge &object, const description &of) : handle_(*object.handle())
+    {
+        enter(of, [&](const statctr_desc_t *desc) { return statctr_register_float_gauge(object.handle(), desc); });
+    }
+
     ~registration() { std::visit(leave{}, handle_); }
 
     registration(const registration &) = delete;
@@ -595,13 +652,17 @@ private:
         }
         void operator()(const statctr_max_t &handle) const noexcept { (void)statctr_unregister_max(&handle); }
         void operator()(const statctr_min_t &handle) const noexcept { (void)statctr_unregister_min(&handle); }
+        void operator()(const statctr_float_gauge_t &handle) const noexcept
+        {
+            (void)statctr_unregister_float_gauge(&handle);
+        }
     };
 
     std::variant<std::monostate,
 #ifndef STATCTR_UP
                  statctr_t,
 #endif
-                 statctr_group_t, statctr_histogram_t, statctr_max_t, statctr_min_t>
+                 statctr_group_t, statctr_histogram_t, statctr_max_t, statctr_min_t, statctr_float_gauge_t>
         handle_;
 };
 

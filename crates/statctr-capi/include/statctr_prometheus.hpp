@@ -86,6 +86,14 @@ public:
                 }});
     }
 
+    /** Adds a floating-point gauge. Throws as for a counter. */
+    void add(const std::string &name, const std::string &help, const prometheus::Labels &labels,
+             const float_gauge &object)
+    {
+        insert({name, help, prometheus::MetricType::Gauge, labels, &object,
+                [&object](const entry &of, family_map &families) { families.put(of, object.read()); }});
+    }
+
     /**
      * Adds each item of a group as a counter NAME_ITEM with the item's help text. Throws as for a counter.
      */

@@ -7,12 +7,13 @@
 //!
 //! It promises: 0 or a negative `errno` from every function that can fail; no panic ever crosses
 //! the boundary (see `guard.rs`); the structs that cross it have no padding.
-//! It leaves out: pools of one's own, arrays without handles, and float gauges. Those are Rust's.
+//! It leaves out: pools of one's own, arrays without handles, and float gauges that are statics. Those are Rust's.
 
 mod allocator;
 mod counter;
 mod extremes;
 mod family;
+mod float_gauge;
 mod group;
 mod guard;
 mod histogram;
@@ -28,6 +29,7 @@ pub use allocator::*;
 pub use counter::*;
 pub use extremes::*;
 pub use family::*;
+pub use float_gauge::*;
 pub use group::*;
 pub use guard::guard;
 pub use histogram::*;

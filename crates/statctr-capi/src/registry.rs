@@ -9,6 +9,7 @@
 
 use crate::counter::StatctrHandle;
 use crate::extremes::{StatctrMax, StatctrMin};
+use crate::float_gauge::StatctrFloatGauge;
 use crate::group::StatctrGroup;
 use crate::guard::{errno, guard};
 use crate::histogram::{StatctrHistogram, StatctrHistogramSnapshot};
@@ -72,6 +73,30 @@ pub unsafe extern "C" fn statctr_register_gauge(
     })
 }
 
+/// Registers a C floating-point gauge in the program's registry; returns 0 or `-errno`:
+/// `statctr_register_float_gauge()` of `statctr/registry.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_register_float_gauge(
+    gauge: *const StatctrFloatGauge,
+    desc: *const StatctrDesc,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the module's contract.
+        let (gauge, description) =
+            unsafe { (crate::float_gauge::float_gauge_of(gauge)?, description(desc)?) };
+        // SAFETY: the header's contract: unregistered before it is cleaned up.
+        registered(unsafe { raw::register_source(gauge, description) })
+    })
+}
+
+/// Takes a C floating-point gauge out of the program's registry; no visit reads it afterwards; returns 0, or `-ENOENT`
+/// if it is not registered: `statctr_unregister_float_gauge()` of `statctr/registry.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_unregister_float_gauge(gauge: *const StatctrFloatGauge) -> c_int {
+    // SAFETY: the module's contract.
+    guard(|| unregistered(raw::unregister_source(unsafe { crate::float_gauge::float_gauge_of(gauge)? })))
+}
+
 /// Registers an event of two items of a C group, a number of values and their sum, as an average in the program's
 /// registry; returns 0 or `-errno`: `statctr_register_average()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
@@ -127,7 +152,7 @@ pub unsafe extern "C" fn statctr_register_max(maximum: *const StatctrMax, desc: 
         // SAFETY: the module's contract.
         let (maximum, description) = unsafe { (crate::extremes::maximum_of(maximum)?, description(desc)?) };
         // SAFETY: the header's contract: unregistered before it is cleaned up.
-        registered(unsafe { raw::register_extreme(maximum, description) })
+        registered(unsafe { raw::register_source(maximum, description) })
     })
 }
 
@@ -136,7 +161,7 @@ pub unsafe extern "C" fn statctr_register_max(maximum: *const StatctrMax, desc: 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister_max(maximum: *const StatctrMax) -> c_int {
     // SAFETY: the module's contract.
-    guard(|| unregistered(raw::unregister_extreme(unsafe { crate::extremes::maximum_of(maximum)? })))
+    guard(|| unregistered(raw::unregister_source(unsafe { crate::extremes::maximum_of(maximum)? })))
 }
 
 /// Registers a C minimum in the program's registry; returns 0 or `-errno`: `statctr_register_min()` of
@@ -147,7 +172,7 @@ pub unsafe extern "C" fn statctr_register_min(minimum: *const StatctrMin, desc: 
         // SAFETY: the module's contract.
         let (minimum, description) = unsafe { (crate::extremes::minimum_of(minimum)?, description(desc)?) };
         // SAFETY: the header's contract: unregistered before it is cleaned up.
-        registered(unsafe { raw::register_extreme(minimum, description) })
+        registered(unsafe { raw::register_source(minimum, description) })
     })
 }
 
@@ -156,7 +181,7 @@ pub unsafe extern "C" fn statctr_register_min(minimum: *const StatctrMin, desc: 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister_min(minimum: *const StatctrMin) -> c_int {
     // SAFETY: the module's contract.
-    guard(|| unregistered(raw::unregister_extreme(unsafe { crate::extremes::minimum_of(minimum)? })))
+    guard(|| unregistered(raw::unregister_source(unsafe { crate::extremes::minimum_of(minimum)? })))
 }
 
 /// Calls a C function with each value, of every kind, in the program's registry; returns 0, or the first nonzero result

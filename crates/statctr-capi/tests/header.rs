@@ -15,11 +15,12 @@ use std::io::Write as _;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     include_str!("../src/allocator.rs"),
     include_str!("../src/counter.rs"),
     include_str!("../src/extremes.rs"),
     include_str!("../src/family.rs"),
+    include_str!("../src/float_gauge.rs"),
     include_str!("../src/group.rs"),
     include_str!("../src/histogram.rs"),
     include_str!("../src/hotplug.rs"),
@@ -57,6 +58,7 @@ fn c_type(rust: &str) -> String {
         "StatctrHistogram" => "statctr_histogram_t",
         "StatctrHistogramSnapshot" => "statctr_histogram_snapshot_t",
         "StatctrBucket" => "statctr_bucket_t",
+        "StatctrFloatGauge" => "statctr_float_gauge_t",
         "StatctrMax" => "statctr_max_t",
         "StatctrMin" => "statctr_min_t",
         "StatctrGroupDesc" => "statctr_group_desc_t",

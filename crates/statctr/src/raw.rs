@@ -501,27 +501,27 @@ impl RawHistogram {
     }
 }
 
-/// Registers a maximum or minimum that C owns in the program's registry; `None` if it is registered already.
+/// Registers a maximum, a minimum or a floating-point gauge that C owns in the program's registry; `None` if it is registered already.
 ///
 /// # Errors
 /// Those of [`Registry::register`].
 ///
 /// # Safety
 /// It is not dropped before it is unregistered.
-pub unsafe fn register_extreme<S: Source>(extreme: &S, description: Description) -> Option<Result<()>> {
+pub unsafe fn register_source<S: Source>(source: &S, description: Description) -> Option<Result<()>> {
     // SAFETY: by the caller's promise it lives as long as it is read here.
-    let extreme: &'static S = unsafe { &*std::ptr::from_ref(extreme) };
+    let source: &'static S = unsafe { &*std::ptr::from_ref(source) };
     let read = move || {
         let mut only = Value::Counter(0);
-        extreme.values(&mut |_, value| only = value);
+        source.values(&mut |_, value| only = value);
         only
     };
-    register_borrowed(std::ptr::from_ref(extreme).addr(), description, extreme.kind(), read)
+    register_borrowed(std::ptr::from_ref(source).addr(), description, source.kind(), read)
 }
 
-/// Takes a maximum or minimum that C owns out of the program's registry, after which no read of it is under way.
+/// Takes a maximum, a minimum or a floating-point gauge that C owns out of the program's registry, after which no read of it is under way.
 /// Returns `false` if it was not registered.
 #[must_use]
-pub fn unregister_extreme<S: Source>(extreme: &S) -> bool {
-    unregister_borrowed(std::ptr::from_ref(extreme).addr())
+pub fn unregister_source<S: Source>(source: &S) -> bool {
+    unregister_borrowed(std::ptr::from_ref(source).addr())
 }

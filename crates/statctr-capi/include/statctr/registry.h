@@ -32,7 +32,7 @@ extern "C" {
 enum statctr_kind_value {
     STATCTR_KIND_COUNTER = 1,
     STATCTR_KIND_GAUGE = 2,
-    STATCTR_KIND_FLOAT_GAUGE = 3, /* of the program's Rust */
+    STATCTR_KIND_FLOAT_GAUGE = 3,
     STATCTR_KIND_MAX = 4,
     STATCTR_KIND_MIN = 5,
     STATCTR_KIND_AVERAGE = 6,
@@ -46,7 +46,8 @@ typedef struct statctr_reading {
     uint64_t index;   /* in an array, else 0 */
     uint64_t kind;    /* an enum statctr_kind_value */
     uint64_t value;   /* of a counter, a gauge (as int64_t), a maximum or a minimum, else 0 */
-    double number;    /* the value as one number: of averages and histograms the mean; NaN where there is none */
+    double number;    /* the value as one number, also of a floating-point gauge: of averages and histograms the mean; NaN
+                         where there is none */
     uint64_t count;   /* of an average or a histogram: its values, and their sum */
     uint64_t sum;
     const statctr_histogram_snapshot_t *histogram; /* the buckets of a histogram, else NULL */
@@ -68,6 +69,15 @@ typedef int (*statctr_write_fn)(const char *text, size_t length, void *context);
  */
 extern int statctr_register_gauge(const statctr_t *gauge, const statctr_desc_t *desc);
 #endif
+
+/**
+ * Registers a floating-point gauge. Call statctr_unregister_float_gauge() before it is cleaned up.
+ * Cost and errors: as statctr_register_gauge(). Signals: not safe.
+ */
+extern int statctr_register_float_gauge(const statctr_float_gauge_t *gauge, const statctr_desc_t *desc);
+
+/** Takes a floating-point gauge out of the registry. Otherwise as statctr_unregister_average(). */
+extern int statctr_unregister_float_gauge(const statctr_float_gauge_t *gauge);
 
 /**
  * Registers an event of a group as an average: its first item is the number of values, its second one their sum.

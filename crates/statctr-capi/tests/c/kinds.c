@@ -1,4 +1,7 @@
-/* Histograms, maxima and minima: exact under migration, in every bucket, and refused where they are not there. */
+/*
+ * Histograms, maxima, minima and floating-point gauges: exact under migration, in every bucket, and refused where they
+ * are not there.
+ */
 #include "check.h"
 
 #include <math.h>
@@ -8,6 +11,7 @@ enum { THREADS = 6, ROUNDS = 100, UPDATES = 200 };
 static statctr_histogram_t histogram;
 static statctr_max_t maximum;
 static statctr_min_t minimum;
+static statctr_float_gauge_t load;
 
 static void *writer(void *number)
 {
@@ -20,6 +24,10 @@ static void *writer(void *number)
             statctr_histogram_observe_many(&histogram, 7, 2);
             statctr_max_observe(&maximum, value * THREADS + me);
             statctr_min_observe(&minimum, UINT64_MAX / 2 - value * THREADS - me);
+            statctr_float_gauge_add(&load, 2.25);
+            statctr_float_gauge_sub(&load, 0.5);
+            statctr_float_gauge_inc(&load);
+            statctr_float_gauge_dec(&load);
         }
     }
     return NULL;
@@ -78,6 +86,24 @@ static void check_sums(void)
     CHECK_OK(statctr_min_take(&minimum, &value));
     CHECK_EQ(value, UINT64_MAX);
     CHECK_OK(statctr_histogram_snapshot_free(seen));
+}
+
+/* quarters are not rounded */
+static void check_float_gauge(void)
+{
+    double value = 0;
+    CHECK_OK(statctr_float_gauge_read(&load, &value));
+    CHECK(value == 0.5 + 1.75 * THREADS * ROUNDS * UPDATES);
+    CHECK_OK(statctr_float_gauge_set(&load, 0.1));
+    CHECK_OK(statctr_float_gauge_read(&load, &value));
+    CHECK(value == 0.1);
+    CHECK_OK(statctr_float_gauge_add(&load, INFINITY));
+    CHECK_OK(statctr_float_gauge_read(&load, &value));
+    CHECK(isinf(value));
+    CHECK_OK(statctr_float_gauge_set(&load, -3.0));
+    CHECK_OK(statctr_float_gauge_add(&load, 1.0));
+    CHECK_OK(statctr_float_gauge_read(&load, &value));
+    CHECK(value == -2.0);
 }
 
 static void check_snapshots(void)
@@ -158,6 +184,8 @@ static void check_refusals(void)
     static statctr_histogram_t none;
     static statctr_max_t no_max;
     static statctr_min_t no_min;
+    static statctr_float_gauge_t no_gauge;
+    double number = 47.11;
     statctr_histogram_snapshot_t *seen = NULL;
     uint64_t value = 4711;
     CHECK_EQ(statctr_histogram_init(NULL, 100, 0.1), -EINVAL);
@@ -204,6 +232,17 @@ static void check_refusals(void)
     CHECK_OK(statctr_min_init(&no_min));
     CHECK_EQ(statctr_min_read(&no_min, NULL), -EINVAL);
     CHECK_OK(statctr_min_cleanup(&no_min));
+
+    CHECK_EQ(statctr_float_gauge_init(NULL, 1), -EINVAL);
+    CHECK_EQ(statctr_float_gauge_add(NULL, 1), -EINVAL);
+    CHECK_EQ(statctr_float_gauge_inc(&no_gauge), -EINVAL);
+    CHECK_EQ(statctr_float_gauge_set(&no_gauge, 1), -EINVAL);
+    CHECK_EQ(statctr_float_gauge_read(&no_gauge, &number), -EINVAL);
+    CHECK_EQ(statctr_float_gauge_cleanup(&no_gauge), -EINVAL);
+    CHECK(number == 47.11);
+    CHECK_OK(statctr_float_gauge_init(&no_gauge, 1));
+    CHECK_EQ(statctr_float_gauge_read(&no_gauge, NULL), -EINVAL);
+    CHECK_OK(statctr_float_gauge_cleanup(&no_gauge));
 }
 
 int main(void)
@@ -213,14 +252,18 @@ int main(void)
     CHECK_OK(statctr_histogram_init(&histogram, 1000000, 0.05));
     CHECK_OK(statctr_max_init(&maximum));
     CHECK_OK(statctr_min_init(&minimum));
+    CHECK_OK(statctr_float_gauge_init(&load, 0.5));
     run_threads(THREADS, writer);
     check_sums();
+    check_float_gauge();
     check_snapshots();
     check_every_bucket();
     check_refusals();
     CHECK_OK(statctr_max_cleanup(&maximum));
     CHECK_EQ(statctr_max_cleanup(&maximum), -EINVAL);
     CHECK_OK(statctr_min_cleanup(&minimum));
+    CHECK_OK(statctr_float_gauge_cleanup(&load));
+    CHECK_EQ(statctr_float_gauge_cleanup(&load), -EINVAL);
     CHECK_OK(statctr_get_memory(&after));
     CHECK_EQ(after.slots, before.slots);
     return 0;

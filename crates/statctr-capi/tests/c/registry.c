@@ -37,6 +37,7 @@ static statctr_group_t group;
 static statctr_histogram_t histogram;
 static statctr_max_t maximum;
 static statctr_min_t minimum;
+static statctr_float_gauge_t load;
 
 /* may run before the one that lists it */
 __attribute__((constructor)) static void construct(void)
@@ -62,6 +63,7 @@ static void *writer(void *number)
             statctr_histogram_observe(&histogram, i);
             statctr_max_observe(&maximum, round * 1000 + i);
             statctr_min_observe(&minimum, 1000000 - round * 1000 - i);
+            statctr_float_gauge_add(&load, 0.25);
             statctr_static_gauge_add(&open_files, -5);
             statctr_static_gauge_inc(&open_files);
             statctr_static_gauge_sub(&open_files, -1);
@@ -116,6 +118,10 @@ static int note(const statctr_reading_t *reading, void *context)
     } else if (strcmp(name, "fastest") == 0) {
         CHECK_EQ(reading->kind, STATCTR_KIND_MIN);
         CHECK_EQ(reading->value, 1000000 - (ROUNDS - 1) * 1000 - (UPDATES - 1));
+    } else if (strcmp(name, "load") == 0) {
+        CHECK_EQ(reading->kind, STATCTR_KIND_FLOAT_GAUGE);
+        CHECK_EQ(reading->value, 0);
+        CHECK(reading->number == 0.25 * (double)all);
     } else if (strcmp(name, "open_files") == 0) {
         CHECK_EQ(reading->kind, STATCTR_KIND_GAUGE);
         CHECK_EQ((int64_t)reading->value, -3 * (int64_t)all);
@@ -216,15 +222,19 @@ static void check_refusals(void)
     static statctr_histogram_t no_histogram;
     static statctr_max_t no_max;
     static statctr_min_t no_min;
+    static statctr_float_gauge_t no_gauge;
     CHECK_EQ(statctr_register_gauge(&no_counter, &free_name), -EINVAL);
     CHECK_EQ(statctr_register_average(&no_group, 0, &free_name), -EINVAL);
     CHECK_EQ(statctr_register_histogram(&no_histogram, &free_name), -EINVAL);
     CHECK_EQ(statctr_register_max(&no_max, &free_name), -EINVAL);
     CHECK_EQ(statctr_register_min(NULL, &free_name), -EINVAL);
+    CHECK_EQ(statctr_register_float_gauge(&no_gauge, &free_name), -EINVAL);
+    CHECK_EQ(statctr_register_float_gauge(&load, &free_name), -EEXIST);
     CHECK_EQ(statctr_unregister_average(&no_group), -EINVAL);
     CHECK_EQ(statctr_unregister_histogram(&no_histogram), -EINVAL);
     CHECK_EQ(statctr_unregister_max(&no_max), -EINVAL);
     CHECK_EQ(statctr_unregister_min(&no_min), -EINVAL);
+    CHECK_EQ(statctr_unregister_float_gauge(&no_gauge), -EINVAL);
     CHECK_EQ(statctr_register_max(&maximum, NULL), -EINVAL);
     CHECK_OK(statctr_max_init(&no_max));
     CHECK_EQ(statctr_register_max(&no_max, &bad), -EINVAL);
@@ -254,7 +264,7 @@ int main(void)
     const statctr_desc_t requests = { "requests", "requests served", NULL, labels };
     const statctr_desc_t open = { "open", NULL, NULL, NULL }, hits = { "hits", NULL, NULL, NULL };
     const statctr_desc_t sizes = { "sizes", NULL, "bytes", NULL }, slowest = { "slowest", NULL, NULL, NULL };
-    const statctr_desc_t fastest = { "fastest", NULL, NULL, NULL };
+    const statctr_desc_t fastest = { "fastest", NULL, NULL, NULL }, of_load = { "load", NULL, NULL, NULL };
     CHECK_OK(statctr_prepare());
     CHECK_OK(statctr_init(&counter, 0));
     CHECK_OK(statctr_init(&gauge, 0));
@@ -262,6 +272,7 @@ int main(void)
     CHECK_OK(statctr_histogram_init(&histogram, 100, 0.1));
     CHECK_OK(statctr_max_init(&maximum));
     CHECK_OK(statctr_min_init(&minimum));
+    CHECK_OK(statctr_float_gauge_init(&load, 0));
     CHECK_OK(statctr_register(&counter, &requests));
     CHECK_OK(statctr_register_gauge(&gauge, &open));
     CHECK_EQ(statctr_register_average(&group, hits_SLOTS - 1, &hits), -ERANGE);
@@ -270,6 +281,7 @@ int main(void)
     CHECK_OK(statctr_register_histogram(&histogram, &sizes));
     CHECK_OK(statctr_register_max(&maximum, &slowest));
     CHECK_OK(statctr_register_min(&minimum, &fastest));
+    CHECK_OK(statctr_register_float_gauge(&load, &of_load));
     check_refusals();
     if (!UNDER_TSAN)
         run_threads(3, churn_and_visit);
@@ -281,7 +293,8 @@ int main(void)
     struct seen seen = { 0, 1000, 0 };
     CHECK_OK(statctr_visit_all(note, &seen));
     CHECK_EQ(seen.kinds, 1u << STATCTR_KIND_COUNTER | 1u << STATCTR_KIND_GAUGE | 1u << STATCTR_KIND_AVERAGE |
-                             1u << STATCTR_KIND_HISTOGRAM | 1u << STATCTR_KIND_MAX | 1u << STATCTR_KIND_MIN);
+                             1u << STATCTR_KIND_HISTOGRAM | 1u << STATCTR_KIND_MAX | 1u << STATCTR_KIND_MIN |
+                             1u << STATCTR_KIND_FLOAT_GAUGE);
     seen.left = 2;
     CHECK_EQ(statctr_visit_all(note, &seen), 7);
     CHECK_EQ(seen.last, STATCTR_KIND_GAUGE);
@@ -315,6 +328,7 @@ int main(void)
         "sizes_bucket{le=\"100\"} 40400\nsizes_bucket{le=\"+Inf\"} 80000\nsizes_sum 7960000\nsizes_count 80000\n",
         "# TYPE slowest gauge\nslowest 99199\n",
         "# TYPE fastest gauge\nfastest 900801\n",
+        "# TYPE load gauge\nload 20000\n",
         "# TYPE open_files gauge\nopen_files 11\n",
         "# HELP queued_bytes bytes in queues\n# TYPE queued_bytes gauge\nqueued_bytes -1\n",
     };
@@ -334,8 +348,11 @@ int main(void)
     CHECK_OK(statctr_unregister_max(&maximum));
     CHECK_EQ(statctr_unregister_max(&maximum), -ENOENT);
     CHECK_OK(statctr_unregister_min(&minimum));
+    CHECK_OK(statctr_unregister_float_gauge(&load));
+    CHECK_EQ(statctr_unregister_float_gauge(&load), -ENOENT);
     CHECK_OK(statctr_write_prometheus(store, text));
     CHECK(strstr(text, "plugin") == NULL && strstr(text, "slowest") == NULL && strstr(text, "open -") == NULL);
+    CHECK(strstr(text, "load") == NULL);
     CHECK(strstr(text, "requests{") != NULL);
     /* the name is free for another kind */
     CHECK_OK(statctr_register_min(&minimum, &slowest));
@@ -348,5 +365,6 @@ int main(void)
     CHECK_OK(statctr_histogram_cleanup(&histogram));
     CHECK_OK(statctr_max_cleanup(&maximum));
     CHECK_OK(statctr_min_cleanup(&minimum));
+    CHECK_OK(statctr_float_gauge_cleanup(&load));
     return 0;
 }

@@ -155,6 +155,18 @@ static void distributions_and_extremes()
         other.observe(3);
         smallest = std::move(other);
         CHECK(smallest.read() == 3);
+
+        statctr::float_gauge load(0.5);
+        load.add(2.25);
+        load.sub(0.75);
+        load.inc();
+        CHECK(load.read() == 3.0);
+        statctr::float_gauge elsewhere(std::move(load));
+        elsewhere.dec();
+        CHECK(elsewhere.read() == 2.0);
+        load = std::move(elsewhere);
+        load.set(-0.125);
+        CHECK(load.read() == -0.125);
     }
     CHECK(slots() == before);
 }
@@ -176,6 +188,7 @@ static void names_last_as_long_as_their_registrations()
         statctr::histogram sizes(3, 0.1);
         statctr::maximum slowest;
         statctr::minimum fastest;
+        statctr::float_gauge load(0.5);
         statctr::registration of_requests(requests, {"requests", "requests served", "", {{"method", "GET"}}});
         std::vector<statctr::registration> others;
         others.emplace_back(open, statctr::description{"open"});
@@ -183,10 +196,12 @@ static void names_last_as_long_as_their_registrations()
         others.emplace_back(sizes, statctr::description{"sizes", "in bytes", "bytes"});
         others.emplace_back(slowest, statctr::description{"slowest"});
         others.emplace_back(fastest, statctr::description{"fastest"});
+        others.emplace_back(load, statctr::description{"load"});
         lookups.event(traffic_received, 4, 3);
         sizes.observe(2);
         slowest.observe(17);
         fastest.observe(5);
+        load.add(0.25);
         statctr_static_gauge_dec(&waiting);
         // the statistic may move, its registration stays
         statctr::counter moved(std::move(requests));
@@ -195,7 +210,7 @@ static void names_last_as_long_as_their_registrations()
         CHECK(has(text, "# HELP requests requests served\n# TYPE requests counter\nrequests{method=\"GET\"} 4\n"));
         CHECK(has(text, "open -4\n") && has(text, "hits_sum 3\nhits_count 4\n") && has(text, "slowest 17\n"));
         CHECK(has(text, "sizes_bucket{le=\"1\"} 0\nsizes_bucket{le=\"3\"} 1\n") && has(text, "fastest 5\n"));
-        CHECK(has(text, "# TYPE waiting gauge\nwaiting -1\n"));
+        CHECK(has(text, "# TYPE waiting gauge\nwaiting -1\n") && has(text, "# TYPE load gauge\nload 0.75\n"));
 
         int error = 0;
         try {
