@@ -226,12 +226,15 @@ impl Handle {
     pub(crate) unsafe fn commit_slow<const N: usize>(self, deltas: &[u64; N]) {
         if self.is(HandleTag::Rseq) {
             let reservation = self.reservation();
+            let (base, table) = (self.base.as_ptr(), self.table.as_ptr());
+            // SAFETY: by the invariant of handles the table lives.
+            let area = unsafe { rseq::offset_of_table(table) };
             for _ in 0..rseq::TRIES {
-                if !reservation.announce_current() {
+                if area == 0 || !reservation.announce_current() {
                     break;
                 }
                 // SAFETY: the caller's promise and the invariant are the section's contract.
-                if unsafe { rseq::commit(self.base.as_ptr(), self.table.as_ptr(), deltas) } {
+                if unsafe { rseq::commit_in_area(area, base, table, deltas) } {
                     return;
                 }
             }

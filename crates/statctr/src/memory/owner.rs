@@ -252,10 +252,11 @@ impl Lines {
             return self.add(first, deltas[0]);
         }
         if first.is_multiple_of(N.next_power_of_two()) {
-            let done = self.for_section(first).is_some_and(|(word, _)| {
+            let done = self.for_section(first).is_some_and(|(word, area)| {
                 // SAFETY: the words that the commit writes are aligned to its own length and so
-                // inside one chunk; ours; and tagged for sections without a second copy.
-                unsafe { rseq::commit(word.base.as_ptr(), word.table.as_ptr(), deltas) }
+                // inside one chunk; ours; and tagged for sections without a second copy. The area is the table's.
+                area != 0
+                    && unsafe { rseq::commit_in_area(area, word.base.as_ptr(), word.table.as_ptr(), deltas) }
             });
             if done {
                 return;

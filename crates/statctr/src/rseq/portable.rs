@@ -154,7 +154,12 @@ pub(crate) unsafe fn raise(
 /// # Safety
 /// None needed here.
 #[inline(always)]
-pub(crate) unsafe fn commit<const N: usize>(_base: *mut u8, _table: *const u8, _deltas: &[u64; N]) -> bool {
+pub(crate) unsafe fn commit_in_area<const N: usize>(
+    _area: usize,
+    _base: *mut u8,
+    _table: *const u8,
+    _deltas: &[u64; N],
+) -> bool {
     false
 }
 

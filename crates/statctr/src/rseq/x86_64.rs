@@ -344,24 +344,30 @@ define_add!(
 /// (`commit` of the specification.)
 ///
 /// # Safety
-/// The contract is that of [`add`], for the words at `base` that the event takes: N rounded up to 2,
-/// 4 or 8, aligned to as many words.
+/// The contract is that of [`add_in_area`], for the words at `base` that the event takes: N rounded up to 2, 4 or 8,
+/// aligned to as many words.
 #[inline(always)]
-pub(crate) unsafe fn commit<const N: usize>(base: *mut u8, table: *const u8, deltas: &[u64; N]) -> bool {
+pub(crate) unsafe fn commit_in_area<const N: usize>(
+    area: usize,
+    base: *mut u8,
+    table: *const u8,
+    deltas: &[u64; N],
+) -> bool {
     let delta = |index: usize| if index < N { deltas[index] } else { 0 };
     // SAFETY: the caller's promises are those of the functions called.
     unsafe {
         match N {
-            2 => commit_16(base, table, [delta(0), delta(1)]),
+            2 => commit_16(area, base, table, [delta(0), delta(1)]),
             3 | 4 => {
                 let deltas = [delta(0), delta(1), delta(2), delta(3)];
                 match width_of_table(table) {
-                    64.. => commit_32_evex(base, table, deltas),
-                    32 => commit_32_vex(base, table, deltas),
+                    64.. => commit_32_evex(area, base, table, deltas),
+                    32 => commit_32_vex(area, base, table, deltas),
                     _ => false,
                 }
             }
             5..=8 if width_of_table(table) >= 64 => commit_64(
+                area,
                 base,
                 table,
                 [delta(0), delta(1), delta(2), delta(3), delta(4), delta(5), delta(6), delta(7)],
@@ -406,14 +412,13 @@ fn pair(low: u64, high: u64) -> __m128i {
     }
 }
 
-// Each of the following has the safety contract of `commit`; N and the width are in the name.
+// Each of the following has the safety contract of `commit_in_area`; N and the width are in the name.
 
 #[inline(always)]
-unsafe fn commit_16(base: *mut u8, table: *const u8, d: [u64; 2]) -> bool {
+unsafe fn commit_16(area: usize, base: *mut u8, table: *const u8, d: [u64; 2]) -> bool {
     // SAFETY: as in `add`; the one store is 16 bytes wide and aligned, so it cannot be split by an
     // interrupt.
     unsafe {
-        let area = offset_of_table(table);
         if area == 0 {
             return false;
         }
@@ -433,13 +438,12 @@ unsafe fn commit_16(base: *mut u8, table: *const u8, d: [u64; 2]) -> bool {
 }
 
 #[inline(always)]
-unsafe fn commit_32_vex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
+unsafe fn commit_32_vex(area: usize, base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
     // SAFETY: as in `commit_16`, 32 bytes; the caller has seen that AVX2 is there, and
     // by that the tag. `vzeroupper`
     // clears the upper halves of all sixteen registers, in which a function compiled for AVX may
     // keep something: so all of them are named.
     unsafe {
-        let area = offset_of_table(table);
         section!(
             prepare { "vinserti128 ymm0, ymm0, xmm1, 1" }
             check {}
@@ -460,11 +464,10 @@ unsafe fn commit_32_vex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
 }
 
 #[inline(always)]
-unsafe fn commit_32_evex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
+unsafe fn commit_32_evex(area: usize, base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
     // SAFETY: as in `commit_16`, 32 bytes; the caller has seen that AVX-512VL is there, and by that the
     // tag.
     unsafe {
-        let area = offset_of_table(table);
         section!(
             prepare { "vinserti32x4 ymm16, {d0:y}, {d1:x}, 1" }
             check {}
@@ -483,11 +486,10 @@ unsafe fn commit_32_evex(base: *mut u8, table: *const u8, d: [u64; 4]) -> bool {
 }
 
 #[inline(always)]
-unsafe fn commit_64(base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
+unsafe fn commit_64(area: usize, base: *mut u8, table: *const u8, d: [u64; 8]) -> bool {
     // SAFETY: as in `commit_16`, 64 bytes; the caller has seen that AVX-512F and VL are there, and by that
     // the tag.
     unsafe {
-        let area = offset_of_table(table);
         section!(
             prepare {
                 "vinserti32x4 ymm16, {d0:y}, {d1:x}, 1",

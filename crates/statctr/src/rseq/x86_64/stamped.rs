@@ -80,7 +80,7 @@ pub(crate) unsafe fn add_stamped(base: *mut u8, table: *const u8, stamps: Stamps
 /// (`commit_stamped` of the specification.)
 ///
 /// # Safety
-/// The contract is that of [`commit`](super::commit), also for the words that `stamps` names.
+/// The contract is that of [`commit_in_area`](super::commit_in_area), also for the words that `stamps` names.
 #[inline(always)]
 pub(crate) unsafe fn commit_stamped<const N: usize>(
     base: *mut u8,
