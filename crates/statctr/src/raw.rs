@@ -501,7 +501,8 @@ impl RawHistogram {
     }
 }
 
-/// Registers a maximum, a minimum or a floating-point gauge that C owns in the program's registry; `None` if it is registered already.
+/// Registers a maximum, a minimum or a floating-point gauge that C owns in the program's registry; `None` if it is
+/// registered already.
 ///
 /// # Errors
 /// Those of [`Registry::register`].
@@ -519,7 +520,8 @@ pub unsafe fn register_source<S: Source>(source: &S, description: Description) -
     register_borrowed(std::ptr::from_ref(source).addr(), description, source.kind(), read)
 }
 
-/// Takes a maximum, a minimum or a floating-point gauge that C owns out of the program's registry, after which no read of it is under way.
+/// Takes a maximum, a minimum or a floating-point gauge that C owns out of the program's registry, after which no read of
+/// it is under way.
 /// Returns `false` if it was not registered.
 #[must_use]
 pub fn unregister_source<S: Source>(source: &S) -> bool {

@@ -119,13 +119,16 @@ type HotMember = (usize, u64, BTreeMap<usize, u64>);
 /// Returns the members with more than a part of the heat, the hottest first. What initialises all objects once accesses
 /// each member as often as a look-up does in as many calls, but in order, and takes hardly any time.
 fn hot_members(subject: &Subject, used: &TypeUse) -> Vec<HotMember> {
-    let total: u64 = used.fields.iter().map(|field| field.heat).sum();
+    // of objects that are initialised and not used any more all members count by their accesses
+    let is_unused = used.fields.iter().all(|field| field.heat == 0);
+    let heat_of = |field: &FieldUse| if is_unused { field.accesses } else { field.heat };
+    let total: u64 = used.fields.iter().map(heat_of).sum();
     let mut hot: Vec<HotMember> = Vec::new();
     for (at, member) in subject.members.iter().enumerate() {
         let of = used.fields.iter().filter(|field| is_of(field, member));
         let (mut heat, mut sites) = (0, BTreeMap::new());
         for field in of {
-            heat += field.heat;
+            heat += heat_of(field);
             field.sites.iter().for_each(|(site, count)| *sites.entry(*site).or_default() += count);
         }
         if heat as f64 > total as f64 * HOT {

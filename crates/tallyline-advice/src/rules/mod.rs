@@ -206,8 +206,9 @@ impl Finding {
 
     /// Stores the predicted speed-up in the finding and lowers its confidence, at most `evident`, where some
     /// schedules do not gain. Returns `false` if the finding should be dropped: the median speed-up, and the mean of one
-    /// that loses on no schedule, is below [`LEAST_EFFECT`] (or below 1.05 for half as much memory again, or more, for
-    /// each of many objects), or the run gets slower, or too few lines were transferred to tell. Two threads may lose nothing between near CPUs and half of their time between far ones.
+    /// that loses on no schedule, is below [`LEAST_EFFECT`] (below 1.05 where each of many objects gets larger by half of
+    /// its size or more), or the run gets slower, or too few lines were transferred to tell. Two threads may lose nothing
+    /// between near CPUs and half of their time between far ones.
     pub fn judge(&mut self, outlook: Outlook, evident: Confidence) -> bool {
         self.outlook = outlook;
         let least_effect = if self.grows_many() { LEAST_GROWTH_EFFECT } else { LEAST_EFFECT };
