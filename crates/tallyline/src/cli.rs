@@ -15,6 +15,7 @@ use crate::layout;
 use crate::lsp;
 use crate::manual;
 use crate::mem;
+use crate::on_call::{self, OnCall};
 use crate::pahole;
 use crate::path_map::{Paths, PrefixMap};
 use crate::profile;
@@ -23,7 +24,7 @@ use crate::reorganize;
 use crate::replay;
 use crate::report;
 use crate::settings::{
-    CACHE, DEBUG_FOLDERS, HYPERLINK_FORMAT, HYPERLINKS, PAGER, PATH_PREFIX_MAP, Settings, paths,
+    self, CACHE, DEBUG_FOLDERS, HYPERLINK_FORMAT, HYPERLINKS, PAGER, PATH_PREFIX_MAP, Settings, paths,
 };
 use crate::sharing;
 use crate::sharing_check;
@@ -89,52 +90,52 @@ enum Command {
     },
 
     /// Make a slow program faster, step by step: record, find, advise, apply, verify, measure
-    Demo(demo::DemoArgs),
+    Demo(OnCall<demo::DemoArgs>),
 
     /// Show structs as the cache sees them: offsets, holes, padding, cache lines
-    Layout(Box<layout::LayoutArgs>),
+    Layout(OnCall<layout::LayoutArgs>),
 
     /// Show cache line groups: their members, and the lines they occupy
-    Groups(groups::GroupsArgs),
+    Groups(OnCall<groups::GroupsArgs>),
 
     /// Check layouts against a policy: sizes, holes, groups, members that share a cache line
-    Check(check::CheckArgs),
+    Check(OnCall<check::CheckArgs>),
     /// Propose smaller structs by reordering members, verified by compiling them
-    Reorganize(reorganize::ReorganizeArgs),
+    Reorganize(OnCall<reorganize::ReorganizeArgs>),
 
     /// Compare the layouts of two files: types that grew, members on other lines
-    Diff(diff::DiffArgs),
+    Diff(OnCall<diff::DiffArgs>),
 
     /// Sample a command, a process or the whole machine into a perf.data file
-    Record(Box<record::RecordArgs>),
+    Record(OnCall<record::RecordArgs>),
 
     /// Replay a trace on a model of coherent caches: misses by type and field, and their causes
-    Replay(replay::ReplayArgs),
+    Replay(OnCall<replay::ReplayArgs>),
 
     /// Find contended counters, false sharing and bad layouts in a program, and propose changes
-    Advise(Box<advise::AdviseArgs>),
+    Advise(OnCall<advise::AdviseArgs>),
 
     /// List the events of a recording
-    Evlist(evlist::EvlistArgs),
+    Evlist(OnCall<evlist::EvlistArgs>),
 
     /// Show the samples of a recording by data type, field and cache line
-    Report(Box<report::ReportArgs>),
+    Report(OnCall<report::ReportArgs>),
 
     /// Show types field by field, with the samples that access each member
-    Annotate(Box<annotate::AnnotateArgs>),
+    Annotate(OnCall<annotate::AnnotateArgs>),
 
     /// Show memory accesses: where the data came from, and how long it took
     #[command(after_help = mem::EXAMPLES)]
-    Mem(Box<mem::MemArgs>),
+    Mem(OnCall<mem::MemArgs>),
 
     /// Show the cache lines that CPUs contend for, with the types and fields on them
-    Sharing(sharing::SharingArgs),
+    Sharing(OnCall<sharing::SharingArgs>),
 
     /// Run a language server that shows layouts: hovers, inlay hints, reordering, findings of the policy
-    Lsp(lsp::LspArgs),
+    Lsp(OnCall<lsp::LspArgs>),
 
     /// Compare two builds by the cost of the cache lines that their threads share
-    SharingCheck(Box<sharing_check::SharingCheckArgs>),
+    SharingCheck(OnCall<sharing_check::SharingCheckArgs>),
 
     /// Answer pahole's command line: its options, abbreviations and exit codes
     #[command(disable_help_flag = true, disable_version_flag = true)]
@@ -145,10 +146,10 @@ enum Command {
     },
 
     /// Show what works on this machine, what does not, and what to do
-    Doctor(doctor::DoctorArgs),
+    Doctor(OnCall<doctor::DoctorArgs>),
 
     /// Show all settings, their values, and where each comes from
-    Config(config::ConfigArgs),
+    Config(OnCall<config::ConfigArgs>),
 
     /// Print a completion script for a shell
     Completions {
@@ -157,10 +158,10 @@ enum Command {
     },
 
     #[command(hide = true)]
-    Complete(completion::CompleteArgs),
+    Complete(OnCall<completion::CompleteArgs>),
 
     /// Show a manual page
-    Man(manual::ManArgs),
+    Man(OnCall<manual::ManArgs>),
 }
 
 /// The parsed command line with the settings (configuration file, environment variables) that apply to it.
@@ -180,7 +181,8 @@ pub(crate) fn parse() -> Result<Invocation> {
         Ok(settings) => (settings, None),
         Err(error) => (Settings::defaults(), Some(error)),
     };
-    let matches = settings.apply(Cli::command()).get_matches();
+    settings.make_defaults();
+    let matches = settings::give_defaults(Cli::command()).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match (mistake, &cli.command) {
         // what somebody with a wrong file needs most
@@ -247,35 +249,35 @@ pub(crate) fn run(invocation: Invocation) -> Result<ExitCode> {
     configure(&settings);
     match &mut cli.command {
         Command::Bench { words } => beside::run_bench(words),
-        Command::Demo(args) => demo::run(args, cli.color),
-        Command::Layout(args) => layout::run(args, cli.color),
+        Command::Demo(OnCall(args)) => demo::run(args, cli.color),
+        Command::Layout(OnCall(args)) => layout::run(args, cli.color),
         Command::Pahole { words } => return Ok(pahole::run(words)),
-        Command::Groups(args) => groups::run(args, cli.color),
-        Command::Check(args) => return check::run(args, cli.color),
-        Command::Diff(args) => return diff::run(args, cli.color),
-        Command::Reorganize(args) => reorganize::run(args, cli.color),
-        Command::Record(args) => return record::run(args),
-        Command::Replay(args) => replay::run(args, cli.color),
-        Command::Advise(args) => advise::run(args, cli.color),
-        Command::Evlist(args) => evlist::run(args, cli.color),
-        Command::Report(args) => report::run(args, cli.color),
-        Command::Annotate(args) => annotate::run(args, cli.color),
-        Command::Mem(args) => mem::run(args, cli.color),
-        Command::SharingCheck(args) => return sharing_check::run(args, cli.color),
-        Command::Sharing(args) => sharing::run(args, cli.color),
-        Command::Doctor(args) => return doctor::run(args, cli.color),
-        Command::Lsp(args) => return lsp::run(args, prefix_maps(&settings)),
-        Command::Config(args) => config::run(args, &settings, cli.color),
+        Command::Groups(OnCall(args)) => groups::run(args, cli.color),
+        Command::Check(OnCall(args)) => return check::run(args, cli.color),
+        Command::Diff(OnCall(args)) => return diff::run(args, cli.color),
+        Command::Reorganize(OnCall(args)) => reorganize::run(args, cli.color),
+        Command::Record(OnCall(args)) => return record::run(args),
+        Command::Replay(OnCall(args)) => replay::run(args, cli.color),
+        Command::Advise(OnCall(args)) => advise::run(args, cli.color),
+        Command::Evlist(OnCall(args)) => evlist::run(args, cli.color),
+        Command::Report(OnCall(args)) => report::run(args, cli.color),
+        Command::Annotate(OnCall(args)) => annotate::run(args, cli.color),
+        Command::Mem(OnCall(args)) => mem::run(args, cli.color),
+        Command::SharingCheck(OnCall(args)) => return sharing_check::run(args, cli.color),
+        Command::Sharing(OnCall(args)) => sharing::run(args, cli.color),
+        Command::Doctor(OnCall(args)) => return doctor::run(args, cli.color),
+        Command::Lsp(OnCall(args)) => return lsp::run(args, prefix_maps(&settings)),
+        Command::Config(OnCall(args)) => config::run(args, &settings, cli.color),
         Command::Completions { shell } => {
-            let script = completion::script(*shell, &mut Cli::command());
+            let script = completion::script(*shell, &mut on_call::whole(Cli::command));
             Output::open(None, Color::Always)?.write(|out| Ok(out.write_all(script.as_bytes())?))
         }
-        Command::Complete(args) => {
-            let mut program = Cli::command();
+        Command::Complete(OnCall(args)) => {
+            let mut program = on_call::whole(Cli::command);
             program.build();
             return completion::run(args, &program);
         }
-        Command::Man(args) => manual::run(args, Cli::command()),
+        Command::Man(OnCall(args)) => manual::run(args, on_call::whole(Cli::command)),
     }?;
     Ok(ExitCode::SUCCESS)
 }
@@ -288,7 +290,7 @@ mod tests {
     #[test]
     fn epilogues_have_paragraphs_in_one_line_and_examples_that_fit() {
         let mut wrong = Vec::new();
-        let mut commands = vec![Cli::command()];
+        let mut commands = vec![on_call::whole(Cli::command)];
         commands[0].build();
         while let Some(command) = commands.pop() {
             commands.extend(command.get_subcommands().cloned());
@@ -305,5 +307,17 @@ mod tests {
             }
         }
         assert_eq!(wrong, [""; 0]);
+    }
+
+    #[test]
+    fn help_of_a_called_sub_command_is_that_of_the_whole_program() {
+        let help = |program: clap::Command, name: &str| {
+            let shown = program.try_get_matches_from(["tallyline", name, "--help"]).err();
+            shown.map(|help| help.to_string())
+        };
+        let whole = on_call::whole(Cli::command);
+        for name in whole.get_subcommands().map(clap::Command::get_name) {
+            assert_eq!(help(Cli::command(), name), help(whole.clone(), name), "{name}");
+        }
     }
 }

@@ -27,6 +27,7 @@ mod listing;
 mod lsp;
 mod manual;
 mod mem;
+mod on_call;
 mod pahole;
 mod path_map;
 mod position;

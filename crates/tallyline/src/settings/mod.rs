@@ -1,8 +1,8 @@
 //! Settings, and what each comes from: options beat the program's own variables, these the configuration file, that
 //! the variables of many programs (`PAGER`, `NO_COLOR`), and those the defaults.
 //!
-//! Most settings are the default of an option: [`Settings::apply`] makes them that before the command line is parsed,
-//! so a sub-command reads its options and knows of no file.
+//! Most settings are the default of an option: [`give_defaults`] makes them that before the command line is parsed, so a
+//! sub-command reads its options and knows of no file.
 
 mod catalogue;
 mod file;
@@ -17,6 +17,10 @@ use anyhow::{Result, anyhow};
 use clap::Command;
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The name of the program's own command, beside those of its sub-commands.
+const PROGRAM: &str = "tallyline";
 
 /// The origin of a setting's value: the default, the configuration file, an environment variable, or an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,33 +109,48 @@ impl Settings {
         }
     }
 
-    /// Makes the settings the default values of the corresponding options of a command-line parser.
-    pub(crate) fn apply(&self, mut program: Command) -> Command {
-        for current in &self.all {
-            let Some(option) = current.setting.option else { continue };
-            if current.origin == Origin::Default || current.values.iter().any(String::is_empty) {
-                continue;
-            }
-            if current.setting.commands.is_empty() {
-                program = with_default(program, option, &current.values);
-            }
-            for name in current.setting.commands {
-                program = program.mut_subcommand(name, |sub| with_default(sub, option, &current.values));
-            }
-        }
-        program
+    /// Makes the settings the defaults of options that [`give_defaults`] gives. Those of the first call stay.
+    pub(crate) fn make_defaults(&self) {
+        let is_given = |current: &&Current| {
+            current.origin != Origin::Default && !current.values.iter().any(String::is_empty)
+        };
+        let defaults = self.all.iter().filter(is_given).filter_map(|current| {
+            let option = current.setting.option?;
+            Some(OptionDefault { option, commands: current.setting.commands, values: current.values.clone() })
+        });
+        // a process has one command line
+        let _ = DEFAULTS.set(defaults.collect());
     }
 }
 
+/// The default of an option that a setting gives.
+#[derive(Debug)]
+struct OptionDefault {
+    option: &'static str,
+    /// The sub-commands that have the option; none for an option of the program.
+    commands: &'static [&'static str],
+    values: Vec<String>,
+}
+
+/// Defaults of options. Sub-commands are described when they are called, by functions that get nothing else.
+static DEFAULTS: OnceLock<Vec<OptionDefault>> = OnceLock::new();
+
+/// Gives the options of the program or of one of its sub-commands the defaults that the settings make.
+pub(crate) fn give_defaults(command: Command) -> Command {
+    let is_of =
+        |name: &str, commands: &[&str]| commands.contains(&name) || commands.is_empty() && name == PROGRAM;
+    let name = command.get_name().to_owned();
+    let defaults = DEFAULTS.get().into_iter().flatten().filter(|default| is_of(&name, default.commands));
+    defaults.fold(command, |command, default| with_default(command, default.option, &default.values))
+}
+
 /// Gives an option that takes values a default.
-fn with_default(command: Command, option: &str, values: &[String]) -> Command {
+fn with_default(command: Command, option: &str, values: &'static [String]) -> Command {
     let found = command.get_arguments().find(|arg| arg.get_long() == Some(option));
     let Some(id) = found.filter(|arg| arg.get_action().takes_values()).map(|arg| arg.get_id().clone()) else {
         return command;
     };
-    // clap keeps defaults for as long as the program runs
-    let values: Vec<&'static str> = values.iter().map(|value| &*value.clone().leak()).collect();
-    command.mut_arg(id, |arg| arg.default_values(values))
+    command.mut_arg(id, |arg| arg.default_values(values.iter().map(String::as_str)))
 }
 
 fn default(setting: &'static Setting) -> Current {
