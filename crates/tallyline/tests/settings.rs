@@ -181,3 +181,14 @@ fn what_pahole_is_asked_depends_on_no_setting() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(output.stdout, run(&["pahole", &holes]).stdout);
 }
+
+#[test]
+fn manual_pages_and_completion_scripts_have_no_settings() {
+    let file = file("settings-documents", "[report]\nsort = \"sym\"\n");
+    let help = stdout(&output(&mut with(&file, &["report", "--help"])));
+    assert!(help.contains("[default: sym]"), "{help}");
+    for words in [&["man", "report"][..], &["completions", "fish"]] {
+        let of_user = stdout(&output(&mut with(&file, words)));
+        assert_eq!(of_user, stdout(&output(tallyline().args(words))), "{words:?}");
+    }
+}

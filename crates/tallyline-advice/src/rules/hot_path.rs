@@ -46,10 +46,13 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
     let after = lines_of(evidence, used, subject, &hot, offset_of);
     // a smaller object is worth something where objects lie side by side
     let packs = size < subject.size && used.stride == subject.size;
-    if after >= before && !packs {
-        return None;
-    }
-    let kind = if after < before { FindingKind::HotPathLines } else { FindingKind::Holes };
+    // what is only initialised has no hot path
+    let saves_lines = after < before && has_heat(used);
+    let kind = match saves_lines {
+        true => FindingKind::HotPathLines,
+        false if packs => FindingKind::Holes,
+        false => return None,
+    };
     let lines = |size: u64| size.div_ceil(evidence.line_size);
     Some(Finding {
         kind,
@@ -116,12 +119,17 @@ fn is_of(field: &FieldUse, member: &MemberInfo) -> bool {
 /// A hot member: its index, its heat, and its accesses by each function.
 type HotMember = (usize, u64, BTreeMap<usize, u64>);
 
+/// Returns `true` if functions that use the type spend time.
+fn has_heat(used: &TypeUse) -> bool {
+    used.fields.iter().any(|field| field.heat > 0)
+}
+
 /// Returns the members with more than a part of the heat, the hottest first. What initialises all objects once accesses
 /// each member as often as a look-up does in as many calls, but in order, and takes hardly any time.
 fn hot_members(subject: &Subject, used: &TypeUse) -> Vec<HotMember> {
-    // of objects that are initialised and not used any more all members count by their accesses
-    let is_unused = used.fields.iter().all(|field| field.heat == 0);
-    let heat_of = |field: &FieldUse| if is_unused { field.accesses } else { field.heat };
+    // without heat (objects that are only initialised) members are ranked by accesses
+    let is_used = has_heat(used);
+    let heat_of = |field: &FieldUse| if is_used { field.heat } else { field.accesses };
     let total: u64 = used.fields.iter().map(heat_of).sum();
     let mut hot: Vec<HotMember> = Vec::new();
     for (at, member) in subject.members.iter().enumerate() {

@@ -350,19 +350,23 @@ fn a_hot_path_over_several_lines_gets_its_fields_together() {
         first_object: 0x1000,
         stride: 128,
     };
-    let found = findings(&Evidence {
+    let mut evidence = Evidence {
         line_size: 64,
         sites: vec![site(Update::None)],
         subjects: vec![record("entry", 128, members)],
         types: vec![used],
         cycles: 100_000,
         ..Evidence::default()
-    });
+    };
+    let found = findings(&evidence);
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].kind, found[0].reader_lines), (FindingKind::HotPathLines, (2, 1)));
     assert_eq!(found[0].map.map(0, 6, 0x1000 + 64), 0x1000 + 8);
     let named: Vec<&str> = found[0].fields.iter().map(|field| field.field.as_str()).collect();
     assert_eq!(named, ["key", "value", "next"]);
+    // what is only initialised has no hot path
+    evidence.types[0].fields.iter_mut().for_each(|field| field.heat = 0);
+    assert_eq!(findings(&evidence).len(), 0);
 }
 
 #[test]

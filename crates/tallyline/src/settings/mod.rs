@@ -109,7 +109,7 @@ impl Settings {
         }
     }
 
-    /// Makes the settings the defaults of options that [`give_defaults`] gives. Those of the first call stay.
+    /// Records the settings as the defaults that [`give_defaults`] gives to options. Later calls have no effect.
     pub(crate) fn make_defaults(&self) {
         let is_given = |current: &&Current| {
             current.origin != Origin::Default && !current.values.iter().any(String::is_empty)
@@ -132,7 +132,7 @@ struct OptionDefault {
     values: Vec<String>,
 }
 
-/// Defaults of options. Sub-commands are described when they are called, by functions that get nothing else.
+/// Defaults of options. Static, as `Command::defer` takes a plain function, which captures nothing.
 static DEFAULTS: OnceLock<Vec<OptionDefault>> = OnceLock::new();
 
 /// Gives the options of the program or of one of its sub-commands the defaults that the settings make.
