@@ -698,6 +698,12 @@ inline statctr_static_min_t &member(statctr_min_family_t &family, std::initializ
     return detail::look_up(statctr_min_family_get, family, values);
 }
 
+/** Returns the floating-point gauge of a family for these values of its labels. */
+inline statctr_float_gauge_t &member(statctr_float_gauge_family_t &family, std::initializer_list<const char *> values)
+{
+    return detail::look_up(statctr_float_gauge_family_get, family, values);
+}
+
 /** Returns the average of a family for these values of its labels: a group with an event of two items. */
 inline statctr_group_t &member(statctr_average_family_t &family, std::initializer_list<const char *> values)
 {

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)] // the boundary to C: pointers come from there, and members go there
 #![allow(clippy::missing_safety_doc)] // once for all in the module's description
 
+use crate::float_gauge::StatctrFloatGauge;
 use crate::group::StatctrGroup;
 use crate::guard::{errno, guard};
 use crate::histogram::StatctrHistogram;
@@ -55,6 +56,13 @@ pub struct StatctrMaxFamily {
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrMinFamily {
+    family: StatctrFamily,
+}
+
+/// A family of floating-point gauges that is a static variable of a C program: `statctr_float_gauge_family_t`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct StatctrFloatGaugeFamily {
     family: StatctrFamily,
 }
 
@@ -234,6 +242,22 @@ unsafe fn store_pooled<M: 'static>(
         unsafe { member.write(std::ptr::from_ref(found).cast_mut()) };
         Ok(())
     })
+}
+
+/// Stores a pointer to the floating-point gauge for these values of the labels in `*gauge`, which is created if it does
+/// not exist; returns 0 or `-errno`: `statctr_float_gauge_family_get()` of `statctr/family.h`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statctr_float_gauge_family_get(
+    family: *mut StatctrFloatGaugeFamily,
+    values: *const *const c_char,
+    count: c_uint,
+    gauge: *mut *mut StatctrFloatGauge,
+) -> c_int {
+    // SAFETY: the module's contract; the handle is a pointer, as the member's word is.
+    unsafe {
+        let family = family.as_ref().map(|family| (&family.family, FamilyKind::FloatGauge));
+        store_pooled(family, (values, count), gauge.cast(), RawFamily::get_float_gauge)
+    }
 }
 
 /// Stores a pointer to the average for these values of the labels, a group with an event of two items, in `*average`,

@@ -79,6 +79,7 @@ fn c_type(rust: &str) -> String {
         "StatctrGaugeFamily" => "statctr_gauge_family_t",
         "StatctrMaxFamily" => "statctr_max_family_t",
         "StatctrMinFamily" => "statctr_min_family_t",
+        "StatctrFloatGaugeFamily" => "statctr_float_gauge_family_t",
         "StatctrAverageFamily" => "statctr_average_family_t",
         "StatctrHistogramFamily" => "statctr_histogram_family_t",
         "StatctrReadingFn" => "statctr_reading_fn",

@@ -1,7 +1,7 @@
 //! Distributions of values: [`Histogram`], and what was read of one: [`HistogramSnapshot`].
 
 use crate::error::{Error, Result};
-use crate::memory::{CHUNK_WORDS, LatchLayout, Lines, fold_piece_tiles};
+use crate::memory::{CHUNK_WORDS, LatchLayout, Lines, fold_piece_tiles, highest_bit};
 use crate::placement::Pool;
 use std::fmt;
 
@@ -72,8 +72,7 @@ impl Scale {
     /// Returns the index of a value's bucket.
     #[inline(always)]
     fn index(self, value: u64) -> usize {
-        let highest = 63 - (value | 1 << self.bits).leading_zeros();
-        let shift = highest - self.bits;
+        let shift = highest_bit(value | 1 << self.bits) - self.bits;
         let index = ((shift as usize) << self.bits) + (value >> shift) as usize;
         if value > self.max { self.beyond } else { index }
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /**
  * Families of statistics of one kind and name, one for each combination of values of their labels: counters, gauges,
- * maxima, minima, averages and histograms. <statctr.h> includes this file, and says what holds for every function.
+ * floating-point gauges, maxima, minima, averages and histograms. <statctr.h> includes this file, and says what holds
+ * for every function.
  *
  *     STATCTR_DEFINE_FAMILY(responses, "method", "status"); // at file scope; nothing is to be initialised
  *
@@ -13,9 +14,10 @@
  * # Members
  * A look-up returns the member for the values of the labels, in the order of the labels; the first one creates it,
  * and puts it into the program's registry. A member is a static of its kind, and is updated and read by the functions
- * of <statctr/static.h>. Averages and histograms are in memory of the pool that statctr_use_allocator() chose, and are
- * for the functions of <statctr/group.h> and <statctr/histogram.h>. A member lives as long as the process: keep the
- * pointer where the values are known in advance, and do not clean up, forget or register it.
+ * of <statctr/static.h>. Floating-point gauges, averages and histograms are in memory of the pool that
+ * statctr_use_allocator() chose, and are for the functions of <statctr/float_gauge.h>, <statctr/group.h> and
+ * <statctr/histogram.h>. A member lives as long as the process: keep the pointer where the values are known in
+ * advance, and do not clean up, forget or register it.
  *
  * # Bounds
  * Values of labels come from outside more often than not, so a family has at most STATCTR_FAMILY_LIMIT members, or
@@ -32,10 +34,11 @@
  * some 500 bytes of heap and its values, and what a statistic of its kind takes.
  *
  * # Rules for every look-up
- * Errors:    -EINVAL: a NULL, another number of values than of labels; no name of letters, digits, `_` and `:` (labels:
- *            without `:`), no label, more than 16, one that is given twice, or `le` of histograms; a limit that is not
- *            from 1 to 65536. Of averages and histograms also the errors of statctr_group_init() and
- *            statctr_histogram_init(). The pointer to the member is left alone.
+ * Errors:    -EINVAL: a NULL, another number of values than of labels; no name of letters, digits, `_` and `:`
+ *            (labels: without `:`), no label, more than 16, one that is given twice, or `le` of histograms; a limit
+ *            that is not from 1 to 65536. Of floating-point gauges, averages and histograms also the errors of
+ *            statctr_float_gauge_init(), statctr_group_init() and statctr_histogram_init(). The pointer to the member
+ *            is left alone.
  * Threads:   any thread at any time. Before main: yes.
  * Signals:   safe where the member is there, as it then takes no lock and does not allocate; else not safe.
  * Order:     all threads that look up equal values get the same member.
@@ -84,6 +87,11 @@ typedef struct statctr_max_family {
 typedef struct statctr_min_family {
     statctr_family_t family;
 } statctr_min_family_t;
+
+/** Family of floating-point gauges, made by STATCTR_DEFINE_FLOAT_GAUGE_FAMILY(). The field is for this header only. */
+typedef struct statctr_float_gauge_family {
+    statctr_family_t family;
+} statctr_float_gauge_family_t;
 
 /** Family of averages, made by STATCTR_DEFINE_AVERAGE_FAMILY(). The field is for this header only. */
 typedef struct statctr_average_family {
@@ -160,6 +168,18 @@ STATCTR_STATIC_ASSERT_(sizeof(statctr_family_t) == 5 * sizeof(void *) + 8, "stat
 /** Declares a family of minima that another file defines. */
 #define STATCTR_DECLARE_MIN_FAMILY(id) extern statctr_min_family_t id
 
+/** Defines a family of floating-point gauges, which begin with 0. Otherwise as STATCTR_DEFINE_FAMILY(). */
+#define STATCTR_DEFINE_FLOAT_GAUGE_FAMILY(id, ...) \
+    STATCTR_DEFINE_FLOAT_GAUGE_FAMILY_AS(id, #id, "", "", STATCTR_FAMILY_LIMIT, __VA_ARGS__)
+
+/** Defines a family of floating-point gauges, which begin with 0. Otherwise as STATCTR_DEFINE_FAMILY_AS(). */
+#define STATCTR_DEFINE_FLOAT_GAUGE_FAMILY_AS(id, name, help, unit, limit, ...) \
+    STATCTR_LABELS_(id, __VA_ARGS__);                                          \
+    statctr_float_gauge_family_t id = { STATCTR_FAMILY_(id, name, help, unit, limit) }
+
+/** Declares a family of floating-point gauges that another file defines. */
+#define STATCTR_DECLARE_FLOAT_GAUGE_FAMILY(id) extern statctr_float_gauge_family_t id
+
 /** Defines a family of averages. Otherwise as STATCTR_DEFINE_FAMILY(). */
 #define STATCTR_DEFINE_AVERAGE_FAMILY(id, ...) \
     STATCTR_DEFINE_AVERAGE_FAMILY_AS(id, #id, "", "", STATCTR_FAMILY_LIMIT, __VA_ARGS__)
@@ -215,6 +235,13 @@ extern int statctr_min_family_get(statctr_min_family_t *family, const char *cons
                                   statctr_static_min_t **minimum);
 
 /**
+ * Stores the floating-point gauge for these values of the labels in `*gauge`: statctr_float_gauge_add() and its like
+ * update it. Otherwise as statctr_family_get().
+ */
+extern int statctr_float_gauge_family_get(statctr_float_gauge_family_t *family, const char *const *values,
+                                          unsigned count, statctr_float_gauge_t **gauge);
+
+/**
  * Stores the average for these values of the labels in `*average`, a group of two items, the number of values and their
  * sum, that are one event: statctr_group_event2(average, 0, 1, value) counts a value, in line. Otherwise as
  * statctr_family_get().
@@ -259,12 +286,14 @@ STATCTR_LOOK_UP_(statctr_family_get, statctr_family_t, statctr_static_t)
 STATCTR_LOOK_UP_(statctr_gauge_family_get, statctr_gauge_family_t, statctr_static_gauge_t)
 STATCTR_LOOK_UP_(statctr_max_family_get, statctr_max_family_t, statctr_static_max_t)
 STATCTR_LOOK_UP_(statctr_min_family_get, statctr_min_family_t, statctr_static_min_t)
+STATCTR_LOOK_UP_(statctr_float_gauge_family_get, statctr_float_gauge_family_t, statctr_float_gauge_t)
 STATCTR_LOOK_UP_(statctr_average_family_get, statctr_average_family_t, statctr_group_t)
 STATCTR_LOOK_UP_(statctr_histogram_family_get, statctr_histogram_family_t, statctr_histogram_t)
 #define statctr_family_get statctr_family_get_unseen_
 #define statctr_gauge_family_get statctr_gauge_family_get_unseen_
 #define statctr_max_family_get statctr_max_family_get_unseen_
 #define statctr_min_family_get statctr_min_family_get_unseen_
+#define statctr_float_gauge_family_get statctr_float_gauge_family_get_unseen_
 #define statctr_average_family_get statctr_average_family_get_unseen_
 #define statctr_histogram_family_get statctr_histogram_family_get_unseen_
 #endif

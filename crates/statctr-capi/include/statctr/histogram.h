@@ -171,11 +171,36 @@ static inline int statctr_histogram_init(statctr_histogram_t *histogram, uint64_
     return statctr_histogram_init_abi(histogram, max, error, STATCTR_ABI);
 }
 
+#if defined(__x86_64__) && !defined(__LZCNT__)
+/*
+ * Code for any x86-64 CPU has bsr for the highest set bit, of 8 micro-operations on AMD Zen to Zen 4 where lzcnt has
+ * one (instruction tables of Agner Fog). CPUs without lzcnt take its encoding for bsr, which counts from the other end.
+ * Not volatile, so that a loop keeps the result for a constant.
+ */
+static inline unsigned statctr_histogram_scan_(uint64_t value)
+{
+    uint64_t found;
+    __asm__("lzcntq %1, %0" : "=r"(found) : "r"(value) : "cc");
+    return (unsigned)found;
+}
+
+/* The number of the highest set bit of a value that is not 0: lzcnt of 1 is 63, bsr of 1 is 0. */
+static inline unsigned statctr_histogram_highest_(uint64_t value)
+{
+    return statctr_histogram_scan_(value) ^ statctr_histogram_scan_(1);
+}
+#else
+static inline unsigned statctr_histogram_highest_(uint64_t value)
+{
+    return 63u - (unsigned)__builtin_clzll((unsigned long long)value);
+}
+#endif
+
 /* The first slot of a value's bucket. */
 static inline unsigned statctr_histogram_slot_(const statctr_histogram_t *histogram, uint64_t value)
 {
     const unsigned bits = histogram->bits & 31;
-    const unsigned shift = 63u - (unsigned)__builtin_clzll((unsigned long long)(value | (uint64_t)1 << bits)) - bits;
+    const unsigned shift = statctr_histogram_highest_(value | (uint64_t)1 << bits) - bits;
     const uint64_t index = ((uint64_t)shift << bits) + (value >> shift);
     return 2 * (value > histogram->max ? histogram->beyond : (unsigned)index);
 }

@@ -14,11 +14,13 @@ STATCTR_DEFINE_MAX_FAMILY(slowest, "by");
 STATCTR_DEFINE_MIN_FAMILY(fastest, "by");
 STATCTR_DEFINE_HISTOGRAM_FAMILY(sizes, 100, 0.1, "of");
 STATCTR_DEFINE_AVERAGE_FAMILY(hits, "cache");
+STATCTR_DEFINE_FLOAT_GAUGE_FAMILY_AS(load, "load", "load of a worker", "", 2, "of");
 STATCTR_DECLARE_FAMILY(responses);
 STATCTR_DECLARE_GAUGE_FAMILY(open_files);
 STATCTR_DECLARE_MAX_FAMILY(slowest);
 STATCTR_DECLARE_MIN_FAMILY(fastest);
 STATCTR_DECLARE_AVERAGE_FAMILY(hits);
+STATCTR_DECLARE_FLOAT_GAUGE_FAMILY(load);
 STATCTR_DECLARE_HISTOGRAM_FAMILY(sizes);
 
 __attribute__((constructor)) static void construct(void)
@@ -86,6 +88,9 @@ static void *flood(void *number)
         statctr_group_t *average = NULL;
         CHECK_OK(statctr_average_family_get(&hits, STATCTR_VALUES("first"), &average));
         CHECK_OK(statctr_group_event2(average, 0, 1, round % 2));
+        statctr_float_gauge_t *quantity = NULL;
+        CHECK_OK(statctr_float_gauge_family_get(&load, STATCTR_VALUES(me % 2 ? "odd" : "even"), &quantity));
+        CHECK_OK(statctr_float_gauge_add(quantity, -1.5));
         statctr_static_gauge_t *gauge = NULL;
         snprintf(path, sizeof(path), "%u", round % 20);
         CHECK_OK(statctr_gauge_family_get(&open_files, STATCTR_VALUES(path), &gauge));
@@ -167,6 +172,8 @@ static void check_refusals(void)
     CHECK_EQ(statctr_max_family_get(NULL, values, 1, NULL), -EINVAL);
     CHECK_EQ(statctr_min_family_get(NULL, values, 1, NULL), -EINVAL);
     CHECK_EQ(statctr_average_family_get(NULL, values, 1, NULL), -EINVAL);
+    CHECK_EQ(statctr_float_gauge_family_get(NULL, values, 1, NULL), -EINVAL);
+    CHECK_EQ(statctr_float_gauge_family_get(&load, values, 1, NULL), -EINVAL);
     CHECK_EQ(statctr_histogram_family_get(NULL, values, 1, &histogram), -EINVAL);
     CHECK_EQ(statctr_histogram_family_get(&sizes, values, 1, NULL), -EINVAL);
 
@@ -224,6 +231,18 @@ int main(void)
     CHECK_OK(statctr_average_family_get(&hits, STATCTR_VALUES("first"), &average));
     CHECK_OK(statctr_group_fold(average, values, 2));
     CHECK(values[0] == rounds && values[1] == rounds / 2);
+    double value = 0;
+    statctr_float_gauge_t *quantity = NULL;
+    CHECK_EQ(visit("load").members, 2);
+    CHECK_OK(statctr_float_gauge_family_get(&load, STATCTR_VALUES("odd"), &quantity));
+    CHECK_OK(statctr_float_gauge_read(quantity, &value));
+    CHECK(value == -1.5 * (double)rounds / 2);
+    /* what has no member of its own, and a set of it */
+    CHECK_OK(statctr_float_gauge_family_get(&load, STATCTR_VALUES("third"), &quantity));
+    CHECK_OK(statctr_float_gauge_set(quantity, 0.25));
+    CHECK_OK(statctr_float_gauge_family_get(&load, STATCTR_VALUES("overflow"), &quantity));
+    CHECK_OK(statctr_float_gauge_read(quantity, &value));
+    CHECK(value == 0.25);
     seen = visit("sizes");
     CHECK_EQ(seen.members, 2);
     CHECK_EQ(seen.sum, rounds);

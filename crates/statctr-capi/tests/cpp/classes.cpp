@@ -233,6 +233,7 @@ STATCTR_DEFINE_GAUGE_FAMILY(open_files, "by");
 STATCTR_DEFINE_MAX_FAMILY_AS(slowest_by, "slowest_by", "the slowest", "", 2, "by");
 STATCTR_DEFINE_MIN_FAMILY(fastest_by, "by");
 STATCTR_DEFINE_AVERAGE_FAMILY(hits_by, "by");
+STATCTR_DEFINE_FLOAT_GAUGE_FAMILY(load_by, "by");
 STATCTR_DEFINE_HISTOGRAM_FAMILY(sizes_by, 100, 0.1, "by");
 STATCTR_DEFINE_MAX(slowest_of_all);
 STATCTR_DEFINE_MIN(fastest_of_all);
@@ -249,6 +250,7 @@ static void members_of_families_are_looked_up()
                 statctr_static_max_observe(&statctr::member(slowest_by, {name.c_str()}), n);
                 statctr_static_min_observe(&statctr::member(fastest_by, {name.c_str()}), n + 1);
                 statctr_group_event2(&statctr::member(hits_by, {"all"}), 0, 1, 3);
+                statctr_float_gauge_add(&statctr::member(load_by, {"all"}), 0.25);
                 statctr_histogram_observe(&statctr::member(sizes_by, {"all"}), 1);
                 statctr_static_max_observe(&slowest_of_all, n);
                 statctr_static_min_observe(&fastest_of_all, n + 1);
@@ -261,6 +263,7 @@ static void members_of_families_are_looked_up()
         CHECK(has(text, ("responses{method=\"GET\",status=\"" + std::string(name) + "\"} 1000\n").c_str()));
     CHECK(has(text, "open_files{by=\"all\"} -4000\n") && has(text, "slowest_by{by=\"overflow\"} 999\n"));
     CHECK(has(text, "fastest_by{by=\"3\"} 1\n") && has(text, "sizes_by_count{by=\"all\"} 4000\n"));
+    CHECK(has(text, "load_by{by=\"all\"} 1000\n"));
     CHECK(has(text, "hits_by_sum{by=\"all\"} 12000\nhits_by_count{by=\"all\"} 4000\n"));
     CHECK(statctr_static_max_read(&slowest_of_all) == 999 && statctr_static_min_read(&fastest_of_all) == 1);
     CHECK(&statctr::member(responses, {"GET", "0"}) == &statctr::member(responses, {"GET", "0"}));

@@ -195,7 +195,7 @@ impl Lines {
     /// Returns the handle of a word for a section, which looks at the tag itself, and the offset of the threads' rseq
     /// areas.
     ///
-    /// Both are loaded in front of the test, so that updates of several words of one group load them once: loaded on the
+    /// Both are loaded before the bounds check, so that updates of several words of one group load them once: loaded on the
     /// common path of each they are loaded behind the store of the update before, which takes 6.7 ns for four updates of
     /// groups in turn instead of 4.0 (AMD Zen 3).
     #[inline(always)]

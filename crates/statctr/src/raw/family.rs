@@ -4,6 +4,7 @@ use super::{RawGroup, RawHistogram};
 use crate::average::AverageSnapshot;
 use crate::description::Description;
 use crate::error::{Error, Result};
+use crate::gauge::FloatGauge;
 use crate::group::Group;
 use crate::histogram::Histogram;
 use crate::memory::{RawStatic, StaticKind};
@@ -12,12 +13,15 @@ use crate::schema::{ItemSpec, Schema};
 use crate::statics::{Entry, LARGEST_LIMIT, LabelTable, MAX_VALUE_BYTES, OVERFLOW};
 use crate::sys::{Lock, OnceBox, Rank};
 use crate::value::{Kind, SampleItem, Source, Value, sealed};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The kind of the members of a family that C code defines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FamilyKind {
     /// Members that are like statics of this kind.
     Static(StaticKind),
+    /// Floating-point gauges.
+    FloatGauge,
     /// Groups of two items, the number of values and their sum, that are one event.
     Average,
     /// Histograms.
@@ -32,8 +36,26 @@ pub enum FamilyKind {
 /// A member of a family that C code defines, with the words by which C code updates it.
 enum RawMember {
     Static(RawStatic, StaticKind),
+    FloatGauge(OwnedGauge),
     Average(RawGroup, Group),
     Histogram(RawHistogram, Histogram),
+}
+
+/// A floating-point gauge on the heap. Its pointer is the handle of C code, which is not moved with it.
+struct OwnedGauge(AtomicPtr<FloatGauge>);
+
+impl OwnedGauge {
+    fn get(&self) -> &FloatGauge {
+        // SAFETY: from `Box::into_raw`, and freed by `drop` alone.
+        unsafe { &*self.0.load(Ordering::Relaxed) }
+    }
+}
+
+impl Drop for OwnedGauge {
+    fn drop(&mut self) {
+        // SAFETY: as in `get`; nobody else owns it.
+        drop(unsafe { Box::from_raw(*self.0.get_mut()) });
+    }
 }
 
 impl sealed::Sealed for RawMember {
@@ -43,6 +65,7 @@ impl sealed::Sealed for RawMember {
             RawMember::Static(_, StaticKind::Gauge) => Kind::Gauge,
             RawMember::Static(_, StaticKind::Max) => Kind::Max,
             RawMember::Static(_, StaticKind::Min) => Kind::Min,
+            RawMember::FloatGauge(..) => Kind::FloatGauge,
             RawMember::Average(..) => Kind::Average,
             RawMember::Histogram(..) => Kind::Histogram,
         }
@@ -53,6 +76,7 @@ impl Source for RawMember {
     fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, Value)) {
         let value = match self {
             RawMember::Static(word, kind) => Value::of_foreign_static(*kind, word.read_as(*kind)),
+            RawMember::FloatGauge(gauge) => Value::FloatGauge(gauge.get().read()),
             RawMember::Average(_, group) => {
                 let mut values = [0; 2];
                 // as long as the group
@@ -163,6 +187,31 @@ impl RawFamily {
         };
         match self.get(values, make)? {
             Ok(RawMember::Histogram(words, _)) => Some(Ok(words)),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Returns the pointer by which C code uses the floating-point gauge for these values of the labels; otherwise as
+    /// [`get_histogram`](Self::get_histogram).
+    ///
+    /// # Errors
+    /// Those of [`FloatGauge::new_in`] for the gauge of values that have none of their own.
+    #[must_use]
+    pub fn get_float_gauge(
+        &'static self,
+        values: &[&str],
+        pool: &Pool,
+    ) -> Option<Result<&'static AtomicPtr<FloatGauge>>> {
+        if self.kind != FamilyKind::FloatGauge {
+            return None;
+        }
+        let make = || {
+            let gauge = Box::into_raw(Box::new(FloatGauge::new_in(pool, 0.0)?));
+            Ok(RawMember::FloatGauge(OwnedGauge(AtomicPtr::new(gauge))))
+        };
+        match self.get(values, make)? {
+            Ok(RawMember::FloatGauge(gauge)) => Some(Ok(&gauge.0)),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         }
@@ -294,6 +343,24 @@ mod tests {
         let member = family.get_static(&["1", "2"], StaticKind::Counter).expect("a member");
         member.add(3);
         assert_eq!(family.get_static(&["1", "2"], StaticKind::Counter).map(RawStatic::read), Some(3));
+    }
+
+    #[test]
+    fn a_floating_point_gauge_is_found_by_its_values() {
+        let family = intern("quantities", &["of"], 2, FamilyKind::FloatGauge).expect("a family");
+        let pool = Pool::global().expect("a pool");
+        let gauge = |value| {
+            let handle = family.get_float_gauge(&[value], pool).expect("of this kind").expect("memory");
+            // SAFETY: members live as long as the process.
+            unsafe { &*handle.load(Ordering::Relaxed) }
+        };
+        gauge("a").add(1.5);
+        gauge("a").add(-4.0);
+        gauge("b").set(7.0);
+        gauge("c").add(0.25);
+        assert_eq!((gauge("a").read(), gauge("b").read(), gauge(OVERFLOW).read()), (-2.5, 7.0, 0.25));
+        assert!(family.get_average(&["a"], pool).is_none() && family.get_histogram(&["a"], pool).is_none());
+        assert!(family.get_float_gauge(&["a", "b"], pool).is_none());
     }
 
     #[test]
