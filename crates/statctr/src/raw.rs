@@ -10,6 +10,7 @@ use crate::average::AverageSnapshot;
 use crate::counter::Counter;
 use crate::description::Description;
 use crate::error::{Error, Result};
+use crate::gauge::FloatGauge;
 use crate::group::Group;
 use crate::histogram::Histogram;
 use crate::lazy::{LazyGroup, Scope};
@@ -23,6 +24,7 @@ use crate::value::{Kind, Source, Value};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Makes the first pool test whether the kernel aborts rseq critical sections, also on machines where that is not
 /// tested by default; for tests. With `armed` false the kernel is not told of the tested section, so that the test
@@ -308,6 +310,31 @@ impl RawHistogram {
         // SAFETY: passed on; never dropped here.
         let histogram = ManuallyDrop::new(unsafe { self.into_histogram() }?);
         Some(work(&histogram))
+    }
+}
+
+/// The word of a C floating-point gauge that a family owns: the address of a gauge on the heap.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct RawFloatGauge(AtomicPtr<FloatGauge>);
+
+impl RawFloatGauge {
+    fn from_gauge(gauge: FloatGauge) -> RawFloatGauge {
+        RawFloatGauge(AtomicPtr::new(Box::into_raw(Box::new(gauge))))
+    }
+
+    /// Returns the gauge.
+    #[must_use]
+    pub fn get(&self) -> &FloatGauge {
+        // SAFETY: from `Box::into_raw`, never changed, and freed by `drop` alone.
+        unsafe { &*self.0.load(Ordering::Relaxed) }
+    }
+}
+
+impl Drop for RawFloatGauge {
+    fn drop(&mut self) {
+        // SAFETY: as in `get`; nobody else owns it.
+        drop(unsafe { Box::from_raw(*self.0.get_mut()) });
     }
 }
 

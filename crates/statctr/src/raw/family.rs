@@ -1,6 +1,6 @@
 //! Families of statistics by labels that C code defines.
 
-use super::{RawGroup, RawHistogram};
+use super::{RawFloatGauge, RawGroup, RawHistogram};
 use crate::average::AverageSnapshot;
 use crate::description::Description;
 use crate::error::{Error, Result};
@@ -13,7 +13,6 @@ use crate::schema::{ItemSpec, Schema};
 use crate::statics::{Entry, LARGEST_LIMIT, LabelTable, MAX_VALUE_BYTES, OVERFLOW};
 use crate::sys::{Lock, OnceBox, Rank};
 use crate::value::{Kind, SampleItem, Source, Value, sealed};
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The kind of the members of a family that C code defines.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,26 +35,9 @@ pub enum FamilyKind {
 /// A member of a family that C code defines, with the words by which C code updates it.
 enum RawMember {
     Static(RawStatic, StaticKind),
-    FloatGauge(OwnedGauge),
+    FloatGauge(RawFloatGauge),
     Average(RawGroup, Group),
     Histogram(RawHistogram, Histogram),
-}
-
-/// A floating-point gauge on the heap. Its pointer is the handle of C code, which is not moved with it.
-struct OwnedGauge(AtomicPtr<FloatGauge>);
-
-impl OwnedGauge {
-    fn get(&self) -> &FloatGauge {
-        // SAFETY: from `Box::into_raw`, and freed by `drop` alone.
-        unsafe { &*self.0.load(Ordering::Relaxed) }
-    }
-}
-
-impl Drop for OwnedGauge {
-    fn drop(&mut self) {
-        // SAFETY: as in `get`; nobody else owns it.
-        drop(unsafe { Box::from_raw(*self.0.get_mut()) });
-    }
 }
 
 impl sealed::Sealed for RawMember {
@@ -192,7 +174,7 @@ impl RawFamily {
         }
     }
 
-    /// Returns the pointer by which C code uses the floating-point gauge for these values of the labels; otherwise as
+    /// Returns the handle by which C code uses the floating-point gauge for these values of the labels; otherwise as
     /// [`get_histogram`](Self::get_histogram).
     ///
     /// # Errors
@@ -202,16 +184,15 @@ impl RawFamily {
         &'static self,
         values: &[&str],
         pool: &Pool,
-    ) -> Option<Result<&'static AtomicPtr<FloatGauge>>> {
+    ) -> Option<Result<&'static RawFloatGauge>> {
         if self.kind != FamilyKind::FloatGauge {
             return None;
         }
         let make = || {
-            let gauge = Box::into_raw(Box::new(FloatGauge::new_in(pool, 0.0)?));
-            Ok(RawMember::FloatGauge(OwnedGauge(AtomicPtr::new(gauge))))
+            FloatGauge::new_in(pool, 0.0).map(|gauge| RawMember::FloatGauge(RawFloatGauge::from_gauge(gauge)))
         };
         match self.get(values, make)? {
-            Ok(RawMember::FloatGauge(gauge)) => Some(Ok(&gauge.0)),
+            Ok(RawMember::FloatGauge(gauge)) => Some(Ok(gauge)),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         }
@@ -281,6 +262,7 @@ fn average_schema() -> Result<&'static Schema> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::Topology;
 
     const COUNTER: FamilyKind = FamilyKind::Static(StaticKind::Counter);
 
@@ -348,12 +330,11 @@ mod tests {
     #[test]
     fn a_floating_point_gauge_is_found_by_its_values() {
         let family = intern("quantities", &["of"], 2, FamilyKind::FloatGauge).expect("a family");
-        let pool = Pool::global().expect("a pool");
-        let gauge = |value| {
-            let handle = family.get_float_gauge(&[value], pool).expect("of this kind").expect("memory");
-            // SAFETY: members live as long as the process.
-            unsafe { &*handle.load(Ordering::Relaxed) }
-        };
+        // the feature `uniprocessor` has no global pool where there are several CPUs
+        let one = Topology::synthetic(1).build().expect("topology");
+        let pool = &Pool::builder().topology(one).build().expect("a pool");
+        let gauge =
+            |value| family.get_float_gauge(&[value], pool).expect("of this kind").expect("memory").get();
         gauge("a").add(1.5);
         gauge("a").add(-4.0);
         gauge("b").set(7.0);
