@@ -14,7 +14,7 @@ STATCTR_DEFINE_MAX_FAMILY(slowest, "by");
 STATCTR_DEFINE_MIN_FAMILY(fastest, "by");
 STATCTR_DEFINE_HISTOGRAM_FAMILY(sizes, 100, 0.1, "of");
 STATCTR_DEFINE_AVERAGE_FAMILY(hits, "cache");
-STATCTR_DEFINE_FLOAT_GAUGE_FAMILY_AS(load, "load", "load of a worker", "", 2, "of");
+STATCTR_DEFINE_FLOAT_GAUGE_FAMILY(load, "of");
 STATCTR_DECLARE_FAMILY(responses);
 STATCTR_DECLARE_GAUGE_FAMILY(open_files);
 STATCTR_DECLARE_MAX_FAMILY(slowest);
@@ -237,12 +237,12 @@ int main(void)
     CHECK_OK(statctr_float_gauge_family_get(&load, STATCTR_VALUES("odd"), &quantity));
     CHECK_OK(statctr_float_gauge_read(quantity, &value));
     CHECK(value == -1.5 * (double)rounds / 2);
-    /* what has no member of its own, and a set of it */
     CHECK_OK(statctr_float_gauge_family_get(&load, STATCTR_VALUES("third"), &quantity));
     CHECK_OK(statctr_float_gauge_set(quantity, 0.25));
-    CHECK_OK(statctr_float_gauge_family_get(&load, STATCTR_VALUES("overflow"), &quantity));
+    CHECK_OK(statctr_float_gauge_family_get(&load, STATCTR_VALUES("third"), &quantity));
     CHECK_OK(statctr_float_gauge_read(quantity, &value));
     CHECK(value == 0.25);
+    CHECK_EQ(visit("load").members, 3);
     seen = visit("sizes");
     CHECK_EQ(seen.members, 2);
     CHECK_EQ(seen.sum, rounds);
@@ -269,6 +269,8 @@ int main(void)
         "# TYPE open_files gauge\n",
         "slowest{by=\"any\"} 7999\n",
         "fastest{by=\"any\"} 10\n",
+        "# TYPE load gauge\n",
+        "load{of=\"even\"} -6000\n",
         "# TYPE hits summary\nhits_sum{cache=\"first\"} 4000\nhits_count{cache=\"first\"} 8000\n",
         "sizes_bucket{of=\"even\",le=\"1\"} 80\n",
     };
