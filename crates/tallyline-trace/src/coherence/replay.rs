@@ -51,7 +51,7 @@ pub struct ReplayOptions {
 /// synchronisations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayStats {
-    /// Thread and core, in the order in which the threads began.
+    /// Thread and core, in the order of the threads' ids.
     pub(crate) threads: Vec<(u32, u16)>,
     /// Points of synchronisation that threads waited for; with recorded atomics these, too.
     pub(crate) ordered: u64,
@@ -62,7 +62,7 @@ pub struct ReplayStats {
 }
 
 impl ReplayStats {
-    /// Returns pairs of each replayed thread's id and its simulated core, in the order in which the threads began.
+    /// Returns pairs of each replayed thread's id and its simulated core, in the order of the threads' ids.
     #[inline]
     pub fn threads(&self) -> &[(u32, u16)] {
         &self.threads
@@ -94,7 +94,7 @@ pub trait CoreModel {
     /// Returns how many cores there are.
     fn cores(&self) -> u16;
 
-    /// Does an access of a thread, of which `place` is the number in the order in which threads began.
+    /// Does an access of a thread, of which `place` is the number in the order of the threads' ids.
     ///
     /// # Errors
     /// [`Error::Limit`] where the model holds no more.
@@ -162,7 +162,8 @@ pub fn replay_on<M: CoreModel>(
     Ok(course)
 }
 
-/// Opens the threads of a process, in the order in which they began.
+/// Opens the threads of a process in the order of their ids, which the kernel gives as they are created. Which of them
+/// begins first is an accident of the recording, by which schedules of one program would differ.
 fn open_streams<'t>(
     trace: &'t Trace<'_>,
     process: u32,
@@ -175,7 +176,7 @@ fn open_streams<'t>(
     let of_process = trace.threads().iter().filter(|thread| thread.process == process);
     let mut streams =
         of_process.map(|thread| EventStream::new(trace, thread, atomics)).collect::<Result<Vec<_>>>()?;
-    streams.sort_by_key(|stream| stream.first_point);
+    streams.sort_by_key(|stream| stream.thread);
     if streams.iter().flat_map(|stream| &stream.points).map(|class| class.len() as u64).sum::<u64>()
         > POINTS_LIMIT
     {
@@ -334,7 +335,6 @@ struct EventStream<'t> {
     thread: u32,
     /// Instructions that it may have run.
     position: u64,
-    first_point: Option<u64>,
     /// By class the numbers of its points that others wait for, and how many it passed.
     points: PointNumbers,
     passed: [usize; 3],
@@ -350,7 +350,6 @@ impl<'t> EventStream<'t> {
             next: None,
             thread: thread.thread,
             position: 0,
-            first_point: None,
             points: Default::default(),
             passed: [0; 3],
             atomics,
@@ -360,7 +359,6 @@ impl<'t> EventStream<'t> {
             let mut events = trace.events(block, buffer)?;
             for event in events.by_ref() {
                 let Event::Sync { kind, number, .. } = event? else { continue };
-                stream.first_point.get_or_insert(number);
                 if let Some(class) = SyncClass::of(kind).filter(|_| stream.keeps(kind)) {
                     stream.points[class as usize].push(number);
                 }

@@ -13,7 +13,7 @@ use crate::format::SyncPoint;
 /// A simulation of cores that tracks each thread's time; [`replay_by_time`] replays next the access of the thread
 /// whose time is the earliest.
 pub trait TimedModel: CoreModel {
-    /// Returns the time of a thread, of which `place` is the number in the order in which threads began.
+    /// Returns the time of a thread, of which `place` is the number in the order of the threads' ids.
     fn time(&self, place: usize) -> u64;
 
     /// Lets a thread do nothing before a time.

@@ -74,7 +74,7 @@ impl<'t> Excerpt<'t> {
         self.instructions
     }
 
-    /// Returns the threads, in the order in which they began.
+    /// Returns the threads, in the order of their ids.
     pub(super) fn threads(&self) -> &[ThreadExcerpt] {
         &self.threads
     }

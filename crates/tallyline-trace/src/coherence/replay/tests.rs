@@ -21,11 +21,18 @@ fn run(bytes: &[u8], cores: u16, plan: ReplayOptions) -> (ReplayStats, Coherence
 /// Threads that write a word of their own of one line, every fourth instruction; recorded one after
 /// the other.
 fn writers(threads: u32) -> Vec<u8> {
+    let in_order: Vec<u32> = (0..threads).collect();
+    writers_that_begin(&in_order)
+}
+
+/// [`writers`] that begin in this order.
+fn writers_that_begin(order: &[u32]) -> Vec<u8> {
+    let threads = order.len() as u32;
     let mut builder = Builder::new(1);
     let first = builder.instructions(0x40_0000, threads);
-    let mut starts = Vec::new();
-    for _ in 0..threads {
-        starts.push(builder.number());
+    let mut starts = vec![0; order.len()];
+    for at in order {
+        starts[*at as usize] = builder.number();
     }
     for (at, start) in starts.into_iter().enumerate() {
         let mut thread = ThreadBuilder::new(7, 100 + at as u32);
@@ -52,6 +59,15 @@ fn threads_meet_on_a_line_once_a_quantum_whatever_the_recording() {
         assert_eq!(stats.accesses, 2 * WRITES);
         assert_eq!(stats.threads, [(100, 0), (101, 1)]);
     }
+}
+
+#[test]
+fn replays_do_not_depend_on_which_thread_began_first() {
+    let trace = writers_that_begin(&[0, 2, 1]);
+    let expected = run(&writers(3), 3, plan(40));
+    let (stats, summary) = run(&trace, 3, plan(40));
+    assert_eq!(stats.threads, [(100, 0), (101, 1), (102, 2)]);
+    assert_eq!(summary.total.lines, expected.1.total.lines);
 }
 
 #[test]
