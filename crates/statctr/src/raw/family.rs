@@ -263,6 +263,7 @@ fn average_schema() -> Result<&'static Schema> {
 mod tests {
     use super::*;
     use crate::topology::Topology;
+    use std::sync::OnceLock;
 
     const COUNTER: FamilyKind = FamilyKind::Static(StaticKind::Counter);
 
@@ -330,9 +331,13 @@ mod tests {
     #[test]
     fn a_floating_point_gauge_is_found_by_its_values() {
         let family = intern("quantities", &["of"], 2, FamilyKind::FloatGauge).expect("a family");
-        // the feature `uniprocessor` has no global pool where there are several CPUs
-        let one = Topology::synthetic(1).build().expect("topology");
-        let pool = &Pool::builder().topology(one).build().expect("a pool");
+        // The feature `uniprocessor` has no global pool where there are several CPUs. Static, as members stay: leak
+        // checkers do not see references in mapped memory.
+        static POOL: OnceLock<Pool> = OnceLock::new();
+        let pool = POOL.get_or_init(|| {
+            let one = Topology::synthetic(1).build().expect("topology");
+            Pool::builder().topology(one).build().expect("a pool")
+        });
         let gauge =
             |value| family.get_float_gauge(&[value], pool).expect("of this kind").expect("memory").get();
         gauge("a").add(1.5);
