@@ -177,12 +177,35 @@ fn open_streams<'t>(
     let mut streams =
         of_process.map(|thread| EventStream::new(trace, thread, atomics)).collect::<Result<Vec<_>>>()?;
     streams.sort_by_key(|stream| stream.thread);
+    pair_starts(&mut streams);
     if streams.iter().flat_map(|stream| &stream.points).map(|class| class.len() as u64).sum::<u64>()
         > POINTS_LIMIT
     {
         return Err(Error::Limit { what: "ordered points of synchronisation", limit: POINTS_LIMIT });
     }
     Ok(streams)
+}
+
+/// Instructions between two calls of one thread that create a thread, of which the first failed: glibc calls `clone`
+/// where `clone3` does, as under QEMU, 38 instructions later. From one `pthread_create` to the next there are a thousand.
+const CALL_AGAIN: u64 = 64;
+
+/// Lets threads begin once the call that created them was passed, where one thread created all others. The number of a
+/// start says when the thread began in the recording, and by it a thread would wait for all calls until then, however
+/// many its creator happened to have made.
+///
+/// Threads are created in the order of their ids. So each was created by the last call before its start and before the
+/// call that created the next one, or by an earlier one: none begins before its own.
+fn pair_starts(streams: &mut [EventStream<'_>]) {
+    let mut creators = streams.iter_mut().filter(|stream| !stream.calls.is_empty());
+    let (Some(creator), None) = (creators.next(), creators.next()) else { return };
+    let (creator, mut calls) = (creator.thread, std::mem::take(&mut creator.calls));
+    for stream in streams.iter_mut().rev().filter(|stream| stream.thread != creator) {
+        let Some(Event::Sync { kind: SyncPoint::Start, number, .. }) = &mut stream.next else { continue };
+        calls.truncate(calls.partition_point(|(call, _)| call < number));
+        let Some((call, _)) = calls.pop() else { return };
+        *number = call + 1;
+    }
 }
 
 /// Advances all streams to the earliest next event after a round without one; returns false if there is none.
@@ -335,6 +358,8 @@ struct EventStream<'t> {
     thread: u32,
     /// Instructions that it may have run.
     position: u64,
+    /// Calls that create threads: number and instructions that the thread had run.
+    calls: Vec<(u64, u64)>,
     /// By class the numbers of its points that others wait for, and how many it passed.
     points: PointNumbers,
     passed: [usize; 3],
@@ -350,6 +375,7 @@ impl<'t> EventStream<'t> {
             next: None,
             thread: thread.thread,
             position: 0,
+            calls: Vec::new(),
             points: Default::default(),
             passed: [0; 3],
             atomics,
@@ -358,7 +384,11 @@ impl<'t> EventStream<'t> {
         for block in thread.blocks.iter().filter(|block| block.points > 0) {
             let mut events = trace.events(block, buffer)?;
             for event in events.by_ref() {
-                let Event::Sync { kind, number, .. } = event? else { continue };
+                let Event::Sync { kind, number, now } = event? else { continue };
+                if kind == SyncPoint::Clone {
+                    stream.calls.pop_if(|(_, before)| now.saturating_sub(*before) <= CALL_AGAIN);
+                    stream.calls.push((number, now));
+                }
                 if let Some(class) = SyncClass::of(kind).filter(|_| stream.keeps(kind)) {
                     stream.points[class as usize].push(number);
                 }

@@ -121,6 +121,40 @@ fn threads_that_were_made_run_beside_the_one_that_shares_a_core_with_their_maker
 }
 
 #[test]
+fn a_thread_begins_when_it_was_created_however_late_in_the_recording() {
+    let begin = |in_time: bool| {
+        let mut builder = Builder::new(1);
+        let first = builder.instructions(0x40_0000, 2);
+        let mut number = || builder.number();
+        let (start, refused, made) = (number(), number(), number());
+        let early = number();
+        let (other_refused, other_made) = (number(), number());
+        let (late, other_start) = (number(), number());
+        let mut maker = ThreadBuilder::new(7, 1);
+        maker.point(SyncPoint::Start, start);
+        maker.access(first, 0x1000, 8, true, 1);
+        // `clone3` fails, and `clone` follows
+        maker.point(SyncPoint::Clone, refused);
+        maker.point(SyncPoint::Clone, made);
+        maker.access(first + 1, 0x1000, 8, true, 1000);
+        maker.point(SyncPoint::Clone, other_refused);
+        maker.point(SyncPoint::Clone, other_made);
+        builder.thread(&mut maker);
+        for (thread, start) in [(2, if in_time { early } else { late }), (3, other_start)] {
+            let mut worker = ThreadBuilder::new(7, thread);
+            worker.point(SyncPoint::Start, start);
+            worker.access(first, 0x2000, 8, true, 1);
+            builder.thread(&mut worker);
+        }
+        run(&builder.finish(), 3, TimedOptions::new(1 << 20, 0)).1.order
+    };
+    assert_eq!(begin(false), begin(true));
+    let times: Vec<u64> =
+        begin(false).iter().filter(|(place, _)| *place > 0).map(|(_, time)| *time).collect();
+    assert!(times[0] < 110 && times[1] >= 110, "the second call comes at 110: {times:?}");
+}
+
+#[test]
 fn one_that_waited_goes_on_when_the_other_has_come_so_far() {
     let mut builder = Builder::new(1);
     let first = builder.instructions(0x40_0000, 2);
