@@ -167,11 +167,10 @@ impl RawFamily {
             let histogram = Histogram::new_in(pool, max, error)?;
             Ok(RawMember::Histogram(RawHistogram::of(&histogram), histogram))
         };
-        match self.get(values, make)? {
-            Ok(RawMember::Histogram(words, _)) => Some(Ok(words)),
-            Ok(_) => None,
-            Err(error) => Some(Err(error)),
-        }
+        self.get_pooled(values, make, |member| match member {
+            RawMember::Histogram(words, _) => Some(words),
+            _ => None,
+        })
     }
 
     /// Returns the handle by which C code uses the floating-point gauge for these values of the labels; otherwise as
@@ -191,11 +190,10 @@ impl RawFamily {
         let make = || {
             FloatGauge::new_in(pool, 0.0).map(|gauge| RawMember::FloatGauge(RawFloatGauge::from_gauge(gauge)))
         };
-        match self.get(values, make)? {
-            Ok(RawMember::FloatGauge(gauge)) => Some(Ok(gauge)),
-            Ok(_) => None,
-            Err(error) => Some(Err(error)),
-        }
+        self.get_pooled(values, make, |member| match member {
+            RawMember::FloatGauge(gauge) => Some(gauge),
+            _ => None,
+        })
     }
 
     /// Returns the words of the average for these values of the labels, a group with an event of two items; otherwise as
@@ -215,9 +213,21 @@ impl RawFamily {
             let words = RawGroup::of(group.lines(), std::ptr::from_ref(schema).cast_mut());
             Ok(RawMember::Average(words, group))
         };
+        self.get_pooled(values, make, |member| match member {
+            RawMember::Average(words, _) => Some(words),
+            _ => None,
+        })
+    }
+
+    /// Returns what C code needs of the member for these values of the labels, which is in memory of a pool.
+    fn get_pooled<M>(
+        &'static self,
+        values: &[&str],
+        make: impl Fn() -> Result<RawMember>,
+        words: impl FnOnce(&'static RawMember) -> Option<&'static M>,
+    ) -> Option<Result<&'static M>> {
         match self.get(values, make)? {
-            Ok(RawMember::Average(words, _)) => Some(Ok(words)),
-            Ok(_) => None,
+            Ok(member) => words(member).map(Ok),
             Err(error) => Some(Err(error)),
         }
     }
