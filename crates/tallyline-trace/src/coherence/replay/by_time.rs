@@ -40,7 +40,8 @@ impl TimedOptions {
         Self { slice: slice.max(1), wake, skew: 0, seed: 0 }
     }
 
-    /// Delays the start of each thread by a pseudo-random time below `skew`, drawn with `seed`.
+    /// Delays the start of each thread, from its creation if that is in the trace, by a pseudo-random time below `skew`,
+    /// drawn with `seed`.
     pub fn with_skew(self, skew: u64, seed: u64) -> Self {
         Self { skew, seed, ..self }
     }
@@ -73,6 +74,8 @@ struct ThreadState<'e> {
     passed: [usize; 3],
     /// It asked for a point and had to wait.
     waits: bool,
+    /// The time from the call that created it to its first instruction, beyond what a wake-up takes.
+    delay: u64,
 }
 
 /// Replays the memory accesses of a traced process on a simulation of cores: the access of the core with the
@@ -86,7 +89,11 @@ pub fn replay_by_time<M: TimedModel>(
     options: TimedOptions,
 ) -> Result<ReplayStats> {
     let threads = excerpt.threads();
-    let new = |excerpt| ThreadState { excerpt, at: 0, passed: [0; 3], waits: false };
+    let mut seed = options.seed;
+    let new = |excerpt| {
+        let delay = splitmix(&mut seed) % options.skew.max(1);
+        ThreadState { excerpt, at: 0, passed: [0; 3], waits: false, delay }
+    };
     let mut states: Vec<ThreadState<'_>> = threads.iter().map(new).collect();
     let cores = usize::from(machine.cores());
     let core_of = |place: usize| (place % cores) as u16;
@@ -95,10 +102,7 @@ pub fn replay_by_time<M: TimedModel>(
         atomics: threads.iter().map(|thread| thread.atomics).sum(),
         ..ReplayStats::default()
     };
-    let mut seed = options.seed;
-    for place in 0..states.len() {
-        machine.wait_until(place, splitmix(&mut seed) % options.skew.max(1));
-    }
+    states.iter().enumerate().for_each(|(place, thread)| machine.wait_until(place, thread.delay));
     let mut run = Schedule {
         cores: (0..states.len().min(cores))
             .map(|core| Core {
@@ -221,7 +225,11 @@ impl Schedule {
                 }
                 if std::mem::take(&mut thread.waits) {
                     // who spins sees the write at once
-                    let wake = if kind == SyncPoint::Spun { 0 } else { self.options.wake };
+                    let wake = match kind {
+                        SyncPoint::Spun => 0,
+                        SyncPoint::Start => self.options.wake.saturating_add(thread.delay),
+                        _ => self.options.wake,
+                    };
                     let woken = self.passed_at.saturating_add(wake);
                     machine.wait_until(place, time.max(woken));
                 }

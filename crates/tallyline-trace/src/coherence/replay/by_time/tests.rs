@@ -185,6 +185,32 @@ fn a_seed_decides_when_threads_begin() {
 }
 
 #[test]
+fn a_seed_decides_when_a_thread_begins_after_its_creation() {
+    let mut builder = Builder::new(1);
+    let first = builder.instructions(0x40_0000, 2);
+    let (start, made, created) = (builder.number(), builder.number(), builder.number());
+    let mut maker = ThreadBuilder::new(7, 1);
+    maker.point(SyncPoint::Start, start);
+    (0..500).for_each(|_| maker.access(first + 1, 0x1000, 8, true, 1));
+    maker.point(SyncPoint::Clone, made);
+    builder.thread(&mut maker);
+    let mut worker = ThreadBuilder::new(7, 2);
+    worker.point(SyncPoint::Start, created);
+    worker.access(first, 0x2000, 8, true, 1);
+    builder.thread(&mut worker);
+    let trace = builder.finish();
+    let begin = |seed| {
+        let options = TimedOptions::new(1 << 20, 0).with_skew(5000, seed);
+        let order = run(&trace, 2, options).1.order;
+        let time = |of| order.iter().rev().find(|(place, _)| *place == of).expect("an access").1;
+        time(1) - (time(0) + 100)
+    };
+    let delays: Vec<u64> = (1..=8).map(begin).collect();
+    assert!(delays.iter().all(|delay| *delay < 5000), "{delays:?}");
+    assert!(delays.windows(2).all(|pair| pair[0] != pair[1]), "{delays:?}");
+}
+
+#[test]
 fn a_limit_replays_pieces_from_the_middle_of_each_part_of_a_thread() {
     let (stats, _) = run_within(&threads(2, 320), 2, TimedOptions::new(1 << 20, 0), 80);
     assert_eq!(stats.accesses(), 160);
