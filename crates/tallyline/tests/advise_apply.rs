@@ -30,7 +30,7 @@ fn project(name: &str, example: &str, build: &str) -> Option<PathBuf> {
 
 /// Applies the advice on the program `./a` of a project.
 fn applied(folder: &Path, more: &[&str], words: &[&str]) -> Value {
-    let first = ["advise", "--apply", "--json", "--schedules", "2", "--accesses", "60000", "--whole"];
+    let first = ["advise", "--apply", "--json", "--schedules", "2", "--accesses", "20000", "--whole"];
     let output = run_in(folder, &[&first, more, &["--", "./a"], words].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_str(&stdout(&output)).expect("JSON")
@@ -121,7 +121,7 @@ fn counters_of_c_are_striped_and_their_uses_are_calls() {
     let build = "cc -O2 -g -Wall -Wextra -Werror -pthread flow_table.c -o a";
     let Some(folder) = project("advise-apply-flow", "flow-table/flow_table.c", build) else { return };
     let before = text(&folder, "flow_table.c");
-    let json = applied(&folder, &["--build", build], &["2", "20000"]);
+    let json = applied(&folder, &["--build", build], &["2", "8000"]);
     let edits = &json["edits"];
     assert_eq!((&edits["applied"], &edits["built"]), (&true.into(), &true.into()), "{edits}");
     let table = edits["types"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "flow_table"));
@@ -143,7 +143,7 @@ fn counters_of_c_are_striped_and_their_uses_are_calls() {
     }]);
     std::fs::write(folder.join("compile_commands.json"), entry.to_string()).expect("written");
     assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
-    let json = applied(&folder, &[], &["2", "20000"]);
+    let json = applied(&folder, &[], &["2", "8000"]);
     assert_eq!(json["edits"]["verified"]["units"], 1, "{}", json["edits"]);
     assert_eq!(text(&folder, "flow_table.c"), after);
     undone(&folder);
@@ -159,7 +159,7 @@ fn a_counter_that_is_used_otherwise_is_left_and_named() {
         .replace("\tfree(table.flows);\n", "\tfree(table.flows);\n\ttable.packets = received;\n");
     std::fs::write(folder.join("flow_table.c"), &source).expect("written");
     assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
-    let json = applied(&folder, &["--build", build], &["2", "20000"]);
+    let json = applied(&folder, &["--build", build], &["2", "8000"]);
     let table =
         json["edits"]["types"].as_array().and_then(|all| all.iter().find(|one| one["name"] == "flow_table"));
     let table = table.expect("the table").clone();
@@ -176,7 +176,7 @@ fn a_counter_that_is_used_otherwise_is_left_and_named() {
     );
     std::fs::write(folder.join("flow_table.c"), &used).expect("written");
     assert!(compiles(Command::new("sh").current_dir(&folder).args(["-c", build])));
-    let json = applied(&folder, &["--build", build], &["2", "20000"]);
+    let json = applied(&folder, &["--build", build], &["2", "8000"]);
     let all = json["edits"]["types"].as_array().expect("types").clone();
     let bytes =
         |one: &Value| one["counters"].as_array().is_some_and(|all| all.iter().any(|name| name == "bytes"));
@@ -191,7 +191,7 @@ fn counters_of_rust_change_their_declaration_and_initial_values() {
     let build = "rustc -D warnings -O -g cache_server.rs -o a";
     let Some(folder) = project("advise-apply-cache", "cache-server/cache_server.rs", build) else { return };
     let before = text(&folder, "cache_server.rs");
-    let json = applied(&folder, &["--build", build], &["2", "20000"]);
+    let json = applied(&folder, &["--build", build], &["2", "8000"]);
     let edits = &json["edits"];
     assert_eq!((&edits["applied"], &edits["built"]), (&true.into(), &true.into()), "{edits}");
     let after = text(&folder, "cache_server.rs");

@@ -17,9 +17,9 @@ pub(crate) fn budget() -> Duration {
     Duration::from_secs_f64(seconds.unwrap_or(0.3))
 }
 
-/// Returns `count`, multiplied as the time of the tests is.
+/// Returns `count`, multiplied as the time of the tests is, and at least 1.
 pub(crate) fn scaled(count: usize) -> usize {
-    (count as f64 * (budget().as_secs_f64() / 0.3).max(1.0)) as usize
+    ((count as f64 * (budget().as_secs_f64() / 0.3)) as usize).max(1)
 }
 
 /// The end of a span of time that begins now.
