@@ -255,6 +255,32 @@ pub fn edits(evidence: &Evidence) -> Vec<Finding> {
     all
 }
 
+/// The part of all cycles from which a wait is worth a word though nothing is advised: one of so many.
+const LEAST_LEFT_OPEN: u64 = 20;
+
+/// Returns the fields for which cores wait 5 % of their time or more and that none of the findings is about, the most
+/// costly first. Memory of which neither a type nor a variable is known is one field, of offset 0 and size 0.
+pub fn left_open(evidence: &Evidence, findings: &[&Finding]) -> Vec<FieldEvidence> {
+    let advised: BTreeSet<(usize, u64)> = findings
+        .iter()
+        .flat_map(|finding| finding.fields.iter().map(|field| (field.subject, field.offset)))
+        .collect();
+    let all = field_evidence(evidence, |slot| !advised.contains(&(slot.subject, slot.offset)));
+    let (mut fields, unnamed): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|field| is_named(evidence.subjects.get(field.subject)));
+    fields.extend(unnamed.into_iter().reduce(|mut all, other| {
+        all.lost = all.lost.saturating_add(other.lost);
+        all.sites.extend(other.sites);
+        FieldEvidence { offset: 0, size: 0, ..all }
+    }));
+    for field in &mut fields {
+        field.sites.sort_by_key(|(site, reads, writes)| (std::cmp::Reverse(reads + writes), *site));
+    }
+    fields.retain(|field| field.lost > evidence.cycles / LEAST_LEFT_OPEN);
+    fields.sort_by_key(|field| (std::cmp::Reverse(field.lost), field.subject, field.offset));
+    fields
+}
+
 /// Adds the findings beside those of counters, which do not cost what goes with these.
 fn with_counters(evidence: &Evidence, sums: &Conflicts, counters: Vec<Finding>) -> Vec<Finding> {
     let mut all = counters;

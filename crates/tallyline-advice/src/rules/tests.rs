@@ -71,6 +71,29 @@ fn a_word_that_several_threads_add_to_is_a_counter() {
 }
 
 #[test]
+fn waits_that_no_finding_is_about_are_left_open() {
+    let unnamed = Subject { kind: SubjectKind::Unknown, ..Subject::default() };
+    let uses = [(1, 0, 1000), (2, 0, 1000)];
+    let slots = vec![
+        slot(0x1000, 0, &uses, 2),
+        Slot { lost: 20_000, ..slot(0x1000, 8, &uses, 1) },
+        Slot { subject: 1, ..slot(0x1010, 0, &uses, 0) },
+        Slot { subject: 1, ..slot(0x1020, 0, &uses, 3) },
+        Slot { lost: 10, ..slot(0x1000, 24, &uses, 1) },
+    ];
+    let evidence = Evidence { cycles: 100_000, ..evidence(vec![flow(), unnamed], slots) };
+    let places = |findings: &[&Finding]| -> Vec<(usize, u64, u64)> {
+        let open = left_open(&evidence, findings);
+        open.iter().map(|field| (field.subject, field.offset, field.lost)).collect()
+    };
+    assert_eq!(places(&[]), [(0, 8, 20_000), (1, 0, 20_000), (0, 0, 10_000)]);
+    let findings = findings(&evidence);
+    let counter =
+        findings.iter().find(|found| found.kind == FindingKind::ContendedCounter).expect("a counter");
+    assert_eq!(places(&[counter]), [(1, 0, 20_000), (0, 0, 10_000)]);
+}
+
+#[test]
 fn tickets_locks_and_reference_counts_are_no_counters() {
     for site in [2, 3] {
         let shared = slot(0x1000, 16, &[(1, 900, 900), (2, 900, 900)], site);

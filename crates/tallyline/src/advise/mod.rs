@@ -24,6 +24,7 @@ use edits::Edits;
 use load::{CommandRun, RunTime};
 use observed_run::ObservedRun;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tallyline_advice::evidence::Evidence;
@@ -36,6 +37,9 @@ use window::Window;
 
 /// The most proposals whose effect is predicted.
 const PREDICTED: usize = 8;
+
+/// The most waits without a finding that are named.
+const WAITS: usize = 3;
 
 /// The evidence that advice is based on: a trace replayed in a simulation, or accesses observed by samples and
 /// breakpoints.
@@ -316,6 +320,10 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
     }
     warnings.sort();
     warnings.dedup();
+    let mut notes = notes(&trace, process, full_after);
+    let known: Vec<&Finding> = findings.iter().chain(&dropped).collect();
+    let waits = rules::left_open(&evidence, &known);
+    notes.extend(waits.iter().take(WAITS).map(|field| text::wait_left_open(&evidence, field)));
     let accesses = trace.threads().iter().filter(|thread| thread.process() == process);
     Ok(Advice {
         accesses: accesses.map(|thread| thread.accesses()).sum(),
@@ -328,7 +336,7 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
         window: None,
         traced_seconds: None,
         full_after,
-        notes: notes(&trace, process, full_after),
+        notes,
         warnings,
     })
 }
@@ -398,6 +406,15 @@ fn notes(trace: &Trace<'_>, process: u32, full_after: Option<f64>) -> Vec<String
         }
         Some(_) => {}
         None => notes.push("the program was killed: the last accesses of its threads are missing".to_owned()),
+    }
+    let others = trace.threads().iter().filter(|thread| thread.accesses() > 0).map(|thread| thread.process());
+    let others: BTreeSet<u32> = others.filter(|other| *other != process).collect();
+    if !others.is_empty() {
+        let (processes, them) = if others.len() == 1 { ("process", "it") } else { ("processes", "them") };
+        notes.push(format!(
+            "{} other traced {processes}, and memory shared with {them}: a replay is of one process (--process PID)",
+            others.len()
+        ));
     }
     let untraced = trace.executed_programs().count();
     if untraced > 0 {

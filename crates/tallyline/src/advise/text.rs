@@ -4,7 +4,7 @@ use super::observed_run::ObservedRun;
 use super::{Advice, Basis};
 use anyhow::Result;
 use std::io::Write;
-use tallyline_advice::evidence::{Evidence, Site, Subject, SubjectKind};
+use tallyline_advice::evidence::{Evidence, Site, Subject, SubjectKind, Update};
 use tallyline_advice::{FieldEvidence, Finding, LayoutProposal, Proposal};
 use tallyline_support::output::printable;
 
@@ -225,6 +225,44 @@ fn dropped_fields(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -
         writeln!(out, "             {}{more}", names.join(", "))?;
     }
     Ok(())
+}
+
+/// Describes a wait that no finding is about: for what, and what the instruction that waits most often does there.
+pub(super) fn wait_left_open(evidence: &Evidence, field: &FieldEvidence) -> String {
+    let share = 100.0 * field.lost as f64 / evidence.cycles.max(1) as f64;
+    let subject = evidence.subjects.get(field.subject);
+    let is_named =
+        subject.is_some_and(|subject| subject.kind != SubjectKind::Unknown && !subject.name.is_empty());
+    let name = match is_named {
+        true => printable(field_name(subject, field).as_bytes()).to_string(),
+        false => "memory of unknown type".to_owned(),
+    };
+    let mut text = format!("{share:.1} % of the cores' time waits for {name}");
+    if let Some((site, _, writes)) = field.own_sites(evidence).next() {
+        let does = match site.update {
+            Update::Add => "adds to it",
+            Update::AddReturning => "adds to it and takes the old value",
+            Update::AddTested => "counts references in it",
+            Update::Exchange => "exchanges it, as a lock or a flag",
+            Update::Other => "updates it",
+            // the runtime's own instructions, as those of a mutex, are not shown
+            Update::None if is_exchanged(evidence, field) => "has it as a lock or a flag",
+            Update::None if writes > 0 => "stores to it",
+            Update::None => "loads it",
+        };
+        let place = place(site);
+        let space = if place.is_empty() { "" } else { " " };
+        text.push_str(&format!(": {}{space}{place} {does}", printable(site.function.as_bytes())));
+    }
+    if !is_named {
+        text.push_str("; debug information of the program would name it");
+    }
+    text
+}
+
+fn is_exchanged(evidence: &Evidence, field: &FieldEvidence) -> bool {
+    let mut sites = field.sites.iter().filter_map(|(at, ..)| evidence.sites.get(*at));
+    sites.any(|site| site.atomic && site.update == Update::Exchange)
 }
 
 fn field_name(subject: Option<&Subject>, field: &FieldEvidence) -> String {
