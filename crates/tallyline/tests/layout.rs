@@ -156,6 +156,22 @@ fn the_package_of_a_go_type_need_not_be_typed() {
 }
 
 #[test]
+fn a_file_in_front_of_types_is_said_to_come_last() {
+    let folder = folder("file-first");
+    fs::write(folder.join("one.c"), "struct seen { char a; long b; } seen; int main(void) { return 0; }\n")
+        .expect("written");
+    let mut compiler = Command::new("cc");
+    if !compiles(compiler.args(["-g", "-o", "one", "one.c"]).current_dir(&folder)) {
+        return;
+    }
+    std::os::unix::fs::symlink("one", folder.join("again")).expect("linked");
+    let output = run_in(&folder, &["layout", "./again", "seen", "./one"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let expected = "tallyline: ./one: no type named ./again; the file ./again comes last, behind the types\n";
+    assert_eq!(stderr(&output), expected);
+}
+
+#[test]
 fn scopes_that_tell_versions_apart_need_not_be_typed() {
     let folder = folder("versions");
     let source = "#include <string>\n#include <list>\nnamespace net { inline namespace v2 { struct Peer { char a; long b; char c; }; } }

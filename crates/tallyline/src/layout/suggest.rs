@@ -69,8 +69,11 @@ pub(crate) fn nearest_in(job: Job, names: &[&str]) -> Result<Vec<Vec<String>>> {
 pub(crate) fn files_among(missing: &[&str]) -> String {
     let mut text = String::new();
     for name in missing {
+        let path = if name.contains('/') { (*name).to_owned() } else { format!("./{name}") };
         if let Some(what) = describe(Path::new(name)) {
-            text.push_str(&format!("; ./{name} {what}"));
+            text.push_str(&format!("; {path} {what}"));
+        } else if Path::new(name).is_file() {
+            text.push_str(&format!("; the file {path} comes last, behind the types"));
         }
     }
     text
