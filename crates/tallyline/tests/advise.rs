@@ -73,6 +73,46 @@ fn a_trace_against_itself_passes_the_check() {
 }
 
 #[test]
+fn waits_without_a_finding_and_other_processes_are_left_open() {
+    let folder = folder("advise-open");
+    let source = folder.join("tickets.c");
+    let text = "#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static struct { char before[128]; atomic_ulong next; char behind[128]; } queue;
+static void *run(void *data)
+{
+\tunsigned long sum = 0;
+\tfor (int at = 0; at < 20000; at++)
+\t\tsum += atomic_fetch_add(&queue.next, 1);
+\treturn (void *)sum;
+}
+int main(void)
+{
+\tpthread_t other;
+\tif (!fork())
+\t\t_exit(0);
+\twait(0);
+\tpthread_create(&other, 0, run, 0);
+\trun(0);
+\treturn pthread_join(other, 0);
+}
+";
+    std::fs::write(&source, text).expect("written");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-g", "-pthread"]).arg(&source);
+    let Some(program) = built_by(&mut compiler, &folder, "tickets") else { return };
+    let json = advice(&["--whole", "--schedules", "2", "--accesses", "8000", "--", &program]);
+    assert_eq!(json["findings"], Value::Array(Vec::new()), "{json}");
+    let notes = json["notes"].to_string();
+    let wait = "queue.next: run tickets.c:10 adds to it and takes the old value";
+    assert!(notes.contains(wait), "{notes}");
+    assert!(notes.contains("1 other traced process, and memory shared with it"), "{notes}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn a_file_that_is_no_trace_is_named() {
     let output = run(&["advise", "--trace", "/dev/null"]);
     assert_eq!(output.status.code(), Some(2));

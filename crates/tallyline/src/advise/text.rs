@@ -227,7 +227,7 @@ fn dropped_fields(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -
     Ok(())
 }
 
-/// Describes a wait that no finding is about: for what, and what the instruction that waits most often does there.
+/// Describes a wait that no finding is about, with the instruction that accesses the field most often.
 pub(super) fn wait_left_open(evidence: &Evidence, field: &FieldEvidence) -> String {
     let share = 100.0 * field.lost as f64 / evidence.cycles.max(1) as f64;
     let subject = evidence.subjects.get(field.subject);
@@ -260,6 +260,7 @@ pub(super) fn wait_left_open(evidence: &Evidence, field: &FieldEvidence) -> Stri
     text
 }
 
+/// Returns `true` if an instruction, of the runtime or the program, exchanges the field atomically.
 fn is_exchanged(evidence: &Evidence, field: &FieldEvidence) -> bool {
     let mut sites = field.sites.iter().filter_map(|(at, ..)| evidence.sites.get(*at));
     sites.any(|site| site.atomic && site.update == Update::Exchange)
