@@ -93,6 +93,13 @@ pub struct Subject {
     pub is_library_type: bool,
 }
 
+impl Subject {
+    /// Returns `true` if it can be named to a user: its type or variable is known.
+    pub fn is_named(&self) -> bool {
+        self.kind != SubjectKind::Unknown && !self.name.is_empty()
+    }
+}
+
 /// The numbers of reads and writes by which one instruction, in one thread, accesses one field on a shared cache
 /// line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

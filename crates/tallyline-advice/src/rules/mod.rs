@@ -9,7 +9,7 @@ use counter::CounterWords;
 
 use super::address_map::AddressMap;
 use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts};
-use super::evidence::{Evidence, MemberInfo, Site, Slot, Subject, SubjectKind};
+use super::evidence::{Evidence, MemberInfo, Site, Slot, Subject};
 use super::policy;
 use super::predict::Outlook;
 use super::proposal::{Proposal, Separation};
@@ -259,7 +259,7 @@ pub fn edits(evidence: &Evidence) -> Vec<Finding> {
 const LEAST_LEFT_OPEN: u64 = 20;
 
 /// Returns the fields for which cores wait 5 % of their time or more and that none of the findings is about, the most
-/// costly first. Memory of which neither a type nor a variable is known is one field, of offset 0 and size 0.
+/// costly first. Memory of which neither a type nor a variable is known is one field, of size 0.
 pub fn left_open(evidence: &Evidence, findings: &[&Finding]) -> Vec<FieldEvidence> {
     let advised: BTreeSet<(usize, u64)> = findings
         .iter()
@@ -268,14 +268,13 @@ pub fn left_open(evidence: &Evidence, findings: &[&Finding]) -> Vec<FieldEvidenc
     let all = field_evidence(evidence, |slot| !advised.contains(&(slot.subject, slot.offset)));
     let (mut fields, unnamed): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|field| is_named(evidence.subjects.get(field.subject)));
-    fields.extend(unnamed.into_iter().reduce(|mut all, other| {
+    let unnamed = unnamed.into_iter().map(|field| FieldEvidence { offset: 0, size: 0, ..field });
+    fields.extend(unnamed.reduce(|mut all, other| {
         all.lost = all.lost.saturating_add(other.lost);
         all.sites.extend(other.sites);
-        FieldEvidence { offset: 0, size: 0, ..all }
+        all.sites.sort_by_key(|(site, reads, writes)| (std::cmp::Reverse(reads + writes), *site));
+        all
     }));
-    for field in &mut fields {
-        field.sites.sort_by_key(|(site, reads, writes)| (std::cmp::Reverse(reads + writes), *site));
-    }
     fields.retain(|field| field.lost > evidence.cycles / LEAST_LEFT_OPEN);
     fields.sort_by_key(|field| (std::cmp::Reverse(field.lost), field.subject, field.offset));
     fields
@@ -392,7 +391,7 @@ fn is_runtimes(evidence: &Evidence, fields: &[FieldEvidence]) -> bool {
 
 /// Returns whether a subject can be named to a user.
 fn is_named(subject: Option<&Subject>) -> bool {
-    subject.is_some_and(|subject| subject.kind != SubjectKind::Unknown && !subject.name.is_empty())
+    subject.is_some_and(Subject::is_named)
 }
 
 /// Sums of the conflicts that a condition admits: cycles lost, transfers, lines.

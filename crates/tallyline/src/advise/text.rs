@@ -231,8 +231,7 @@ fn dropped_fields(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -
 pub(super) fn wait_left_open(evidence: &Evidence, field: &FieldEvidence) -> String {
     let share = 100.0 * field.lost as f64 / evidence.cycles.max(1) as f64;
     let subject = evidence.subjects.get(field.subject);
-    let is_named =
-        subject.is_some_and(|subject| subject.kind != SubjectKind::Unknown && !subject.name.is_empty());
+    let is_named = subject.is_some_and(Subject::is_named);
     let name = match is_named {
         true => printable(field_name(subject, field).as_bytes()).to_string(),
         false => "memory of unknown type".to_owned(),
