@@ -5,7 +5,9 @@ use crate::body::{Declaration, ElementKind, elements};
 use crate::change::{Change, Edit, Refusal};
 use crate::extent::{extents, head_end};
 use crate::find::{Found, find};
-use crate::items::{Insertion, Item, ItemKind, Part, display_name, items, join_conditionals, positions};
+use crate::items::{
+    Insertion, Item, ItemKind, Part, display_name, items, join_alternatives, join_conditionals, positions,
+};
 use crate::lexer::{Token, tokens};
 use crate::write::Writer;
 
@@ -44,7 +46,10 @@ fn edit_layout(text: &[u8], change: &Change) -> Result<Edit, Refusal> {
     }
     let tokens = tokens(text, change.language);
     let found = find(text, &tokens, change.language, change.line, &change.name)?;
-    let elements = elements(text, &tokens, found.body.clone(), change.language)?;
+    let mut elements = elements(text, &tokens, found.body.clone(), change.language)?;
+    if change.language == Language::Rust {
+        elements = join_alternatives(text, elements)?;
+    }
     let extents = extents(text, &tokens, &found.body, &elements);
     let insertions = insertions(text, change, &elements, &tokens)?;
     let all = items(text, &tokens, &found.body, &elements, &extents, change)?;

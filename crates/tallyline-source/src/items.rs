@@ -4,6 +4,7 @@ use crate::body::{Declaration, Element, ElementKind};
 use crate::change::{Change, Refusal};
 use crate::extent::Extent;
 use crate::lexer::Token;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// A part of a struct's body as an edit treats it: members that may move, the start or end of a conditional (`#if`), or
@@ -172,6 +173,27 @@ fn lines(text: &[u8], span: &Range<usize>) -> std::ops::RangeInclusive<u32> {
 /// Formats a member's name for messages; "an unnamed member" if it is empty.
 pub(crate) fn display_name(name: &[u8]) -> String {
     if name.is_empty() { "an unnamed member".into() } else { String::from_utf8_lossy(name).into_owned() }
+}
+
+/// Joins the fields of a Rust struct that follow each other under one name into one element: alternatives, of which
+/// `#[cfg]` leaves one. Fails with [`Refusal::Conditional`] if other fields stand between them.
+pub(crate) fn join_alternatives(text: &[u8], elements: Vec<Element>) -> Result<Vec<Element>, Refusal> {
+    let name = |element: &Element| match &element.kind {
+        ElementKind::Member(declaration) if element.optional => {
+            declaration.declarators.first().and_then(|field| text.get(field.name.clone()?))
+        }
+        _ => None,
+    };
+    let mut joined: Vec<Element> = Vec::with_capacity(elements.len());
+    let mut seen: HashSet<&[u8]> = HashSet::new();
+    for element in elements {
+        match (name(&element), joined.last_mut()) {
+            (Some(own), Some(last)) if name(last) == Some(own) => last.core.end = element.core.end,
+            (Some(own), _) if !seen.insert(own) => return Err(Refusal::Conditional(display_name(own))),
+            _ => joined.push(element),
+        }
+    }
+    Ok(joined)
 }
 
 /// Merges the parts from an `#if` to its `#endif` into one part wherever its members follow each other in the new

@@ -456,6 +456,47 @@ pub struct s<'a, T: Fn(u8) -> u8> {
 }
 
 #[test]
+fn alternatives_of_a_field_of_rust_move_together() {
+    let text = "\
+#[repr(C)]
+struct s {
+    /// The value.
+    #[cfg(doc)]
+    pub a: u8,
+    #[cfg(not(doc))]
+    pub(crate) a: u8,
+    b: u64,
+    d: u64,
+    #[cfg(not(doc))]
+    c: u8,
+}
+";
+    let expected = "\
+#[repr(C)]
+struct s {
+    /// The value.
+    #[cfg(doc)]
+    pub a: u8,
+    #[cfg(not(doc))]
+    pub(crate) a: u8,
+    #[cfg(not(doc))]
+    c: u8,
+    b: u64,
+    d: u64,
+}
+";
+    let edited = reorder(Language::Rust, text, &["a", "b", "d", "c"], &["a", "c", "b", "d"]);
+    assert_eq!(edited.as_deref(), Ok(expected));
+}
+
+#[test]
+fn alternatives_of_fields_of_rust_with_others_between_are_refused() {
+    let text = "struct s {\n #[cfg(x)] a: u8,\n #[cfg(x)] b: u64,\n #[cfg(not(x))] a: u16,\n #[cfg(not(x))] b: u64,\n}\n";
+    let edited = reorder(Language::Rust, text, &["a", "b"], &["b", "a"]);
+    assert_eq!(edited, Err(Refusal::Conditional("a".into())));
+}
+
+#[test]
 fn braces_that_do_not_close_are_refused() {
     for text in ["struct s { int a;", "struct s {\n#if X\n int a;\n};", "struct s {\n#endif\n int a; };"] {
         let refused = reorder(Language::C, text, &["a"], &["a"]);
