@@ -298,6 +298,27 @@ fn what_holds_another_units_copy_of_a_smaller_struct_is_promised_with_it() {
 }
 
 #[test]
+fn nothing_is_promised_of_what_holds_a_struct_that_rustc_orders() {
+    let source = "#[repr(C)]\npub struct Inner {\n    pub a: u8,\n    pub b: u64,\n    pub c: u8,\n    pub end: u64,\n}\n\
+                  pub struct Middle {\n    pub d: u8,\n    pub inner: Inner,\n    pub e: u32,\n}\n\
+                  #[repr(C)]\npub struct Outer {\n    pub f: u8,\n    pub middle: Middle,\n    pub g: u8,\n    pub end: u64,\n}\n\
+                  #[repr(C)]\npub struct Other {\n    pub h: u8,\n    pub inner: Inner,\n    pub i: u8,\n    pub end: u64,\n}\n\
+                  pub fn size(outer: &Outer, other: &Other) -> u8 {\n    outer.f + outer.middle.d + other.h\n}\n";
+    let folder = folder("patch-rustc-orders");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+    std::fs::write(folder.join("a.rs"), source).expect("written");
+    let rustc = ["-g", "--crate-type", "lib", "--crate-name", "a", "--emit", "obj", "-o", "a", "a.rs"];
+    if !compiles(Command::new("rustc").current_dir(&folder).args(rustc)) {
+        return;
+    }
+    let output = run_in(&folder, &["reorganize", "--patch", "--json", "Inner", "Outer", "Other", "./a"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let refused = |at: usize| document["types"][at]["refused"].clone();
+    assert_eq!([0, 1, 2].map(refused), [Value::Null, "other-layout".into(), Value::Null], "{document}");
+    assert_eq!(document["types"][2]["new"], 40, "{document}");
+}
+
+#[test]
 fn sources_are_edited_in_place_and_every_byte_is_put_back() {
     let Some(folder) = program("apply-undo", HEADER, UNIT, &[]) else { return };
     let output = run_in(&folder, &["reorganize", "--apply", "conn", "./a"]);

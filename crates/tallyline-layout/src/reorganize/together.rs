@@ -210,6 +210,10 @@ impl Applying<'_, '_> {
     fn record_as_ordered(&mut self, id: RecordId) {
         let types = self.by.types();
         let proposal = self.fixed.get(&id).copied();
+        if self.holds_unknown(id) {
+            self.all.kept.insert(id);
+            return;
+        }
         let holds_changed = types.members(types.record(id)).iter().any(|member| {
             self.by.abi.contained_record(member.ty).is_some_and(|inner| self.all.layouts.contains_key(&inner))
         });
@@ -229,6 +233,15 @@ impl Applying<'_, '_> {
             Some(layout) => drop(self.all.layouts.insert(id, layout)),
             None => drop(self.all.kept.insert(id)),
         }
+    }
+
+    /// Returns `true` if a record holds one of Rust whose content shrinks: its compiler may order the members of that
+    /// anew, and with other content does.
+    fn holds_unknown(&self, id: RecordId) -> bool {
+        let types = self.by.types();
+        let inner = |member: &Member| self.by.abi.contained_record(member.ty);
+        let is_unknown = |inner| self.all.kept.contains(&inner) && types.record(inner).language.is_rust();
+        types.members(types.record(id)).iter().filter_map(inner).any(is_unknown)
     }
 
     fn explained(&self, id: RecordId) -> Option<Replay> {

@@ -141,6 +141,7 @@ pub(crate) fn plan(
     if let Some(compilers) = &compilers {
         try_assertions(&mut all, compilers, &mut texts)?;
     }
+    refuse_unknown(&mut all, promises);
     let open = indices(&all);
     let some: Vec<&Target> = open.iter().map(|at| &all[*at].0).collect();
     let (edits, refused) = project::edit_all(&some, &mut texts);
@@ -153,6 +154,20 @@ pub(crate) fn plan(
         }
     }
     Ok(Plan { targets: all, root, edits, verified })
+}
+
+/// Refuses the structs whose layout is not known once the others are edited.
+fn refuse_unknown(all: &mut [(Target, Option<Refused>)], promises: Promises<'_>) {
+    loop {
+        let open = indices(all);
+        let promised = promises(&open);
+        let unknown = open.iter().zip(&promised).filter(|(_, promised)| promised.is_none());
+        let unknown: Vec<usize> = unknown.map(|(at, _)| *at).collect();
+        if unknown.is_empty() {
+            return;
+        }
+        unknown.into_iter().for_each(|at| all[at].1 = Some(Refused::unknown_layout()));
+    }
 }
 
 /// Reads the types that members have which become counters; what no counter can stand for stays.

@@ -83,6 +83,12 @@ impl Refused {
         Refused { kind, evidence: evidence.into() }
     }
 
+    /// Creates the reason that the struct's layout with what it holds cannot be promised.
+    pub(crate) fn unknown_layout() -> Refused {
+        let evidence = "no rule is known for its layout with the smaller types of its members";
+        Refused::new(Kind::OtherLayout, evidence)
+    }
+
     /// Creates the reason that code at `place` relies on the order of the struct's members.
     pub(crate) fn of_use(kind: UseKind, place: &str) -> Refused {
         let (kind, what) = match kind {

@@ -255,8 +255,7 @@ impl<'v> Verifier<'v> {
         let promised = promises(&indices);
         for (at, promised) in candidates.iter().zip(&promised) {
             if promised.is_none() {
-                let evidence = "no rule is known for its layout with the smaller types of its members";
-                all[*at].refused = Some(Refused::new(Kind::OtherLayout, evidence));
+                all[*at].refused = Some(Refused::unknown_layout());
             }
         }
         if candidates.len() != open(all).len() {
