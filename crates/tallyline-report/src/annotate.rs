@@ -73,7 +73,8 @@ impl Use {
         self.stored
     }
 
-    /// Returns the sum of the accesses' recorded latencies in cycles (perf's `weight`); 0 where none were recorded.
+    /// Returns the sum of the recorded latencies (perf's `weight`), in cycles, of all sampled accesses to these bytes of a
+    /// type; 0 where none were recorded.
     pub fn weight(&self) -> u64 {
         self.weight
     }

@@ -258,8 +258,8 @@ pub fn edits(evidence: &Evidence) -> Vec<Finding> {
 /// The part of all cycles from which a wait is worth a word though nothing is advised: one of so many.
 const LEAST_LEFT_OPEN: u64 = 20;
 
-/// Returns the fields for which cores wait 5 % of their time or more and that none of the findings is about, the most
-/// costly first. Memory of which neither a type nor a variable is known is one field, of size 0.
+/// Returns the fields for which all cores together wait more than 5 % of the run's cycles, and that none of the findings
+/// is about, the most costly first. Memory of which neither a type nor a variable is known is one field, of size 0.
 pub fn left_open(evidence: &Evidence, findings: &[&Finding]) -> Vec<FieldEvidence> {
     let advised: BTreeSet<(usize, u64)> = findings
         .iter()

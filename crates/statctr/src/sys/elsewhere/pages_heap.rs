@@ -16,7 +16,7 @@ pub(crate) fn page_size() -> usize {
     PAGE
 }
 
-/// Allocates `total` zeroed bytes, aligned to [`PAGE`], from the global allocator; always writable.
+/// Allocates `total` zeroed bytes, aligned to [`PAGE`], from the system's allocator; always writable.
 ///
 /// # Errors
 /// An error number.
