@@ -453,6 +453,13 @@ fn a_parameter_that_is_a_pointer_to_void_gives_way_to_what_is_inlined_in_the_sam
 }
 
 #[test]
+fn a_function_within_another_one_is_found() {
+    let flags = ["-O2", "-g", "-fopenmp", "-nodefaultlibs", "-lc"];
+    let right = all_right("nested.cc", "g++", &flags, &["_ZN5world4stepEd._omp_fn.0"], "nested");
+    assert!(right.is_none_or(|right| right >= 4), "{right:?}");
+}
+
+#[test]
 fn an_index_into_the_array_that_a_record_ends_with_leads_to_its_elements() {
     for compiler in ["gcc", "clang"] {
         let name = format!("ends{compiler}");

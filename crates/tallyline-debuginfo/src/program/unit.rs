@@ -14,6 +14,9 @@ use std::sync::OnceLock;
 /// `DW_AT_go_runtime_type`: where a Go program has the description of a type.
 const GO_RUNTIME_TYPE: gimli::DwAt = gimli::DwAt(0x2904);
 
+/// Bytes that compilers align functions to: as many of a unit's code may belong to none.
+const FUNCTION_ALIGNMENT: u64 = 16;
+
 /// A function with code in a compilation unit: its DIE and its code ranges.
 #[derive(Clone, Debug)]
 pub struct Subprogram {
@@ -218,6 +221,9 @@ impl<'u, 'a> Unit<'u, 'a> {
                 _ => Go::Past,
             }
         });
+        if self.has_more_code(&functions) {
+            functions.extend(self.nested_functions(info));
+        }
         let by_range = functions
             .iter()
             .enumerate()
@@ -228,6 +234,54 @@ impl<'u, 'a> Unit<'u, 'a> {
         self.by_range = Ranges::new(by_range);
         (self.functions, self.globals, self.scopes) = (functions, globals, scopes);
         self.unplaced = unplaced;
+    }
+
+    /// Returns `true` if the unit has code beside that of some functions, by more than functions are aligned to.
+    fn has_more_code(&self, functions: &[Subprogram]) -> bool {
+        let Ok(mut ranges) = self.dwarf().unit_ranges(&self.unit) else { return false };
+        let mut known: Vec<&Range<u64>> = functions.iter().flat_map(|function| &function.ranges).collect();
+        known.sort_unstable_by_key(|range| range.start);
+        while let Ok(Some(range)) = ranges.next() {
+            let first = known.partition_point(|known| known.end <= range.begin);
+            let mut at = range.begin;
+            for known in known[first..].iter().take_while(|known| known.start < range.end) {
+                if known.start.saturating_sub(at) >= FUNCTION_ALIGNMENT {
+                    return true;
+                }
+                at = at.max(known.end);
+            }
+            if range.begin != 0 && range.end.saturating_sub(at) >= FUNCTION_ALIGNMENT {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns the functions that are declared within others: the contained procedures of Fortran, nested functions of
+    /// Ada and GNU C, and what GCC makes of a parallel region of OpenMP in C++.
+    fn nested_functions(&self, info: &DebugInfo<'u, 'a>) -> Vec<Subprogram> {
+        let mut found = Vec::new();
+        let mut around: Vec<isize> = Vec::new();
+        walk(info, self.index, &self.entries, None, |entry| {
+            while around.last().is_some_and(|depth| *depth >= entry.depth) {
+                around.pop();
+            }
+            match entry.tag {
+                constants::DW_TAG_subprogram => {
+                    let ranges = self.code_of(entry);
+                    if !around.is_empty() && !ranges.is_empty() {
+                        found.push(Subprogram { offset: entry.offset, ranges });
+                    }
+                    around.push(entry.depth);
+                    Go::Inside
+                }
+                constants::DW_TAG_inlined_subroutine
+                | constants::DW_TAG_enumeration_type
+                | constants::DW_TAG_subroutine_type => Go::Past,
+                _ => Go::Inside,
+            }
+        });
+        found
     }
 
     /// Returns the ranges of a function's code, the one that it is entered at first.
