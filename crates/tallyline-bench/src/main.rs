@@ -203,7 +203,7 @@ Examples:
   tallyline-bench nodes
   tallyline-bench nodes --rounds 31 --json -o nodes.json";
 
-/// Command-line options of all benchmarks of counters: CPUs, threads, rounds and output.
+/// Command-line options of all benchmarks of counters: number of threads, rounds and their time, output.
 #[derive(Debug, Args)]
 pub(crate) struct CounterOptions {
     /// Number of threads, each on its own CPU [default: 1, 2, 4 … up to the number of CPUs]

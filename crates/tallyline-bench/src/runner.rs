@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The length of a measurement: the number of rounds, and the time of a run in each.
+/// The length of a measurement: the number of rounds, the time of a run in each, and the number of trials.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Rounds in which each side runs once.

@@ -111,8 +111,8 @@ impl Units {
         self.displacements.len()
     }
 
-    /// Returns the numbers of the units (parts of the counter memory) that belong to single threads, taken by these on
-    /// one CPU.
+    /// Returns the numbers of the units (parts of the counter memory) that single threads took while they ran on a CPU, and
+    /// keep wherever they move.
     pub(crate) fn owned_of(&self, cpu: usize) -> std::ops::Range<usize> {
         let end = self.displacements.len();
         let first = self.cpus + cpu.min(self.cpus) * OWNED_PER_CPU;
@@ -249,8 +249,8 @@ impl Walk<'_> {
         });
     }
 
-    /// Calls `visit` with the number of the CPU of each unit (set of words) that a reader sums: the CPU's own, and
-    /// those that its threads own.
+    /// Calls `visit` with the CPU number of each unit (set of words) that a reader sums: once for the CPU's own unit, and
+    /// once more for each unit that a single thread took while it ran on that CPU.
     pub(crate) fn for_each_cpu(self, mut visit: impl FnMut(usize)) {
         let cpus = self.units.cpus;
         self.view.active.for_each(|unit| {
@@ -258,8 +258,9 @@ impl Walk<'_> {
         });
     }
 
-    /// Calls `visit` with the distance in bytes from home words (words that belong to no CPU) to each set of words of a
-    /// CPU that readers sum: its own, if it ever counted, and those that its threads own and count in.
+    /// Calls `visit` with the distance in bytes from home words (words that belong to no CPU) to each set of words that
+    /// readers sum for a CPU: its own, if it ever counted, and those that single threads took while they ran on it, keep
+    /// wherever they move, and count in.
     pub(crate) fn for_each_of_cpu(self, cpu: usize, visit: impl FnMut(usize)) {
         let owned = self.units.owned_of(cpu).filter(|unit| self.view.active.contains(*unit));
         let owned = owned.filter_map(|unit| self.units.unit(unit));

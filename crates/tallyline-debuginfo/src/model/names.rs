@@ -24,7 +24,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Returns the name with this id; empty for [`NameId::NONE`] and ids of other interners.
+    /// Returns the name with this id, which must come from this interner: another one's may name anything. Empty for
+    /// [`NameId::NONE`] and for ids past the last.
     pub fn get(&self, id: NameId) -> &[u8] {
         let Some(index) = id.index().checked_sub(self.interned_from()) else {
             return match id {

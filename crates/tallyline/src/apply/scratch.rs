@@ -19,7 +19,8 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Creates the copy of the project in folder `root`: real folders, symbolic links to files.
+    /// Copies the project whose root folder is `root` into a new temporary folder: real folders, symbolic links to the
+    /// project's files.
     pub(crate) fn new(root: &Path) -> Result<Scratch> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

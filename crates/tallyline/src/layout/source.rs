@@ -24,7 +24,9 @@ pub(crate) fn read(file: &Path, request: &Request, base: Option<&Path>) -> Resul
     types.with_context(|| file.display().to_string())
 }
 
-/// Reads the types of a file for which [`has_parts`] is `true`, one part at a time, and passes each part to `each`.
+/// Reads the types of a file for which [`has_parts`] is `true` part by part and passes each to `each`, until that breaks.
+/// A part is a [`Types`] of its own, with the types of some of the file's compilation units; equal types are in one part
+/// alone.
 pub(crate) fn read_parts(
     file: &Path,
     request: &Request,

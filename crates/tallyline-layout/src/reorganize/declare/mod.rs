@@ -88,12 +88,12 @@ impl BitCheck {
         &self.member
     }
 
-    /// Returns the expected bit offset of the bitfield in the present struct.
+    /// Returns the bit, counted from the start of the struct, at which the bitfield has to be in the present struct.
     pub fn current(&self) -> u64 {
         self.old
     }
 
-    /// Returns the expected bit offset of the bitfield in the proposed struct.
+    /// Returns the bit, counted from the start of the struct, at which the bitfield has to be in the proposed struct.
     pub fn proposed(&self) -> u64 {
         self.new
     }
