@@ -51,7 +51,7 @@ pub use filter::Filter;
 pub use hierarchy::{Node, hierarchy};
 pub use index::{JoinedId, PlaceId, SymbolId};
 pub use info::{EventInfo, RecordingInfo};
-pub use lines::source_lines;
+pub use lines::{inlined_call_lines, source_lines};
 pub use profile::Profile;
 pub use samples::{LoadedSamples, MergeGranularity, SampleGroup};
 pub use skid::Skid;

@@ -22,6 +22,17 @@ pub fn source_lines(program: &Program, addresses: &[u64]) -> FxHashMap<u64, Line
     program.debug.as_ref().map_or_else(FxHashMap::default, |debug| lines_of(debug, &addresses))
 }
 
+/// Looks up the source files and lines of the calls that were inlined around some code addresses (as linked) of a
+/// program, the innermost first; addresses in no inlined code are absent from the map.
+pub fn inlined_call_lines(program: &Program, addresses: &[u64]) -> FxHashMap<u64, Vec<Line>> {
+    let mut addresses = addresses.to_vec();
+    addresses.sort_unstable();
+    addresses.dedup();
+    program.debug.as_ref().map_or_else(FxHashMap::default, |debug| {
+        program::inlined_call_lines(&debug.file, debug.companions.as_ref(), &addresses)
+    })
+}
+
 /// Finds source files and lines. A place without one gets its symbol, as in perf.
 pub(super) fn look_up(samples: &mut Samples, symbols: &[Symbol], binaries: &Binaries) {
     let mut wanted: FxHashMap<DsoId, Vec<u64>> = FxHashMap::default();

@@ -210,6 +210,21 @@ fn a_small_struct_within_one_of_the_library_is_named() {
         .filter_map(|field| field["field"].as_str())
         .collect();
     assert_eq!(fields, ["hits", "misses"]);
+    // the additions are inlined from the library: the program's own line says more than that
+    let line = TWO_ATOMICS.lines().position(|line| line.contains("fetch_add")).expect("a line") + 1;
+    let places: Vec<&Value> = found[0]["fields"]
+        .as_array()
+        .expect("fields")
+        .iter()
+        .flat_map(|field| field["sites"].as_array())
+        .flatten()
+        .collect();
+    let atomic: Vec<&&Value> = places.iter().filter(|place| place["atomic"] == true).collect();
+    assert!(!atomic.is_empty(), "{json}");
+    for place in atomic {
+        let file = place["file"].as_str().is_some_and(|file| file.ends_with("totals.rs"));
+        assert!(file && place["line"] == line, "{place}");
+    }
     std::fs::remove_dir_all(folder).expect("removed");
 }
 

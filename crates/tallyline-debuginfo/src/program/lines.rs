@@ -1,9 +1,14 @@
 //! Source lines of addresses, from the line tables of those units that hold one.
 
+use super::dies::{Go, walk};
+use super::unit::Unit;
 use crate::companion::Companions;
 use crate::dwarf::{DebugInfo, Slice};
 use crate::with_debug_info;
+use gimli::AttributeValue;
+use gimli::constants;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 
 /// A file's path as debug information has it, and a line.
@@ -23,6 +28,84 @@ pub fn source_lines(file: &File, companions: &dyn Companions, addresses: &[u64])
     found.map_or_else(|_| FxHashMap::default(), |(lines, _)| lines)
 }
 
+/// Returns the source files and lines of the calls that were inlined around each of some code addresses (sorted), the
+/// innermost first; addresses in no inlined code are not in the map.
+pub fn inlined_call_lines(
+    file: &File,
+    companions: &dyn Companions,
+    addresses: &[u64],
+) -> FxHashMap<u64, Vec<Line>> {
+    let found = with_debug_info(file, companions, |info| {
+        let mut lines = FxHashMap::default();
+        for unit in info.units() {
+            if holds_one(info, *unit, addresses).is_ok_and(|holds| holds) {
+                add_calls(info, *unit, addresses, &mut lines);
+            }
+        }
+        Ok(lines)
+    });
+    found.map_or_else(|_| FxHashMap::default(), |(lines, _)| lines)
+}
+
+fn add_calls(
+    info: &DebugInfo<'_, '_>,
+    index: usize,
+    addresses: &[u64],
+    lines: &mut FxHashMap<u64, Vec<Line>>,
+) {
+    let Some(unit) = Unit::open(info, index) else { return };
+    // lines stay with what a unit was split off from
+    let (header, dwarf) = info.unit(info.skeleton(index).unwrap_or(index));
+    let Ok(own) = dwarf.unit(*header) else { return };
+    let Some(header) = own.line_program.as_ref().map(gimli::IncompleteLineProgram::header) else { return };
+    let mut by_function: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+    for address in addresses {
+        if let Some(function) = unit.function_at(*address) {
+            by_function.entry(function).or_default().push(*address);
+        }
+    }
+    for (function, addresses) in by_function {
+        walk(info, index, &unit.entries, Some(unit.functions[function].offset), |entry| match entry.tag {
+            constants::DW_TAG_subprogram if entry.depth > 0 => Go::Past,
+            constants::DW_TAG_subprogram | constants::DW_TAG_lexical_block => Go::Inside,
+            constants::DW_TAG_inlined_subroutine => {
+                let ranges = entry.ranges(unit.dwarf(), &unit.unit);
+                let holds = |address: &&u64| ranges.iter().any(|range| range.contains(address));
+                let inside: Vec<u64> = addresses.iter().filter(holds).copied().collect();
+                let file = match entry.value(constants::DW_AT_call_file) {
+                    Some(AttributeValue::FileIndex(index)) => Some(index),
+                    value => value.and_then(|value| value.udata_value()),
+                };
+                let path = file.and_then(|file| path_of(dwarf, &own, header, file));
+                let line = entry.number(constants::DW_AT_call_line);
+                if let (Some(path), Some(line)) = (path, line) {
+                    // outer ones come first
+                    let calls =
+                        |address: &u64| lines.entry(*address).or_default().insert(0, (path.clone(), line));
+                    inside.iter().for_each(calls);
+                }
+                if inside.is_empty() { Go::Past } else { Go::Inside }
+            }
+            _ => Go::Past,
+        });
+    }
+}
+
+/// Returns `true` if a unit's code includes one of some sorted addresses.
+fn holds_one(info: &DebugInfo<'_, '_>, index: usize, addresses: &[u64]) -> gimli::Result<bool> {
+    // ranges stay with what a unit was split off from
+    let (header, dwarf) = info.unit(info.skeleton(index).unwrap_or(index));
+    let unit = dwarf.unit(*header)?;
+    let mut ranges = dwarf.unit_ranges(&unit)?;
+    while let Some(range) = ranges.next()? {
+        let first = addresses.partition_point(|address| *address < range.begin);
+        if addresses.get(first).is_some_and(|address| *address < range.end) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn in_unit(
     info: &DebugInfo<'_, '_>,
     index: usize,
@@ -32,12 +115,7 @@ fn in_unit(
     // lines and ranges stay with what a unit was split off from
     let (header, dwarf) = info.unit(info.skeleton(index).unwrap_or(index));
     let unit = dwarf.unit(*header)?;
-    let mut ranges = dwarf.unit_ranges(&unit)?;
-    let mut holds_one = false;
-    while let Some(range) = ranges.next()? {
-        let first = addresses.partition_point(|address| *address < range.begin);
-        holds_one |= addresses.get(first).is_some_and(|address| *address < range.end);
-    }
+    let holds_one = holds_one(info, index, addresses)?;
     let Some(program) = unit.line_program.clone().filter(|_| holds_one) else { return Ok(()) };
     let mut rows = program.rows();
     let mut before: Option<(u64, u64, u64)> = None;

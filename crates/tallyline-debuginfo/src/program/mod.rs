@@ -12,7 +12,7 @@ mod unit_cache;
 
 pub use frames::{FrameTable, UnwindRule};
 pub use function::{Function, FunctionScope, Location, Variable};
-pub use lines::source_lines;
+pub use lines::{inlined_call_lines, source_lines};
 pub use location::{Holder, Piece};
 pub use ranges::Ranges;
 pub use sources::unit_sources;

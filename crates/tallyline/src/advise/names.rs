@@ -15,7 +15,7 @@ use tallyline_debuginfo::{Request, Wanted};
 use tallyline_inference::code::{Access, MemoryUpdate, memory_update_at};
 use tallyline_inference::{Outcome, TypeTable, Typed, field_path};
 use tallyline_report::programs::Program;
-use tallyline_report::{demangle, source_lines};
+use tallyline_report::{demangle, inlined_call_lines, source_lines};
 use tallyline_trace::Trace;
 
 /// The largest record that stands for the one number in it, as an atomic integer's type does.
@@ -141,9 +141,13 @@ impl Object {
             .collect();
         let addresses: Vec<u64> = linked.iter().map(|(_, address)| *address).collect();
         let lines = source_lines(&self.program, &addresses);
+        let calls = inlined_call_lines(&self.program, &addresses);
         for (index, address) in linked {
             let symbol = self.program.symbols().function_at(address);
-            let (file, line) = lines.get(&address).cloned().unwrap_or_default();
+            let around = calls.get(&address).into_iter().flatten();
+            let innermost = lines.get(&address);
+            let own = innermost.into_iter().chain(around).find(|(file, _)| !is_library_source(file));
+            let (file, line) = own.or(innermost).cloned().unwrap_or_default();
             let outcome = self.table.as_ref().and_then(|table| table.outcome(address));
             // of a file with debug information, what has none is the runtime's
             let is_foreign = self.table.is_some() && outcome.is_none();
@@ -299,6 +303,13 @@ impl Object {
             }
         }
     }
+}
+
+/// Returns whether a source file is one of a library: Rust's own, a crate of a registry, or one that is installed.
+fn is_library_source(file: &str) -> bool {
+    let parts = ["/rustlib/src/", "/cargo/registry/", "/.cargo/registry/", "/cargo/git/", "/.cargo/git/"];
+    let roots = ["/rustc/", "/rust/deps/", "/usr/include/", "/usr/lib/", "/usr/local/include/"];
+    roots.iter().any(|root| file.starts_with(root)) || parts.iter().any(|part| file.contains(part))
 }
 
 /// Members of library types that hold the one value in them.
