@@ -50,7 +50,8 @@ impl Presentation {
         io::stdout().is_terminal() && self.pager.as_deref().is_none_or(pager::is_less)
     }
 
-    /// Installs these settings for all later output of the process. Only the first call has an effect.
+    /// Installs the pager and the format of terminal links for all later output of the process. Only the first call has an
+    /// effect.
     pub fn set(self) {
         let _ = PRESENTATION.set(self);
     }

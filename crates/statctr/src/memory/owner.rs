@@ -205,7 +205,8 @@ impl Lines {
         (index < self.chunks() * CHUNK_WORDS).then(|| (unsafe { handle.word(index) }, area))
     }
 
-    /// Returns the word `index` with all that its updates need, for lines without a layout; `None` beyond their end.
+    /// Returns the counter in the word `index` of these lines with its handle and the offset of the threads' rseq areas, so
+    /// that it can be updated without the lines, which must not be latched; `None` past their end.
     #[inline(always)]
     pub(crate) fn plain_word(&self, index: usize) -> Option<LineWord<'_>> {
         let (handle, area) = self.for_section(index)?;

@@ -272,7 +272,8 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
         labels.fold(plain, |description, (label, value)| description.label(*label, value.to_owned()))
     }
 
-    /// Returns the number of members in the family, without the overflow member.
+    /// Returns the number of members that the family has so far (one for each combination of label values in use), without
+    /// the overflow member, which stands for all combinations beyond the limit.
     #[must_use]
     pub fn len(&'static self) -> usize {
         self.table.get().map_or(0, LabelTable::len)

@@ -20,7 +20,8 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Opens the DWARF of an ELF file, with line tables if `lines`, and of the companion files (`.dwo`, `.dwp`, dwz's
+/// Opens the DWARF of an ELF file, whose sections have the names that `naming` says (plain, `.dwo`, link-time
+/// optimisation's), with line tables if `lines`, and of the companion files (`.dwo`, `.dwp`, dwz's
 /// alternate file) that `companions` finds, and calls `each` with it. Returns the closure's result and warnings about
 /// missing companion files.
 pub(crate) fn with_debug_info<'a, R: ReadRef<'a>, T>(

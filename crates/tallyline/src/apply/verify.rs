@@ -14,8 +14,8 @@ use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted, read};
 use tallyline_source::{Language, probe};
 
-/// A function from the indices of the structs that are edited to their promised layouts; `None` for one whose
-/// layout is then not known.
+/// A function from the structs that are edited together (indices in the list of targets) to the layouts promised of them,
+/// in the same order; `None` for one whose layout is then not known.
 pub(crate) type Promises<'p> = &'p dyn Fn(&[usize]) -> Vec<Option<Layout>>;
 
 /// The numbers of compilation units and struct definitions by which source edits were verified.

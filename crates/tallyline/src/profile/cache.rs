@@ -77,7 +77,8 @@ fn maker() -> Option<String> {
     Some(format!("{} {} {}", env!("CARGO_PKG_VERSION"), own.len(), time.as_nanos()))
 }
 
-/// One cache file of a program, identified by its build-id: its type tables, or its decoded functions.
+/// The path of a cache file, which need not exist, for the type tables or the decoded functions of one program (by its
+/// build-id), with the stamp that valid contents begin with.
 #[derive(Debug)]
 pub(crate) struct CacheFile {
     folder: PathBuf,
