@@ -15,15 +15,19 @@ use statctr::topology::{CpuId, Topology};
 use statctr::{GroupArray, Item, ItemSpec, Placement, Pool, Schema, TrackedGroupArray};
 use std::hint::black_box;
 use std::panic::resume_unwind;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
 
 /// Items of a group, as in `fold`.
 const ITEMS: usize = 36;
 /// Groups that are folded.
 const GROUPS: usize = 3000;
+/// Groups that two threads fold from the last level of the caches.
+const FEW_GROUPS: usize = 300;
 /// The size of the made-up machine.
 const CPUS: u32 = 160;
+/// The suffix of what is folded from there.
+const FEW: &str = "-in-llc";
 /// Shares of the groups that are written between two folds.
 const SHARES: [Share; 4] = [
     Share { percent: 5, is_scattered: false },
@@ -59,13 +63,17 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     for share in SHARES {
         folds(context, report, share, cpus, groups, rounds)?;
     }
-    two_threads(context, report, cpus, groups, rounds)?;
+    two_threads(context, report, cpus, (groups, ""), rounds)?;
+    two_threads(context, report, cpus, (groups * FEW_GROUPS / GROUPS, FEW), rounds)?;
     updates(context, report)?;
     for share in SHARES {
         report.compare(&share.name("item-major"), &share.name("incremental"));
         report.compare(&share.name("all-lines"), &share.name("incremental"));
     }
-    report.compare("one-thread", "two-threads");
+    for few in ["", FEW] {
+        report.compare(&format!("one-thread{few}"), &format!("two-threads{few}"));
+        report.compare(&format!("one-thread-reads{few}"), &format!("two-threads-read{few}"));
+    }
     report.compare("tracked/add", "group-array/add");
     if !context.quick {
         aim(report);
@@ -73,6 +81,8 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     report.notes.extend([
         format!("ns/group: time for one group of {ITEMS} items over all CPUs."),
         "all-lines: fold_into, which reads every line; two-threads: the same by fold_parts, each thread on a CPU of its own.".into(),
+        "one-thread-reads, two-threads-read: as many bytes read and added up: no fold gains more by a second thread than that does.".into(),
+        format!("{FEW}: {FEW_GROUPS} groups, whose lines the last level of the caches holds."),
         "5 %: so many of the groups were written since the last fold, all lines of them, on all CPUs; scattered: each CPU wrote others, so that nearly all were written on some CPU.".into(),
     ]);
     Ok(())
@@ -88,7 +98,10 @@ fn aim(report: &mut Report) {
         let [over, under] = ["all-lines", "incremental"].map(|way| share.name(way));
         report.aim(&over, &under, 1, Some(CPUS), Bound::AtLeast, 0.95);
     }
-    report.aim("one-thread", "two-threads", 1, Some(CPUS), Bound::AtLeast, 1.6);
+    for few in ["", FEW] {
+        let [one, two] = ["one-thread", "two-threads"].map(|way| format!("{way}{few}"));
+        report.aim(&one, &two, 1, Some(CPUS), Bound::AtLeast, 1.6);
+    }
     let time = |side: &str| report.case(side, 1, Scale::default()).map(|case| case.figure.median);
     if let Some((tracked, plain)) = time("tracked/add").zip(time("group-array/add")) {
         report.targets.push(Target::new(
@@ -232,31 +245,20 @@ fn folds(
     Ok(())
 }
 
-/// Folds an array on one thread, and divided between two.
+/// Folds an array on one thread, and divided between two, and reads as many bytes in the same ways. The cases are named
+/// by the suffix of the number of groups.
 fn two_threads(
     context: &Context,
     report: &mut Report,
     cpus: u32,
-    groups: usize,
+    (groups, suffix): (usize, &str),
     rounds: usize,
 ) -> Result<()> {
-    let [first, second] = context.cpus[..] else {
-        if context.cpus.len() < 2 {
-            report.skip("two-threads", "this process may run on one CPU");
-            return Ok(());
-        }
-        return two_threads_on(report, [context.cpus[0], context.cpus[1]], cpus, groups, rounds);
+    let [first, second, ..] = context.cpus[..] else {
+        report.skip(&format!("two-threads{suffix}"), "this process may run on one CPU");
+        return Ok(());
     };
-    two_threads_on(report, [first, second], cpus, groups, rounds)
-}
-
-fn two_threads_on(
-    report: &mut Report,
-    on: [usize; 2],
-    cpus: u32,
-    groups: usize,
-    rounds: usize,
-) -> Result<()> {
+    let on = [first, second];
     let schema = schema()?;
     let pool = pool(cpus, groups, &schema)?;
     let array = GroupArray::new_in(&pool, groups, &schema)?;
@@ -272,47 +274,65 @@ fn two_threads_on(
         }
     }
     let mut values = vec![0; groups * ITEMS];
-    let mut series = [Vec::new(), Vec::new()];
+    let lines = groups * schema.chunks();
+    // written, so that each page is memory of its own
+    let words: Vec<u64> = (0..lines * 8 * used as usize).map(|at| at as u64).collect();
+    let mut series = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for round in 0..WARM_UP + rounds {
-        for step in 0..2 {
-            let threads = 1 + (round + step) % 2;
-            let parts = array.fold_parts(threads, &mut values)?;
-            let start = std::sync::Barrier::new(threads + 1);
-            let time = std::thread::scope(|scope| {
-                let workers: Vec<_> = parts
-                    .into_iter()
-                    .zip(on)
-                    .map(|(part, cpu)| {
-                        let start = &start;
-                        scope.spawn(move || {
-                            let pinned = os::pin(cpu);
-                            start.wait();
-                            let start = Instant::now();
-                            part.fold();
-                            pinned.map(|()| start.elapsed())
-                        })
-                    })
-                    .collect();
-                start.wait();
-                let mut times = workers
-                    .into_iter()
-                    .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
-                // as long as the slower one takes: the start of the threads is the caller's
-                times.try_fold(std::time::Duration::ZERO, |longest, time| time.map(|time| longest.max(time)))
-            });
-            let time = time.context("cannot keep a thread on a CPU")?;
+        for step in 0..series.len() {
+            let way = (round + step) % series.len();
+            let threads = 1 + way % 2;
+            let time = if way < 2 {
+                let parts = array.fold_parts(threads, &mut values)?;
+                let time = in_parallel(parts.into_iter().map(|part| move || part.fold()), on)?;
+                ensure!(values.iter().sum::<u64>() == lines as u64 * used, "a fold comes to a wrong sum");
+                time
+            } else {
+                let halves = words.chunks(words.len().div_ceil(threads).max(1));
+                let sum = |half: &[u64]| {
+                    _ = black_box(half.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word)));
+                };
+                in_parallel(halves.map(|half| move || sum(half)), on)?
+            };
             if round >= WARM_UP {
-                series[threads - 1].push(time.as_nanos() as f64 / groups as f64);
+                series[way].push(time.as_nanos() as f64 / groups as f64);
             }
-            let lines = (groups * schema.chunks()) as u64;
-            ensure!(values.iter().sum::<u64>() == lines * used, "a fold comes to a wrong sum");
         }
     }
     let scale = Scale { cpus: Some(cpus), used: Some(used as u32), groups: Some(groups as u64) };
-    for (name, series) in ["one-thread", "two-threads"].into_iter().zip(series) {
-        report.cases.extend(Case::new(name, 1, scale, "ns/group", series));
+    let names = ["one-thread", "two-threads", "one-thread-reads", "two-threads-read"];
+    for (name, series) in names.into_iter().zip(series) {
+        report.cases.extend(Case::new(format!("{name}{suffix}"), 1, scale, "ns/group", series));
     }
     Ok(())
+}
+
+/// Runs pieces of work at the same time, each on a thread and a CPU of its own: the time that the slowest one takes. The
+/// start of the threads is the caller's.
+fn in_parallel<W: FnOnce() + Send>(work: impl Iterator<Item = W>, on: [usize; 2]) -> Result<Duration> {
+    let work: Vec<W> = work.collect();
+    let start = Barrier::new(work.len() + 1);
+    let time = std::thread::scope(|scope| {
+        let workers: Vec<_> = work
+            .into_iter()
+            .zip(on)
+            .map(|(work, cpu)| {
+                let start = &start;
+                scope.spawn(move || {
+                    let pinned = os::pin(cpu);
+                    start.wait();
+                    let start = Instant::now();
+                    work();
+                    pinned.map(|()| start.elapsed())
+                })
+            })
+            .collect();
+        start.wait();
+        let mut times =
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        times.try_fold(Duration::ZERO, |longest, time| time.map(|time| longest.max(time)))
+    });
+    time.context("cannot keep a thread on a CPU")
 }
 
 /// Times updates of an array that is tracked, and of one that is not.

@@ -152,7 +152,7 @@ fn incremental_folds_have_all_shares_of_written_groups() {
     let shares = ["5 %", "25 %", "100 %", "5 % scattered"];
     let names: Vec<String> = shares.iter().map(|share| format!("incremental, {share}")).collect();
     let mut wanted: Vec<&str> = names.iter().map(String::as_str).collect();
-    wanted.extend(["one-thread", "two-threads", "tracked/add"]);
+    wanted.extend(["one-thread", "two-threads", "two-threads-read", "two-threads-in-llc", "tracked/add"]);
     check_sides(&report, &wanted);
     for case in cases(&report) {
         assert_ne!(case["exact"], false, "{case}");
