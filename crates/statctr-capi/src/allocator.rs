@@ -93,8 +93,8 @@ pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     })
 }
 
-/// Allocates a C counter as `pcpu_ctr_alloc()` does; returns NULL if the caller, whose updates are inline, was compiled
-/// with another ABI number.
+/// Allocates a C counter from the allocator that `flag` names, as `pcpu_ctr_alloc()` does; returns NULL on failure, and if
+/// the caller, whose updates are inline, was compiled with another ABI number than the library's.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc_abi(flag: c_int, abi: c_uint) -> *mut StatctrPcpuCtr {
     match check_abi(abi) {

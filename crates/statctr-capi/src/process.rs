@@ -163,7 +163,8 @@ pub struct StatctrCost {
     pub vector_bytes: u64,
 }
 
-/// Bytes of address space and of memory that all C counters of the process occupy now: `statctr_memory_t`.
+/// The memory of all C counters of the process now, in bytes of address space and of memory, with the numbers of
+/// reservations and of slots: `statctr_memory_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrMemory {

@@ -14,8 +14,8 @@ use statctr::{ItemSpec, Schema, Unit};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// An entry of a C group's description: an item's (statistic's) name, unit, help text and slot, or an event's width
-/// (number of items updated together): `statctr_item_desc_t`.
+/// An entry of a C group's description: an item (statistic; `width` 0) with name, unit, help text and slot (its word in the
+/// group), or an event (items updated together) with its number of slots and the first of them: `statctr_item_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrItemDesc {

@@ -45,7 +45,8 @@ pub struct SharedCounter {
 }
 
 impl SharedCounter {
-    /// Creates a shared counter with the value `initial`, in the process's global pool of counter memory.
+    /// Creates a counter for several owners (a clone counts in the same counter, and the last one that is dropped frees it)
+    /// with the value `initial`, in the process's global pool of counter memory.
     ///
     /// # Errors
     /// Fails as [`Counter::new`] does.

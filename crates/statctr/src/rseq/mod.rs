@@ -285,9 +285,9 @@ use std::sync::atomic::AtomicU64;
 /// The number of items (64-bit statistics) of a lazy object: four, as many as one vector store commits.
 pub(crate) const ITEMS: usize = 4;
 
-/// The parameters with which rseq critical sections update the lazy objects (four statistics each) of a pool: masks
-/// that select each item's operation, field of the rseq area with the number (CPU or concurrency id) of the copy to
-/// write, vector width. Part of the C ABI.
+/// The parameters with which rseq critical sections update (join values into) the lazy objects (four statistics each) of a
+/// pool: masks of the items that are summed, or-ed and maximised, field of the rseq area with the number (CPU or
+/// concurrency id) of the copy to write, vector width. Part of the C ABI.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct JoinSettings {

@@ -56,8 +56,8 @@ pub(crate) fn apply(root: &Path, edits: &[FileEdit]) -> Result<()> {
     Ok(())
 }
 
-/// Restores the original contents of all files in a project's journal of edits, and returns their paths. Files that
-/// were changed after the edit are left alone, and the journal is kept then.
+/// Restores the original contents of all files in a project's journal of edits, removes the journal, and returns the
+/// files' paths. Fails, with no file restored, if one of them was changed after its edit.
 pub(crate) fn undo(root: &Path) -> Result<Vec<PathBuf>> {
     let journal = root.join(JOURNAL);
     let text = std::fs::read_to_string(&journal)

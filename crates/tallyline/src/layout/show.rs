@@ -113,7 +113,8 @@ pub(super) fn write_columns(job: &Job, types: &Types, ids: &[TypeId], out: &mut 
     Ok(out.write_all(b"\n]}\n")?)
 }
 
-/// Prints all types of a file part by part while it is read. The outer result is an error of writing, the inner one
+/// Prints all types of a file as a layout command (`job`: query, filters, style) asks, part by part (types that are read
+/// together and then forgotten) while it is read. The outer result is an error of writing, the inner one
 /// of reading.
 pub(crate) fn show_parts(job: &Job, file: &Path, out: &mut dyn Write) -> Result<Result<()>> {
     let format = job.formats.first().copied();
