@@ -121,7 +121,7 @@ fn schema() -> Result<Schema> {
 fn pool(cpus: u32, groups: usize, schema: &Schema) -> Result<Pool> {
     let lines = groups * schema.chunks();
     // with the stamps in front
-    let unit_bytes = ((lines + lines.div_ceil(64) + 1) * 64).next_power_of_two();
+    let unit_bytes = ((lines + lines.div_ceil(64) + 1) * 64).next_power_of_two().max(4096);
     let topology = Topology::synthetic(cpus).build()?;
     Ok(Pool::builder().topology(topology).placement(Placement::Fixed).unit_bytes(unit_bytes).build()?)
 }
