@@ -144,7 +144,7 @@ pub fn collect(
         cycles_shared: costs.losses().iter().map(|loss| loss.time()).sum::<u64>() / parts,
         ..Evidence::default()
     };
-    let mut builder = Builder { resolved, resolver, objects: &objects.map, site_index: FxHashMap::default() };
+    let mut builder = Builder { resolved, resolver, objects: &objects, site_index: FxHashMap::default() };
     builder.lines(&uses, costs, &mut evidence);
     builder.types(&instructions, &TracedCosts { costs, traced }, &objects, &mut evidence);
     evidence.subjects = builder.resolved.subjects;
@@ -183,9 +183,13 @@ fn shared_lines(costs: &TraceCosts, line_size: u64, limits: CollectLimits) -> Fx
     all.into_iter().map(|(line, _)| line).collect()
 }
 
-/// Objects found in a traced program's memory: their start addresses by type, and a look-up by address.
+/// Objects found in a traced program's memory: their start addresses by type, and look-ups by address.
+#[derive(Default)]
 pub(crate) struct Found {
+    /// The objects of the program's own types.
     pub(crate) map: ObjectMap,
+    /// The objects of a library's types, such as a shared pointer's control block.
+    pub(crate) library: ObjectMap,
     /// By subject: the starts.
     pub(crate) starts: FxHashMap<usize, Vec<u64>>,
     /// By instruction: the most bytes that it accesses at once; empty where accesses are not traced.
@@ -274,8 +278,7 @@ impl ObjectVotes {
     /// Returns the objects that the votes agree on. Only those that overlap a cache line whose number `admits`
     /// accepts can be looked up by address.
     pub(crate) fn finish(self, line_size: u64, admits: &dyn Fn(u64) -> bool, resolved: &Resolved) -> Found {
-        let mut found =
-            Found { map: ObjectMap::default(), starts: FxHashMap::default(), sizes: FxHashMap::default() };
+        let mut found = Found::default();
         for (subject, starts) in self.0 {
             let size = resolved.subjects.get(subject).map_or(0, |subject| subject.size);
             let counted =
@@ -283,12 +286,15 @@ impl ObjectVotes {
             let kept = disjoint(counted, size);
             // what holds the program's objects is not their owner: `ArcInner<Server>` of a `Server`, malloc's
             // `malloc_chunk`
-            let is_library_type =
-                resolved.subjects.get(subject).is_some_and(|subject| subject.is_library_type);
-            for start in kept.iter().filter(|_| !is_library_type) {
+            let subject_of = resolved.subjects.get(subject);
+            let is_library_type = subject_of.is_some_and(|subject| subject.is_library_type);
+            // an allocator's header reaches into the program's memory
+            let is_of_namespace = subject_of.is_some_and(|subject| subject.name.contains("::"));
+            let map = if is_library_type { &mut found.library } else { &mut found.map };
+            for start in kept.iter().filter(|_| !is_library_type || is_of_namespace) {
                 let (first, last) = (start / line_size, start.saturating_add(size.max(1) - 1) / line_size);
                 if last - first <= SPAN && (first..=last).any(admits) {
-                    found.map.add(*start, size, subject);
+                    map.add(*start, size, subject);
                 }
             }
             found.starts.insert(subject, kept);
@@ -319,7 +325,7 @@ fn disjoint(mut counted: Vec<(u64, usize)>, size: u64) -> Vec<u64> {
 pub(crate) struct Builder<'a> {
     pub(crate) resolved: Resolved,
     pub(crate) resolver: &'a dyn Resolver,
-    pub(crate) objects: &'a ObjectMap,
+    pub(crate) objects: &'a Found,
     pub(crate) site_index: FxHashMap<u32, usize>,
 }
 
@@ -342,7 +348,7 @@ impl Builder<'_> {
     pub(crate) fn owner(&mut self, address: u64, instruction: u32) -> (usize, u64, String, String) {
         let variable = self.resolved.variables.get(&address).cloned();
         let name = variable.as_ref().map_or_else(String::new, |variable| variable.variable.clone());
-        let around = self.objects.around(address);
+        let around = self.objects.map.around(address);
         if let Some(operand) = self.resolved.operands.get(&instruction).cloned() {
             let base = address.wrapping_sub(operand.offset);
             // a part of a larger object is that object's; one that overlaps a better known one was another field
@@ -356,7 +362,9 @@ impl Builder<'_> {
                 },
             };
         }
-        match (around, variable) {
+        // what the library's own code accesses by a pointer to a number is in an object that other code has the type of
+        let of_library = || self.objects.library.around(address).filter(|_| variable.is_none());
+        match (around.or_else(of_library), variable) {
             (Some((start, subject)), _) => {
                 (subject, start, self.member(subject, address.wrapping_sub(start)), name)
             }
@@ -651,13 +659,31 @@ mod tests {
         let part =
             VariablePart { subject: 1, base: 0x1000, field: "hits.value".into(), variable: "totals".into() };
         resolved.variables.insert(0x1010, part);
-        let objects = ObjectMap::default();
+        let objects = Found::default();
         let mut builder =
             Builder { resolved, resolver: &NoNames, objects: &objects, site_index: FxHashMap::default() };
         assert_eq!(builder.owner(0x1010, 7), (1, 0x1000, "hits.value".into(), "totals".into()));
         assert_eq!(builder.owner(0x2010, 7), (0, 0x2010, "value".into(), String::new()));
         builder.resolved.subjects[1].is_library_type = true;
         assert_eq!(builder.owner(0x1010, 7), (0, 0x1010, "value".into(), "totals".into()));
+    }
+
+    #[test]
+    fn what_has_no_type_of_its_own_is_in_the_library_object_around_it() {
+        let block =
+            Subject { name: "std::block".into(), size: 16, is_library_type: true, ..Subject::default() };
+        let mut resolved = Resolved { subjects: vec![block], ..Resolved::default() };
+        resolved.operands.insert(7, Operand { subject: 0, offset: 8, field: "uses".into() });
+        let mut votes = ObjectVotes::default();
+        votes.add(7, 0x1008, &resolved);
+        let objects = votes.finish(64, &|_| true, &resolved);
+        let mut builder =
+            Builder { resolved, resolver: &NoNames, objects: &objects, site_index: FxHashMap::default() };
+        // instruction 9 is a decrement through a pointer to an int
+        assert_eq!(builder.owner(0x1008, 9), (0, 0x1000, String::new(), String::new()));
+        assert_eq!(builder.owner(0x1008, 7), (0, 0x1000, "uses".into(), String::new()));
+        let (unknown, at, ..) = builder.owner(0x1010, 9);
+        assert_eq!((builder.resolved.subjects[unknown].kind, at), (SubjectKind::Unknown, 0x1010));
     }
 
     #[test]

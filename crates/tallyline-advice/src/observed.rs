@@ -94,7 +94,7 @@ pub fn observe(seen: &Observations, line_size: u64, resolver: &mut dyn Resolver)
     let mut evidence = Evidence { line_size, cycles: seen.total, ..Evidence::default() };
     let threads: BTreeSet<u32> = both().map(|access| access.thread).collect();
     evidence.threads = threads.into_iter().map(|thread| ThreadInfo { thread, name: String::new() }).collect();
-    let mut builder = Builder { resolved, resolver, objects: &objects.map, site_index: FxHashMap::default() };
+    let mut builder = Builder { resolved, resolver, objects: &objects, site_index: FxHashMap::default() };
     let on_shared = |access: &&ObservedAccess| shared.contains(&(access.address / line_size));
     let on_lines: Vec<ObservedAccess> = accesses.iter().filter(on_shared).copied().collect();
     let samples_on_lines: Vec<ObservedAccess> = samples.iter().filter(on_shared).copied().collect();
