@@ -187,10 +187,18 @@ fn of_strangers(evidence: &Evidence, sums: &Conflicts, counters: &BTreeSet<(usiz
         let mut groups: Vec<&Users> = users.values().collect();
         groups.sort_unstable();
         groups.dedup();
+        // the declaration of a library's type is no place for an alignment; a variable's is
         let slots = lines.iter().flat_map(|at| &evidence.lines[*at].slots);
-        let ours = slots.filter(|slot| subjects.contains(&slot.subject));
-        let names: BTreeSet<String> = ours.map(|slot| whole_name(evidence, slot)).collect();
-        let declared = subjects.iter().filter_map(|index| evidence.subjects.get(*index));
+        let ours: Vec<&Slot> = slots
+            .filter(|slot| subjects.contains(&slot.subject))
+            .filter(|slot| !slot.variable.is_empty() || !evidence.subjects[slot.subject].is_library_type)
+            .collect();
+        if ours.is_empty() {
+            continue;
+        }
+        let names: BTreeSet<String> = ours.iter().map(|slot| whole_name(evidence, slot)).collect();
+        let ours: BTreeSet<usize> = ours.iter().map(|slot| slot.subject).collect();
+        let declared = ours.iter().filter_map(|index| evidence.subjects.get(*index));
         let (mut place, mut size) = (("", 0), 0);
         for subject in declared {
             size = size.max(subject.size);

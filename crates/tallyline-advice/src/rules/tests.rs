@@ -240,6 +240,21 @@ fn words_of_the_allocator_are_no_strangers_to_the_block_beside_them() {
 }
 
 #[test]
+fn no_type_of_a_library_is_to_be_aligned() {
+    let of_library = |name: &str| Subject { is_library_type: true, ..record(name, 16, Vec::new()) };
+    let found = |first: Subject| {
+        let mut slots = vec![slot(0x1000, 0, &[(1, 900, 900)], 0), slot(0x1010, 0, &[(2, 900, 900)], 0)];
+        slots[1].subject = 1;
+        slots.iter_mut().for_each(|slot| slot.variable.clear());
+        findings(&evidence(vec![first, of_library("std::map")], slots))
+    };
+    assert!(found(of_library("std::counts")).is_empty());
+    let own = found(record("page", 16, Vec::new()));
+    let Proposal::Apart { names, .. } = &own[0].proposal else { panic!("{:?}", own[0].proposal) };
+    assert_eq!(names, &["page"]);
+}
+
+#[test]
 fn all_variables_of_a_line_are_set_apart_at_once_by_their_threads() {
     let variable = |name: &str| Subject {
         kind: SubjectKind::Variable,

@@ -177,13 +177,14 @@ impl Object {
 
     fn operand(&mut self, typed: &Typed, into: &mut Resolved) -> Option<Operand> {
         let types = self.table.as_ref()?.types();
-        let (ty, inside) = own_type(types, typed.ty(), u64::from(typed.offset()));
+        let (ty, inside, of_library) = own_type(types, typed.ty(), u64::from(typed.offset()));
         let moved = Typed::at(ty, u32::try_from(inside).ok()?, typed.size(), typed.access());
         let field = match ty == typed.ty() {
             true => field_path(types, typed),
             false => field_path(types, &moved),
         };
         let subject = self.record_subject(ty, into)?;
+        into.subjects[subject].is_library_type |= of_library;
         Some(Operand { subject, offset: inside, field: plain_path(&field) })
     }
 
@@ -249,7 +250,7 @@ impl Object {
                 }
                 inside %= of_element;
             }
-            (element, inside) = own_type(types, element, inside);
+            (element, inside, _) = own_type(types, element, inside);
             size = size_of(types, element);
         }
         let text = |object: &Object| {
@@ -332,10 +333,14 @@ fn plain_path(path: &str) -> String {
 }
 
 /// Returns the type whose objects an edit can set apart, and the offset in it: the program's own in one of a library's,
-/// as in `ArcInner<Server>`, and the element of an array of records that is a member.
-fn own_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
-    let (ty, offset) = in_library_type(types, ty, offset);
-    element_of_member(types, ty, offset).unwrap_or((ty, offset))
+/// as in `ArcInner<Server>`, and the element of an array of records that is a member. `true` if it is a library's by the
+/// name of the type around it, as in `ArcInner<BTreeMap<u32, u32>>`.
+fn own_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64, bool) {
+    let (ty, offset, of_library) = in_library_type(types, ty, offset);
+    match element_of_member(types, ty, offset) {
+        Some((ty, offset)) => (ty, offset, false),
+        None => (ty, offset, of_library),
+    }
 }
 
 /// Returns the innermost record at an offset that is an element of an array in a record, and the offset in it; none
@@ -370,8 +375,8 @@ fn element_of_member(types: &Types, ty: TypeId, offset: u64) -> Option<(TypeId, 
     found
 }
 
-fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
-    let (mut ty, mut offset) = (ty, offset);
+fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64, bool) {
+    let (mut ty, mut offset, mut of_library) = (ty, offset, false);
     for _ in 0..DEPTH_LIMIT {
         let outer = types.strip(ty);
         let Some((_, record)) = types.as_record(outer) else { break };
@@ -386,8 +391,10 @@ fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64) {
         };
         offset -= member.offset;
         ty = member.ty;
+        let name = |ty| String::from_utf8_lossy(&types.qualified_name(ty)).into_owned();
+        of_library = is_library_argument(&name(outer), &name(types.strip(ty)));
     }
-    (ty, offset)
+    (ty, offset, of_library)
 }
 
 /// Returns whether a record within another one is an object of its own. A small one stands for the number in it, as an
@@ -400,16 +407,27 @@ fn is_object(types: &Types, outer: TypeId, inner: TypeId, record: &Record) -> bo
 /// Returns whether a type's parameters, as its name has them, include a type of this name that is none of the library's.
 /// The path of a type that is reached from another one is not known.
 fn is_own_argument(outer: &str, inner: &str) -> bool {
+    arguments_called(outer, inner).any(|path| !is_library_path(path))
+}
+
+/// Returns whether a type's parameters, as its name has them, include a library's type of this name, and none of the
+/// program's.
+fn is_library_argument(outer: &str, inner: &str) -> bool {
+    arguments_called(outer, inner).any(is_library_path) && !is_own_argument(outer, inner)
+}
+
+/// Returns the paths in the parameters of a type, as its name has them, of types that are called as `inner` is.
+fn arguments_called<'o>(outer: &'o str, inner: &str) -> impl Iterator<Item = &'o str> {
     let name = inner.split('<').next().unwrap_or_default();
-    let name = name.rsplit("::").next().unwrap_or_default();
-    let Some((_, parameters)) = outer.split_once('<').filter(|_| !name.is_empty()) else { return false };
-    let mut paths = parameters.split(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter)));
-    paths.any(|path| {
-        path.rsplit("::").next() == Some(name)
-            && !LIBRARIES
-                .iter()
-                .any(|library| path.strip_prefix(library).is_some_and(|rest| rest.starts_with("::")))
-    })
+    let name = name.rsplit("::").next().unwrap_or_default().to_owned();
+    let parameters = outer.split_once('<').map_or("", |(_, parameters)| parameters);
+    let paths = parameters.split(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter)));
+    paths.filter(move |path| !name.is_empty() && path.rsplit("::").next() == Some(name.as_str()))
+}
+
+fn is_library_path(path: &str) -> bool {
+    let is_in = |library: &&str| path.strip_prefix(*library).is_some_and(|rest| rest.starts_with("::"));
+    LIBRARIES.iter().any(|library| is_in(&library))
 }
 
 /// The libraries of Rust and C++, by their crates and namespaces.
@@ -524,5 +542,7 @@ mod tests {
         ] {
             assert!(!is_own_argument(outer, inner), "{outer} {inner}");
         }
+        let map = "alloc::sync::ArcInner<alloc::collections::btree::map::BTreeMap<u32, a::Totals>>";
+        assert!(is_library_argument(map, "BTreeMap<u32, a::Totals>") && !is_library_argument(map, "Totals"));
     }
 }
