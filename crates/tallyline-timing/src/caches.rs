@@ -206,21 +206,23 @@ impl Caches {
         let private = &mut self.cores[core];
         let last = self.geometries.len() - 1;
         let mut source = last + 1;
+        let physical = physical(line, u64::from(self.processor.page_size / self.processor.line_size));
+        let number = |level| if level == 0 { line } else { physical };
         for (level, cache) in private.levels.iter_mut().enumerate() {
-            if cache.touch(self.geometries[level], line) {
+            if cache.touch(self.geometries[level], number(level)) {
                 source = level;
                 break;
             }
         }
         if source > last {
-            if self.shared.touch(self.geometries[last], line) {
+            if self.shared.touch(self.geometries[last], number(last)) {
                 source = last;
             } else {
-                self.shared.fill(self.geometries[last], line);
+                self.shared.fill(self.geometries[last], number(last));
             }
         }
         for (level, cache) in private.levels.iter_mut().enumerate().take(source).skip(first) {
-            cache.fill(self.geometries[level], line);
+            cache.fill(self.geometries[level], number(level));
         }
         source
     }
@@ -303,11 +305,23 @@ impl Caches {
     fn take_from_others(&mut self, core: usize, line: u64) {
         let others = self.cores.iter_mut().enumerate().filter(|(other, _)| *other != core);
         for (_, private) in others {
+            let physical = physical(line, u64::from(self.processor.page_size / self.processor.line_size));
             for (level, cache) in private.levels.iter_mut().enumerate() {
-                cache.invalidate(self.geometries[level], line);
+                cache.invalidate(self.geometries[level], if level == 0 { line } else { physical });
             }
         }
     }
+}
+
+/// Returns the number of a line in the memory of the machine, of which the kernel gives the program pages in no order:
+/// the sets of the caches behind the first are chosen by that. Some then get more pages than they have ways, so that
+/// less data fits than their size says.
+fn physical(line: u64, lines_of_page: u64) -> u64 {
+    let (page, within) = (line / lines_of_page, line % lines_of_page);
+    // of pages that a process can have hardly two come to one
+    let mixed = (page ^ (page >> 7)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 29)) & (u64::MAX / lines_of_page >> 1);
+    mixed * lines_of_page + within
 }
 
 #[cfg(test)]
