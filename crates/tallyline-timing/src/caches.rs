@@ -317,10 +317,12 @@ impl Caches {
 /// the sets of the caches behind the first are chosen by that. Some then get more pages than they have ways, so that
 /// less data fits than their size says.
 fn physical(line: u64, lines_of_page: u64) -> u64 {
+    // of a described machine, lines may be longer than pages
+    let lines_of_page = lines_of_page.max(1);
     let (page, within) = (line / lines_of_page, line % lines_of_page);
     // of pages that a process can have hardly two come to one
     let mixed = (page ^ (page >> 7)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ (mixed >> 29)) & (u64::MAX / lines_of_page >> 1);
+    let mixed = (mixed ^ (mixed >> 29)) & ((u64::MAX / lines_of_page) >> 1);
     mixed * lines_of_page + within
 }
 
@@ -328,6 +330,15 @@ fn physical(line: u64, lines_of_page: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::Level;
+
+    #[test]
+    fn pages_have_memory_of_their_own() {
+        let lines = 0..64 * 4096;
+        let all: FxHashSet<u64> = lines.clone().map(|line| physical(line, 64)).collect();
+        assert_eq!(all.len(), lines.count());
+        assert_eq!(physical(5 * 64 + 9, 64), physical(5 * 64, 64) + 9, "a page is in one piece");
+        assert_eq!(physical(7, 0), physical(7, 1), "lines longer than pages");
+    }
 
     fn caches(cores: u16, prefetch: u32) -> Caches {
         let level = |size, latency| Level { size, ways: 4, latency };

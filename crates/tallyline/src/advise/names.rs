@@ -426,8 +426,7 @@ fn arguments_called<'o>(outer: &'o str, inner: &str) -> impl Iterator<Item = &'o
 }
 
 fn is_library_path(path: &str) -> bool {
-    let is_in = |library: &&str| path.strip_prefix(*library).is_some_and(|rest| rest.starts_with("::"));
-    LIBRARIES.iter().any(|library| is_in(&library))
+    LIBRARIES.iter().any(|library| path.strip_prefix(library).is_some_and(|rest| rest.starts_with("::")))
 }
 
 /// The libraries of Rust and C++, by their crates and namespaces.
