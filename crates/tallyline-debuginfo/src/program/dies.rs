@@ -73,7 +73,7 @@ impl<'a> Entry<'a> {
 }
 
 /// The most ranges of one entry.
-const RANGES_LIMIT: usize = 1 << 16;
+pub(super) const RANGES_LIMIT: usize = 1 << 16;
 
 /// Returns the address that a value is, or leads to.
 pub(super) fn address<'a>(

@@ -14,6 +14,9 @@ use std::fs::File;
 /// A file's path as debug information has it, and a line.
 type Line = (String, u64);
 
+/// The depth of entries below a function's up to which inlined calls are looked for.
+const CALLS_LIMIT: isize = 256;
+
 /// Returns the source file and line of each of some code addresses (sorted), from a program's line tables; addresses
 /// without one are not in the map.
 pub fn source_lines(file: &File, companions: &dyn Companions, addresses: &[u64]) -> FxHashMap<u64, Line> {
@@ -42,6 +45,7 @@ pub fn inlined_call_lines(
                 add_calls(info, *unit, addresses, &mut lines);
             }
         }
+        lines.values_mut().for_each(|calls: &mut Vec<Line>| calls.reverse());
         Ok(lines)
     });
     found.map_or_else(|_| FxHashMap::default(), |(lines, _)| lines)
@@ -70,21 +74,29 @@ fn add_calls(
             constants::DW_TAG_subprogram | constants::DW_TAG_lexical_block => Go::Inside,
             constants::DW_TAG_inlined_subroutine => {
                 let ranges = entry.ranges(unit.dwarf(), &unit.unit);
-                let holds = |address: &&u64| ranges.iter().any(|range| range.contains(address));
-                let inside: Vec<u64> = addresses.iter().filter(holds).copied().collect();
-                let file = match entry.value(constants::DW_AT_call_file) {
+                let mut inside: Vec<u64> = Vec::new();
+                for range in ranges {
+                    let first = addresses.partition_point(|address| *address < range.start);
+                    let of_range = addresses[first..].iter().take_while(|address| **address < range.end);
+                    inside.extend(of_range);
+                }
+                inside.sort_unstable();
+                inside.dedup();
+                let file = match entry.value(constants::DW_AT_call_file).filter(|_| !inside.is_empty()) {
                     Some(AttributeValue::FileIndex(index)) => Some(index),
                     value => value.and_then(|value| value.udata_value()),
                 };
                 let path = file.and_then(|file| path_of(dwarf, &own, header, file));
-                let line = entry.number(constants::DW_AT_call_line);
-                if let (Some(path), Some(line)) = (path, line) {
-                    // outer ones come first
-                    let calls =
-                        |address: &u64| lines.entry(*address).or_default().insert(0, (path.clone(), line));
-                    inside.iter().for_each(calls);
+                if let (Some(path), Some(line)) = (path, entry.number(constants::DW_AT_call_line)) {
+                    for address in &inside {
+                        // outer ones come first
+                        lines.entry(*address).or_default().push((path.clone(), line));
+                    }
                 }
-                if inside.is_empty() { Go::Past } else { Go::Inside }
+                match inside.is_empty() || entry.depth >= CALLS_LIMIT {
+                    true => Go::Past,
+                    false => Go::Inside,
+                }
             }
             _ => Go::Past,
         });

@@ -1,6 +1,6 @@
 //! One unit of debug information: its functions, its variables, the scopes that names are in.
 
-use super::dies::{Entry, Go, string, walk};
+use super::dies::{Entry, Go, RANGES_LIMIT, string, walk};
 use super::location;
 use super::ranges::Ranges;
 use crate::dwarf::{DebugInfo, Slice, UnitEntries, VariablesOf};
@@ -238,19 +238,30 @@ impl<'u, 'a> Unit<'u, 'a> {
 
     /// Returns `true` if the unit has code beside that of some functions, by more than functions are aligned to.
     fn has_more_code(&self, functions: &[Subprogram]) -> bool {
-        let Ok(mut ranges) = self.dwarf().unit_ranges(&self.unit) else { return false };
+        let Ok(mut left) = self.dwarf().unit_ranges(&self.unit) else { return false };
+        let mut ranges = Vec::new();
+        while let Ok(Some(range)) = left.next()
+            && ranges.len() < RANGES_LIMIT
+        {
+            ranges.push(range.begin..range.end);
+        }
+        // what the linker left out starts at 0
+        ranges.retain(|range| range.start != 0);
+        ranges.sort_unstable_by_key(|range| range.start);
         let mut known: Vec<&Range<u64>> = functions.iter().flat_map(|function| &function.ranges).collect();
         known.sort_unstable_by_key(|range| range.start);
-        while let Ok(Some(range)) = ranges.next() {
-            let first = known.partition_point(|known| known.end <= range.begin);
-            let mut at = range.begin;
-            for known in known[first..].iter().take_while(|known| known.start < range.end) {
-                if known.start.saturating_sub(at) >= FUNCTION_ALIGNMENT {
+        let mut known = known.into_iter().peekable();
+        // all code of the unit before it is some function's
+        let mut at = 0;
+        for range in ranges {
+            at = at.max(range.start);
+            while let Some(function) = known.next_if(|function| function.start < range.end) {
+                if function.start.saturating_sub(at) >= FUNCTION_ALIGNMENT {
                     return true;
                 }
-                at = at.max(known.end);
+                at = at.max(function.end);
             }
-            if range.begin != 0 && range.end.saturating_sub(at) >= FUNCTION_ALIGNMENT {
+            if range.end.saturating_sub(at) >= FUNCTION_ALIGNMENT {
                 return true;
             }
         }
