@@ -319,6 +319,28 @@ fn nothing_is_promised_of_what_holds_a_struct_that_rustc_orders() {
 }
 
 #[test]
+fn a_rust_struct_is_edited_in_its_module_and_not_with_two_modules_that_declare_it() {
+    let list = "#[repr(C)]\npub struct Node {\n    pub a: u8,\n    pub b: u64,\n    pub c: u8,\n    pub end: u64,\n}\n\
+                pub fn sum(node: &Node) -> u8 {\n    node.a + node.c\n}\n";
+    let folder = folder("patch-rust-module");
+    let files = [("Cargo.toml", ""), ("src/lib.rs", "pub mod list;\n"), ("src/list.rs", list), ("original/list.rs", list), ("original/compile_commands.json", "[]")];
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("written");
+    }
+    let rustc = ["-g", "--crate-type", "lib", "--crate-name", "a", "--emit", "obj", "-o", "a", "src/lib.rs"];
+    if !compiles(Command::new("rustc").current_dir(&folder).args(rustc)) {
+        return;
+    }
+    let patch = || stdout(&run_in(&folder, &["reorganize", "--patch", "Node", "./a"]));
+    let edited = patch();
+    assert!(edited.contains("+++ b/src/list.rs") && !edited.contains("original"), "{edited}");
+    std::fs::copy(folder.join("src/list.rs"), folder.join("src/other.rs")).expect("copied");
+    assert_eq!(patch(), "");
+}
+
+#[test]
 fn sources_are_edited_in_place_and_every_byte_is_put_back() {
     let Some(folder) = program("apply-undo", HEADER, UNIT, &[]) else { return };
     let output = run_in(&folder, &["reorganize", "--apply", "conn", "./a"]);

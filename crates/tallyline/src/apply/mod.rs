@@ -36,6 +36,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tallyline_debuginfo::locate::CompanionFinder;
 use tallyline_debuginfo::program::unit_sources;
+use tallyline_source::Language;
 use units::Builder;
 use uses::Compilers;
 use verify::{Candidate, Extent, Verifier};
@@ -107,7 +108,13 @@ pub(crate) fn plan(
             *refused = foreign(target, &root, args);
         }
     }
-    let commands = commands(&root, args)?;
+    let open = indices(&all);
+    let is_rust = |at: &usize| all[*at].0.language == Language::Rust;
+    // the calls may be of sources in C that were translated, and stay beside
+    let commands = match !open.is_empty() && open.iter().all(is_rust) && !args.no_rebuild {
+        true => Err("compile_commands.json has no calls for Rust (--build)".into()),
+        false => commands(&root, args)?,
+    };
     // a compiler knows better than the text where objects are initialised by position, if it compiles all units
     let is_complete = commands.as_ref().is_ok_and(|commands| {
         let units = sources
@@ -117,7 +124,6 @@ pub(crate) fn plan(
             commands.iter().any(|one| one.source.canonicalize().is_ok_and(|source| source == unit))
         })
     });
-    let open = indices(&all);
     let some: Vec<&Target> = open.iter().map(|at| &all[*at].0).collect();
     let found = if args.trust {
         vec![None; some.len()]
@@ -405,6 +411,16 @@ fn locate_by_name(target: &mut Target, args: &ApplyArgs, texts: &mut Texts) -> O
             if tallyline_source::edit(&text, &target.change()).is_ok() {
                 found.push((path.clone(), target.line));
             }
+        }
+    }
+    if found.len() > 1 && target.language == Language::Rust {
+        // a copy that no crate of the project compiles says nothing; with two that are, pointers may pass between them
+        let in_module = |(path, _): &(PathBuf, u32)| place::rust_module(path).map(|module| (path.clone(), module));
+        let modules: Vec<(PathBuf, Vec<String>)> = found.iter().filter_map(in_module).collect();
+        if let [(path, module)] = modules.as_slice()
+            && target.is_in_module(module)
+        {
+            found.retain(|(other, _)| other == path);
         }
     }
     let name = String::from_utf8_lossy(&target.tag).into_owned();

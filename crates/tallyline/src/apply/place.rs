@@ -92,9 +92,50 @@ pub(crate) fn root_of(file: &Path) -> Option<PathBuf> {
     repository.map(Path::to_path_buf).or_else(|| with_build_file().map(Path::to_path_buf))
 }
 
+/// Returns the path of the Rust module that a source file is by its place in a package that cargo builds, from the
+/// folder of the target on (`src`, `tests`, `examples`, `benches`): `src/list/node.rs` is `["list", "node"]`, a crate's
+/// root is empty. `None` for a file at another place of a package, which no target has without a `path` that names it.
+pub(crate) fn rust_module(file: &Path) -> Option<Vec<String>> {
+    let package = file.ancestors().skip(1).find(|folder| folder.join("Cargo.toml").is_file())?;
+    let mut parts = file.strip_prefix(package).ok()?.components().map(|part| part.as_os_str().to_str());
+    if !matches!(parts.next()??, "src" | "tests" | "examples" | "benches") {
+        return None;
+    }
+    let mut module: Vec<String> = parts.map(|part| part.map(str::to_owned)).collect::<Option<_>>()?;
+    let last = module.pop()?;
+    match last.strip_suffix(".rs")? {
+        "mod" => {}
+        "lib" | "main" if module.is_empty() => {}
+        name => module.push(name.to_owned()),
+    }
+    Some(module)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rust_module_is_named_by_its_file_below_a_folder_of_targets() {
+        let folder = std::env::temp_dir().join(format!("tallyline-module-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("Cargo.toml"), "").expect("a file");
+        let module = |file: &str| rust_module(&folder.join(file)).map(|module| module.join("::"));
+        let expected = [
+            ("src/lib.rs", Some("")),
+            ("src/list.rs", Some("list")),
+            ("src/list/mod.rs", Some("list")),
+            ("src/list/node.rs", Some("list::node")),
+            ("src/list/lib.rs", Some("list::lib")),
+            ("tests/common/mod.rs", Some("common")),
+            ("original/list.rs", None),
+            ("list.rs", None),
+        ];
+        for (file, expected) in expected {
+            assert_eq!(module(file).as_deref(), expected, "{file}");
+        }
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
 
     #[test]
     fn paths_are_relative_to_a_unit_and_mapped() {

@@ -112,6 +112,14 @@ impl Target {
         })
     }
 
+    /// Returns `true` if the struct is declared in a Rust module, given by its path within a crate, or in a module
+    /// within that.
+    pub(crate) fn is_in_module(&self, module: &[String]) -> bool {
+        // the crate's name is in front of the modules'
+        let mut scopes = self.name.split("::").skip(1);
+        module.iter().all(|part| scopes.next() == Some(part))
+    }
+
     /// Describes the edit that gives a struct the proposed order by cache-line groups (members meant to share cache
     /// lines), with marker members around the groups.
     ///
