@@ -19,6 +19,9 @@ use tallyline_trace::format::Access;
 /// Registers of an operation.
 const REGISTERS: usize = 64;
 
+/// Those of them that are integer registers, as a set.
+const INTEGER_REGISTERS: u64 = 0xffff;
+
 /// Cycles from a store's data to a load that takes it over.
 const FORWARD: Time = 5 * CYCLE;
 
@@ -286,11 +289,6 @@ impl MemorySide<'_> {
         (at, transferred)
     }
 
-    /// Returns the cycles of an atomic update.
-    fn atomic(&self) -> u32 {
-        self.ownership.as_deref().map_or(0, |ownership| ownership.costs().atomic())
-    }
-
     /// Returns the cycles of a restart.
     fn restart(&self) -> u32 {
         self.ownership.as_deref().map_or(0, |ownership| ownership.costs().restart())
@@ -351,6 +349,69 @@ struct TimeCharge {
     of_store: Option<(u32, Time)>,
 }
 
+/// The times of the last events of a kind, so many as may be under way at once.
+struct LastTimes {
+    times: Vec<Time>,
+    next: usize,
+}
+
+impl LastTimes {
+    /// Creates it for so many events; 0 for any number.
+    fn new(limit: u32) -> Self {
+        Self { times: vec![0; limit as usize], next: 0 }
+    }
+
+    /// Returns the time of the first of them.
+    fn first(&self) -> Time {
+        self.times.get(self.next).copied().unwrap_or(0)
+    }
+
+    /// Adds an event in place of the first.
+    fn push(&mut self, time: Time) {
+        if let Some(first) = self.times.get_mut(self.next) {
+            *first = time;
+            self.next = (self.next + 1) % self.times.len();
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.times.len()
+    }
+}
+
+/// The last store to a word, whose data loads of the word take over.
+#[derive(Clone, Copy, Debug)]
+struct ForwardedStore {
+    // the word's address in words
+    word: u64,
+    // when its data was there, and how long after that of the store before
+    data: Time,
+    interval: Time,
+    number: u64,
+    // the last loss of the line that a load saw
+    lost: Time,
+}
+
+impl ForwardedStore {
+    /// No store.
+    const NONE: ForwardedStore =
+        ForwardedStore { word: u64::MAX, data: 0, interval: Time::MAX, number: 0, lost: 0 };
+
+    /// Notes the next store that falls into this place.
+    fn replace(&mut self, word: u64, data: Time, number: u64) {
+        let before = if self.word == word { *self } else { ForwardedStore::NONE };
+        let interval = if self.word == word { data.saturating_sub(before.data) } else { Time::MAX };
+        *self = ForwardedStore { word, data, interval, number, lost: before.lost };
+    }
+
+    /// Notes the time at which another core took the line last; `true` if no load has seen it yet.
+    fn is_lost(&mut self, lost: Time) -> bool {
+        let is_new = lost > self.lost;
+        self.lost = self.lost.max(lost);
+        is_new
+    }
+}
+
 /// A thread on its core.
 struct Thread {
     pending: Option<PendingInstruction>,
@@ -364,17 +425,17 @@ struct Thread {
     redirected: Time,
     mispredicted: Option<u32>,
     // when the last instructions retired, as many as the window has
-    window: Vec<Time>,
-    window_at: usize,
+    window: LastTimes,
+    // the same of those with a result in an integer register, as many as there are registers
+    renamed: LastTimes,
     stores: StoreBuffer,
     // when the last store leaves if no other core has its line
     stored: Time,
     buffered: BufferedStores,
-    // where lines pass between cores, by word: its address, when its data was there, the store's number
-    forwarded: Vec<(u64, Time, u64)>,
+    // where lines pass between cores, by word
+    forwarded: Vec<ForwardedStore>,
     // when the last multiplications began, as many as wait for their operands at most
-    multiplied: Vec<Time>,
-    multiplied_at: usize,
+    multiplied: LastTimes,
     predictor: Predictor,
     calls: Vec<u64>,
 }
@@ -389,14 +450,13 @@ impl Thread {
             retired: 0,
             redirected: 0,
             mispredicted: None,
-            window: vec![0; processor.reorder_buffer as usize],
-            window_at: 0,
+            window: LastTimes::new(processor.reorder_buffer),
+            renamed: LastTimes::new(processor.integer_registers),
             stores: StoreBuffer::new(processor.store_buffer),
             stored: 0,
             buffered: BufferedStores::new(processor.store_buffer),
-            forwarded: vec![(u64::MAX, 0, 0); FORWARDED],
-            multiplied: vec![0; processor.multiplier_queue() as usize],
-            multiplied_at: 0,
+            forwarded: vec![ForwardedStore::NONE; FORWARDED],
+            multiplied: LastTimes::new(processor.multiplier_queue()),
             predictor: Predictor::new(processor.indirect_by_history),
             calls: Vec::new(),
         }
@@ -431,14 +491,9 @@ impl Thread {
         self.entered = self.entered.saturating_add(time).min(END).max(self.redirected);
         self.retired = before.saturating_add(time).min(END).max(before);
         for _ in 0..count.min(self.window.len() as u64) {
-            self.leave_window();
+            self.window.push(self.retired);
         }
         self.retired - before
-    }
-
-    fn leave_window(&mut self) {
-        self.window[self.window_at] = self.retired;
-        self.window_at = (self.window_at + 1) % self.window.len();
     }
 
     fn ready(&self, registers: u64) -> Time {
@@ -474,7 +529,7 @@ impl Thread {
         memory: &mut MemorySide<'_>,
     ) -> TimeCharge {
         let step = CYCLE / Time::from(processor.width).min(CYCLE);
-        let mut entered = (self.entered + step).max(self.redirected).max(self.window[self.window_at]);
+        let mut entered = (self.entered + step).max(self.redirected).max(self.window.first());
         let mut blocked = (0, None);
         if accesses.iter().any(|access| access.store()) {
             let (at, due) = self.make_room(entered, memory);
@@ -488,9 +543,12 @@ impl Thread {
         let multiplies =
             memory.ownership.is_some() && accesses.is_empty() && MULTIPLICATION.contains(&latency);
         if multiplies {
-            entered = entered.max(self.multiplied[self.multiplied_at]);
-            self.multiplied[self.multiplied_at] = self.ready(reads).max(entered + CYCLE);
-            self.multiplied_at = (self.multiplied_at + 1) % self.multiplied.len();
+            entered = entered.max(self.multiplied.first());
+            self.multiplied.push(self.ready(reads).max(entered + CYCLE));
+        }
+        let is_renamed = writes & INTEGER_REGISTERS != 0;
+        if is_renamed {
+            entered = entered.max(self.renamed.first());
         }
         self.entered = entered;
         let mut addressed = self.ready(of_address).max(entered + CYCLE);
@@ -522,7 +580,7 @@ impl Thread {
                 done = done.max(arrives).max(granted);
                 continue;
             }
-            let load = self.load(access, addressed, arrives, step, memory);
+            let load = self.load(access, addressed, arrives, step, processor, memory);
             done = done.max(load.at);
             waited = waited.max(load.waited);
             waiting =
@@ -537,7 +595,7 @@ impl Thread {
                 let (granted, transferred) = memory.request(access, true, addressed);
                 waited = waited.max(granted.saturating_sub(arrives));
                 waiting = waiting.or(transferred.then_some((*access, transferred)));
-                done = done.max(arrives).max(granted + Time::from(memory.atomic()) * CYCLE);
+                done = done.max(arrives).max(granted + Time::from(processor.atomic_update) * CYCLE);
             }
         }
         if let Some(at) = restarts {
@@ -566,7 +624,7 @@ impl Thread {
                 retires,
                 arrives,
             });
-            self.forwarded[slot(access.address())] = (access.address() / WORD, done, number);
+            self.forwarded[slot(access.address())].replace(access.address() / WORD, done, number);
         }
         let mut left = writes;
         while left != 0 {
@@ -582,7 +640,10 @@ impl Thread {
         let empty = (entered + CYCLE).saturating_sub(self.retired).min(time);
         let branch = self.mispredicted.take().map(|branch| (branch, empty));
         self.retired = retires;
-        self.leave_window();
+        self.window.push(retires);
+        if is_renamed {
+            self.renamed.push(retires);
+        }
         memory.drain(&mut self.stores, self.entered);
         let own = time - branch.map_or(0, |(_, empty)| empty);
         let shared = waited.min(own);
@@ -602,16 +663,19 @@ impl Thread {
     /// The processor gives a load the data of the store that it expects to have written the word, at once. A load whose
     /// store is still in the buffer when the data is known needs no line; one whose store has left by then does. Whatever
     /// its data came from, a load whose line is taken before it retires is run again with what follows, and then needs
-    /// the line.
+    /// the line. Zen 5 waits for the line before it fetches what follows, and short chains through a word do not progress
+    /// without its line, see [`Processor`].
     fn load(
-        &self,
+        &mut self,
         access: &Access,
         addressed: Time,
         arrives: Time,
         step: Time,
+        processor: &Processor,
         memory: &mut MemorySide<'_>,
     ) -> LoadOutcome {
-        let (word, data, number) = self.forwarded[slot(access.address())];
+        let forwarded = &mut self.forwarded[slot(access.address())];
+        let ForwardedStore { word, data, number, interval, .. } = *forwarded;
         let is_renamed = word == access.address() / WORD
             && (self.stores.holds(number) || data.saturating_add(RENAMED) > addressed);
         let (known, looked_up) = match is_renamed {
@@ -625,9 +689,19 @@ impl Thread {
         };
         let retires = (self.retired + step).max(known);
         let lost = memory.lost(access);
-        if !transferred && granted <= known.max(looked_up) && lost > looked_up && lost <= retires {
+        let delay = Time::from(processor.commit_delay) * CYCLE;
+        let is_exposed = is_renamed && lost <= looked_up && forwarded.is_lost(lost) && interval < delay;
+        let is_retiring = granted <= known.max(looked_up) && lost > looked_up && lost <= retires;
+        if is_exposed || !transferred && is_retiring {
             let (granted, transferred) = memory.request(access, false, retires);
-            let again = retires + Time::from(memory.restart()) * CYCLE;
+            let again = match processor.restart_after_line {
+                0 => retires + Time::from(memory.restart()) * CYCLE,
+                // what was executed behind the store of an exposed load is executed again
+                restart => {
+                    let redone = if is_exposed { delay } else { 0 };
+                    granted.max(retires) + Time::from(restart) * CYCLE + redone
+                }
+            };
             let at = granted.max(again);
             return LoadOutcome { at, waited: at - known, transferred, restarts: Some(again) };
         }

@@ -19,9 +19,6 @@ const FORMER: usize = 4;
 /// depends on, beside another core's store, costs 65 to 70.
 const RESTART: u32 = 65;
 
-/// Cycles of an atomic update on a line that the core owns: on Zen 4 one behind the other.
-const ATOMIC: u32 = 7;
-
 /// The part of a transfer's latency for which the line is under way, in percent; for the rest the request is. On Zen 3
 /// 75 of 115 cycles between near CPUs, 194 of 360 between far ones.
 const WAY: u32 = 60;
@@ -33,15 +30,14 @@ const HOLD: u32 = 25;
 /// Nobody.
 const NONE: u16 = u16::MAX;
 
-/// The cycles that a simulated machine takes to move a cache line from one core to another, and those of atomic
-/// updates and restarted loads.
+/// The cycles that a simulated machine takes to move a cache line from one core to another, and those of restarted
+/// loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharingCosts {
     transfer: u32,
     way: u32,
     hold: u32,
     restart: u32,
-    atomic: u32,
     spread: u32,
     seed: u64,
 }
@@ -52,7 +48,7 @@ impl SharingCosts {
     pub fn new(transfer: u32) -> Self {
         let part = |percent: u32| (u64::from(transfer) * u64::from(percent) / 100) as u32;
         let (way, hold) = (part(WAY), part(HOLD));
-        Self { transfer, way, hold, restart: RESTART, atomic: ATOMIC, spread: 25, seed: 1 }
+        Self { transfer, way, hold, restart: RESTART, spread: 25, seed: 1 }
     }
 
     /// Sets the cycles of a cache line that two cores want all the time: it passes from one to the other every
@@ -66,11 +62,6 @@ impl SharingCosts {
     /// load's retirement, so that the load and what follows are executed again.
     pub fn with_restart(self, restart: u32) -> Self {
         Self { restart, ..self }
-    }
-
-    /// Sets the cycles of an atomic update of a cache line that the simulated core already owns.
-    pub fn with_atomic(self, atomic: u32) -> Self {
-        Self { atomic, ..self }
     }
 
     /// Sets the seed of the pseudo-random variation of simulated transfer times; equal seeds give equal runs.
@@ -91,11 +82,6 @@ impl SharingCosts {
     /// Returns the extra cycles of a load whose cache line another core takes before the load retires.
     pub fn restart(&self) -> u32 {
         self.restart
-    }
-
-    /// Returns the cycles of an atomic update of a cache line that the simulated core already owns.
-    pub fn atomic(&self) -> u32 {
-        self.atomic
     }
 }
 

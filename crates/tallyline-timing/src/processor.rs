@@ -36,12 +36,22 @@ pub struct Processor {
     pub width: u32,
     /// Instructions of the reorder buffer.
     pub reorder_buffer: u32,
+    /// Results in integer registers of instructions that have not retired; 0 for any number.
+    pub integer_registers: u32,
     /// Stores that wait for their lines after they retired.
     pub store_buffer: u32,
     /// Misses of the first level that are under way at once.
     pub miss_buffers: u32,
     /// Cycles from a mispredicted branch's result to the next instruction in the window.
     pub misprediction_penalty: u32,
+    /// Cycles of an atomic update of a line that the core owns, one behind the other.
+    pub atomic_update: u32,
+    /// Cycles from the arrival of a line that another core took before a load from it retired to the fetch of what follows
+    /// the load; 0 on a core that fetches it while the line is under way.
+    pub restart_after_line: u32,
+    /// Cycles from a store's data to its way into the cache. Chains through one word that are shorter do not go on while
+    /// another core has the word's line; 0 on a core on which they do.
+    pub commit_delay: u32,
     /// `true` if indirect branches are predicted by the history of branches, and not by their last target alone.
     pub indirect_by_history: bool,
     /// Bytes of a page.
@@ -59,7 +69,11 @@ pub struct Processor {
 }
 
 impl Default for Processor {
-    /// Creates a core of AMD's family 26 (Zen 5) by its documentation; its caches as a server has them.
+    /// Creates a core of AMD's family 26 (Zen 5) by its documentation; its caches as a server has them. Of its 240 integer
+    /// registers 48 are taken to hold what has retired. Measured are an atomic update, and two cores that work on words
+    /// of their own on one line: chains of 7 to 25 cycles through the word take 2 to 9 times as long as apart, those of
+    /// 28 to 73 cycles 5 cycles more; an addition with a chain beside it costs 15 cycles if a line takes 90 to the other
+    /// core, and 165 to 190 if it takes 525.
     fn default() -> Self {
         Self {
             line_size: 64,
@@ -74,9 +88,13 @@ impl Default for Processor {
             memory_interval: 8,
             width: 8,
             reorder_buffer: 448,
+            integer_registers: 192,
             store_buffer: 104,
             miss_buffers: 24,
             misprediction_penalty: 15,
+            atomic_update: 20,
+            restart_after_line: 20,
+            commit_delay: 30,
             indirect_by_history: true,
             page_size: 4096,
             tlb_entries: [96, 4096],
@@ -97,8 +115,12 @@ impl Processor {
             last_level_interval: 7,
             width: 6,
             reorder_buffer: 256,
+            integer_registers: 0,
             store_buffer: 64,
             misprediction_penalty: 13,
+            atomic_update: 7,
+            restart_after_line: 0,
+            commit_delay: 0,
             tlb_entries: [64, 2048],
             ..Processor::default()
         }
@@ -127,6 +149,7 @@ impl Processor {
         Processor {
             levels,
             reorder_buffer: (self.reorder_buffer / 2).max(1),
+            integer_registers: self.integer_registers / 2,
             store_buffer: (self.store_buffer / 2).max(1),
             ..self.clone()
         }

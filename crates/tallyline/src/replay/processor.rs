@@ -121,7 +121,11 @@ fn of_cpuinfo(about: &str, levels: Option<Vec<Level>>, line: u32) -> Processor {
     let default = match (number("cpu family"), number("model")) {
         (Some(25), Some(0x10..=0x1f | 0x60..)) => Processor::zen_4(),
         (Some(25), _) => Processor::zen_3(),
-        _ => Processor::default(),
+        (Some(26), _) => Processor::default(),
+        // what others do when a line is taken was not measured
+        _ => {
+            Processor { integer_registers: 0, restart_after_line: 0, commit_delay: 0, ..Processor::default() }
+        }
     };
     let levels = levels.unwrap_or(default.levels.clone());
     let cpus = about.lines().filter(|line| line.starts_with("processor")).count() as u64;
@@ -198,6 +202,14 @@ mod tests {
         assert_eq!(share(25, 32, "hypervisor"), u64::MAX, "it has whole ones");
         assert_eq!(share(25, 2, "sse"), u64::MAX, "nobody else is there");
         assert_eq!(share(6, 2, "hypervisor"), u64::MAX, "how many share it is not known");
+    }
+
+    #[test]
+    fn only_zen_5_waits_for_a_line_before_it_goes_on() {
+        let delay =
+            |family: u32| of_cpuinfo(&format!("cpu family\t: {family}\nmodel\t: 2\n"), None, 64).commit_delay;
+        assert_eq!([26, 25, 6].map(delay), [Processor::default().commit_delay, 0, 0]);
+        assert!(Processor::default().restart_after_line > 0);
     }
 
     #[test]
