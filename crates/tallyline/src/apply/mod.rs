@@ -415,7 +415,8 @@ fn locate_by_name(target: &mut Target, args: &ApplyArgs, texts: &mut Texts) -> O
     }
     if found.len() > 1 && target.language == Language::Rust {
         // a copy that no crate of the project compiles says nothing; with two that are, pointers may pass between them
-        let in_module = |(path, _): &(PathBuf, u32)| place::rust_module(path).map(|module| (path.clone(), module));
+        let in_module =
+            |(path, _): &(PathBuf, u32)| place::rust_module(path).map(|module| (path.clone(), module));
         let modules: Vec<(PathBuf, Vec<String>)> = found.iter().filter_map(in_module).collect();
         if let [(path, module)] = modules.as_slice()
             && target.is_in_module(module)
