@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tallyline_source::{Change, Language, Refusal, edit, typedefs, unified_diff, uses};
+use tallyline_source::{
+    Change, Language, Refusal, defined_symbols, edit, foreign_uses, typedefs, unified_diff, uses,
+};
 
 fuzz_target!(|data: &[u8]| {
     let [language, line, text @ ..] = data else { return };
@@ -35,4 +37,6 @@ fuzz_target!(|data: &[u8]| {
     let names = vec![vec![b"s".to_vec()]];
     uses(text, language, &names);
     typedefs(text, language, &names[0]);
+    foreign_uses(text, &names);
+    defined_symbols(text);
 });

@@ -297,6 +297,37 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
+/// Counter of a text's lines up to places in it, from 1; the places of one pass should rise.
+pub(crate) struct LineCounter<'t> {
+    text: &'t [u8],
+    at: usize,
+    line: u32,
+}
+
+impl<'t> LineCounter<'t> {
+    /// Creates a counter at the begin of a text.
+    pub(crate) fn new(text: &'t [u8]) -> Self {
+        Self { text, at: 0, line: 1 }
+    }
+
+    /// Goes back to the begin of the text.
+    pub(crate) fn rewind(&mut self) {
+        (self.at, self.line) = (0, 1);
+    }
+
+    /// Returns the line of a byte.
+    pub(crate) fn of(&mut self, at: usize) -> u32 {
+        if at < self.at {
+            self.rewind();
+        }
+        let passed = self.text.get(self.at..at).unwrap_or_default();
+        let lines = passed.iter().filter(|byte| **byte == b'\n').count();
+        self.line = self.line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
+        self.at = at;
+        self.line
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use crate::Language;
 use crate::declarator::skip_group;
 use crate::find::bytes;
-use crate::lexer::{Kind, Token, tokens};
+use crate::lexer::{Kind, LineCounter, Token, tokens};
 use std::ops::Range;
 
 /// The kinds of uses of a struct that rely on the order of its members: `offsetof`, static assertions, I/O of its
@@ -30,7 +30,7 @@ pub enum UseKind {
 /// their lines, counted from 1. Uses that only a compiler sees, through macros and casts, are not found.
 pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<(UseKind, u32)>> {
     let all: Vec<Token> = tokens(text, language).into_iter().filter(|token| !token.is_trivia()).collect();
-    let mut lines = Lines { text, at: 0, line: 1 };
+    let mut lines = LineCounter::new(text);
     let scopes = scopes(text, &all);
     let mut found = Vec::with_capacity(types.len());
     for names in types {
@@ -45,12 +45,22 @@ pub fn uses(text: &[u8], language: Language, types: &[Vec<Vec<u8>>]) -> Vec<Vec<
     found
 }
 
-/// Finds the typedefs in a source that name one of some structs, given by their tags. Returns pairs of the tag's index
-/// and the typedef's name.
+/// Finds the typedefs of C and the aliases of Rust in a source that name one of some structs, given by their tags.
+/// Returns pairs of the tag's index and the other name.
 pub fn typedefs(text: &[u8], language: Language, tags: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
     let all: Vec<Token> = tokens(text, language).into_iter().filter(|token| !token.is_trivia()).collect();
     let scan = Scan { text, tokens: &all, names: &[], variables: Vec::new() };
     let mut found = Vec::new();
+    if language == Language::Rust {
+        for at in (0..all.len()).filter(|at| scan.word(*at) == b"type" && scan.punct(at + 2, b'=')) {
+            // the last segment of the path; a pointer's alias is another type
+            let end = (at + 3..all.len()).find(|at| scan.word(*at).is_empty() && !scan.punct(*at, b':'));
+            let Some(end) = end.filter(|end| scan.punct(*end, b';')) else { continue };
+            let index = tags.iter().position(|tag| !tag.is_empty() && *tag == scan.word(end - 1));
+            found.extend(index.map(|index| (index, scan.word(at + 1).to_vec())));
+        }
+        return found;
+    }
     for at in (0..all.len()).filter(|at| scan.word(*at) == b"typedef" && scan.word(at + 1) == b"struct") {
         let tag = scan.word(at + 2);
         let Some(index) = tags.iter().position(|known| known == tag && !tag.is_empty()) else { continue };
@@ -111,29 +121,6 @@ fn scopes(text: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
     scopes
 }
 
-struct Lines<'t> {
-    text: &'t [u8],
-    at: usize,
-    line: u32,
-}
-
-impl Lines<'_> {
-    fn rewind(&mut self) {
-        (self.at, self.line) = (0, 1);
-    }
-
-    fn of(&mut self, at: usize) -> u32 {
-        if at < self.at {
-            self.rewind();
-        }
-        let passed = self.text.get(self.at..at).unwrap_or_default();
-        let lines = passed.iter().filter(|byte| **byte == b'\n').count();
-        self.line = self.line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
-        self.at = at;
-        self.line
-    }
-}
-
 struct Scan<'t> {
     text: &'t [u8],
     tokens: &'t [Token],
@@ -186,7 +173,7 @@ impl<'t> Scan<'t> {
         self
     }
 
-    fn uses(&self, lines: &mut Lines<'_>) -> Vec<(UseKind, u32)> {
+    fn uses(&self, lines: &mut LineCounter<'_>) -> Vec<(UseKind, u32)> {
         let mut uses = Vec::new();
         if !(0..self.tokens.len()).any(|at| self.is_type(at)) {
             return uses;
@@ -203,7 +190,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Finds the uses of a struct of Rust: by calls, and by transmutations in the items that name it.
-    fn uses_of_rust(&self, lines: &mut Lines<'_>) -> Vec<(UseKind, u32)> {
+    fn uses_of_rust(&self, lines: &mut LineCounter<'_>) -> Vec<(UseKind, u32)> {
         let mut uses = Vec::new();
         let (mut start, mut at) = (0, 0);
         while let Some(token) = self.tokens.get(at) {
@@ -408,6 +395,13 @@ mod tests {
         let text = "typedef struct rec rec_t, *rec_p; typedef struct rec *p; typedef struct other { int a; } other_t;";
         let found = typedefs(text.as_bytes(), Language::C, &[b"rec".to_vec(), b"other".to_vec()]);
         assert_eq!(found, [(0, b"rec_t".to_vec()), (1, b"other_t".to_vec())]);
+    }
+
+    #[test]
+    fn aliases_of_rust_are_found_and_those_of_pointers_are_not() {
+        let text = "pub type rec_t = Rec; type list::other = *mut Rec; type Same = crate::a::Rec; type V = Vec<Rec>;";
+        let found = typedefs(text.as_bytes(), Language::Rust, &[b"Rec".to_vec()]);
+        assert_eq!(found, [(0, b"rec_t".to_vec()), (0, b"Same".to_vec())]);
     }
 
     #[test]

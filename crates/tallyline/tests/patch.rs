@@ -347,6 +347,50 @@ fn a_rust_struct_is_edited_in_its_module_and_not_with_two_modules_that_declare_i
 }
 
 #[test]
+fn a_rust_struct_that_code_in_c_knows_is_refused_and_one_that_other_rust_defines_is_not() {
+    let record = |name: &str| {
+        format!(
+            "#[repr(C)]\npub struct {name} {{\n    pub a: u8,\n    pub b: u64,\n    pub c: u8,\n    pub end: u64,\n}}\n"
+        )
+    };
+    let source = format!(
+        "{}{}extern \"C\" {{\n    fn elsewhere(shared: *mut Shared);\n    fn here(own: *mut Own);\n}}\n\
+         pub mod other {{\n    #[no_mangle]\n    pub unsafe extern \"C\" fn here(own: *mut super::Own) {{\n        (*own).a = 1;\n    }}\n}}\n\
+         pub unsafe fn use_both(shared: *mut Shared, own: *mut Own) -> u8 {{\n    elsewhere(shared);\n    here(own);\n    (*shared).c + (*own).c\n}}\n",
+        record("Shared"),
+        record("Own")
+    );
+    let folder = folder("patch-rust-foreign");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+    std::fs::write(folder.join("a.rs"), source).expect("written");
+    let rustc = [
+        "-g",
+        "--edition=2021",
+        "-Awarnings",
+        "--crate-type",
+        "lib",
+        "--crate-name",
+        "a",
+        "--emit",
+        "obj",
+        "-o",
+        "a",
+        "a.rs",
+    ];
+    if !compiles(Command::new("rustc").current_dir(&folder).args(rustc)) {
+        return;
+    }
+    let output = run_in(&folder, &["reorganize", "--patch", "--json", "Shared", "Own", "./a"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let refused = |at: usize| document["types"][at]["refused"].clone();
+    assert_eq!([0, 1].map(refused), ["abi".into(), Value::Null], "{document}");
+    assert!(
+        document["types"][0]["evidence"].as_str().is_some_and(|text| text.starts_with("a.rs:16 ")),
+        "{document}"
+    );
+}
+
+#[test]
 fn sources_are_edited_in_place_and_every_byte_is_put_back() {
     let Some(folder) = program("apply-undo", HEADER, UNIT, &[]) else { return };
     let output = run_in(&folder, &["reorganize", "--apply", "conn", "./a"]);

@@ -1,12 +1,14 @@
 //! The files of a project: their texts, and the edits of them.
 
-use super::refused::Refused;
+use super::refused::{Kind, Refused};
 use super::target::Target;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use tallyline_source::{Edit, Language, UseKind, edit, typedefs, unified_diff, uses};
+use tallyline_source::{
+    Edit, Language, UseKind, defined_symbols, edit, foreign_uses, typedefs, unified_diff, uses,
+};
 
 /// The most bytes of a file that is read as source.
 const FILE_LIMIT: u64 = 32 << 20;
@@ -172,15 +174,17 @@ pub(crate) fn search(
     let paths = sources(root);
     for path in &paths {
         let Ok(text) = texts.read(path) else { continue };
-        if !contains(&text, b"typedef") {
+        let language = language_of(path).unwrap_or(Language::C);
+        if !contains(&text, if language == Language::Rust { b"type " } else { b"typedef" }) {
             continue;
         }
-        for (at, name) in typedefs(&text, language_of(path).unwrap_or(Language::C), &tags) {
+        for (at, name) in typedefs(&text, language, &tags) {
             if !names[at].contains(&name) {
                 names[at].push(name);
             }
         }
     }
+    let foreign = passed_to_others(targets, &names, &paths, root, texts);
     let mut found: Vec<Option<(UseKind, String)>> = vec![None; targets.len()];
     for path in paths {
         let Ok(text) = texts.read(&path) else { continue };
@@ -204,7 +208,44 @@ pub(crate) fn search(
             }
         }
     }
-    found.into_iter().map(|found| found.map(|(kind, place)| Refused::of_use(kind, &place))).collect()
+    let found = found.into_iter().map(|found| found.map(|(kind, place)| Refused::of_use(kind, &place)));
+    foreign.into_iter().zip(found).map(|(foreign, found)| foreign.or(found)).collect()
+}
+
+/// Returns for each target of Rust the reason not to edit it that code in another language knows its layout: an `extern`
+/// block declares something with the type that no Rust of the project defines. `names` are those of each target.
+fn passed_to_others(
+    targets: &[&Target],
+    names: &[Vec<Vec<u8>>],
+    paths: &[PathBuf],
+    root: &Path,
+    texts: &mut Texts,
+) -> Vec<Option<Refused>> {
+    let of_rust = |at: usize| match targets[at].language {
+        Language::Rust => names[at].clone(),
+        _ => Vec::new(),
+    };
+    let wanted: Vec<Vec<Vec<u8>>> = (0..targets.len()).map(of_rust).collect();
+    let mut uses: Vec<(usize, Vec<u8>, String)> = Vec::new();
+    let mut defined: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for path in paths.iter().filter(|path| language_of(path) == Some(Language::Rust)) {
+        let Ok(text) = texts.read(path) else { continue };
+        if contains(&text, b"extern") {
+            let shown = path.strip_prefix(root).unwrap_or(path).display();
+            let found = foreign_uses(&text, &wanted).into_iter();
+            uses.extend(found.map(|(at, name, line)| (at, name, format!("{shown}:{line}"))));
+        }
+        if contains(&text, b"no_mangle") || contains(&text, b"export_name") {
+            defined.extend(defined_symbols(&text));
+        }
+    }
+    let mut refused = vec![None; targets.len()];
+    for (at, name, place) in uses.into_iter().rev().filter(|(_, name, _)| !defined.contains(name)) {
+        let evidence =
+            format!("{place} shares it with code that is not Rust: {}", String::from_utf8_lossy(&name));
+        refused[at] = Some(Refused::new(Kind::Abi, evidence));
+    }
+    refused
 }
 
 fn contains(text: &[u8], name: &[u8]) -> bool {

@@ -1,0 +1,135 @@
+//! Functions and variables of other languages, and the types that Rust shares with them.
+
+use crate::Language;
+use crate::declarator::skip_group;
+use crate::find::bytes;
+use crate::lexer::{Kind, LineCounter, Token, tokens};
+use std::ops::Range;
+
+/// Finds the declarations in `extern` blocks of a Rust source that name one of some types. Returns for each the type's
+/// index in `types`, the declared function or variable, and the line, counted from 1. Whatever defines it relies on the
+/// layout of the type, unless that is Rust of the same project, see [`defined_symbols`].
+pub fn foreign_uses(text: &[u8], types: &[Vec<Vec<u8>>]) -> Vec<(usize, Vec<u8>, u32)> {
+    let source = Source::new(text);
+    let mut lines = LineCounter::new(text);
+    let mut found = Vec::new();
+    for block in source.extern_blocks() {
+        let mut start = block.start;
+        for end in block.filter(|at| source.tokens[*at].is(b';')) {
+            let item = std::mem::replace(&mut start, end + 1)..end;
+            let Some(name) = source.declared(item.clone()) else { continue };
+            let line = lines.of(source.tokens[item.start].span.start);
+            let is_named = |names: &[Vec<u8>]| {
+                item.clone().any(|at| names.iter().any(|name| !name.is_empty() && name == source.word(at)))
+            };
+            let of_item = types.iter().enumerate().filter(|(_, names)| is_named(names));
+            found.extend(of_item.map(|(index, _)| (index, name.to_vec(), line)));
+        }
+    }
+    found
+}
+
+/// Returns the names of functions and variables that a Rust source defines under their own name for the linker
+/// (`#[no_mangle]`, `#[export_name]`), sorted; a function of any other name is left out.
+pub fn defined_symbols(text: &[u8]) -> Vec<Vec<u8>> {
+    let source = Source::new(text);
+    let mut found = Vec::new();
+    let mut is_exported = false;
+    let mut at = 0;
+    while let Some(token) = source.tokens.get(at) {
+        if token.is(b'#') && source.is(at + 1, b'[') {
+            let end = skip_group(&source.tokens, at + 1);
+            is_exported |= (at..end).any(|at| matches!(source.word(at), b"no_mangle" | b"export_name"));
+            at = end;
+            continue;
+        }
+        if is_exported && matches!(source.word(at), b"fn" | b"static") {
+            found.extend(source.declared(at..at + 4).map(<[u8]>::to_vec));
+            is_exported = false;
+        }
+        at += 1;
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// A Rust source without blanks and comments.
+struct Source<'t> {
+    text: &'t [u8],
+    tokens: Vec<Token>,
+}
+
+impl<'t> Source<'t> {
+    fn new(text: &'t [u8]) -> Self {
+        let tokens = tokens(text, Language::Rust).into_iter().filter(|token| !token.is_trivia()).collect();
+        Self { text, tokens }
+    }
+
+    fn word(&self, at: usize) -> &'t [u8] {
+        let token = self.tokens.get(at).filter(|token| token.kind == Kind::Word);
+        token.map_or(b"", |token| bytes(self.text, token))
+    }
+
+    fn is(&self, at: usize, byte: u8) -> bool {
+        self.tokens.get(at).is_some_and(|token| token.is(byte))
+    }
+
+    /// Returns the tokens within each `extern` block.
+    fn extern_blocks(&self) -> impl Iterator<Item = Range<usize>> {
+        (0..self.tokens.len()).filter(|at| self.word(*at) == b"extern").filter_map(|at| {
+            let abi = self.tokens.get(at + 1).is_some_and(|token| token.kind == Kind::Literal);
+            let open = at + 1 + usize::from(abi);
+            self.is(open, b'{').then(|| open + 1..skip_group(&self.tokens, open).saturating_sub(1))
+        })
+    }
+
+    /// Returns the name of the function or variable that some tokens declare.
+    fn declared(&self, item: Range<usize>) -> Option<&'t [u8]> {
+        let mut words = item.skip_while(|at| !matches!(self.word(*at), b"fn" | b"static")).skip(1);
+        let name = words.find(|at| self.word(*at) != b"mut").map(|at| self.word(at))?;
+        (!name.is_empty()).then_some(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_of_foreign_items_are_found_by_the_types_that_they_name() {
+        let text = b"pub struct Rec { a: u8 }\n\
+            extern \"C\" {\n    fn take(rec: *mut Rec, other: &Other);\n    static mut first: Rec;\n    fn none();\n}\n\
+            pub extern \"C\" fn own(rec: &Rec) { other(rec) }\n\
+            unsafe extern { pub fn give() -> *const Alias; }\n";
+        let types = [vec![b"Rec".to_vec(), b"Alias".to_vec()], vec![b"Other".to_vec()]];
+        let found = foreign_uses(text, &types);
+        let found: Vec<(usize, &str, u32)> = found
+            .iter()
+            .map(|(index, name, line)| (*index, std::str::from_utf8(name).expect("text"), *line))
+            .collect();
+        assert_eq!(found, [(0, "take", 3), (1, "take", 3), (0, "first", 4), (0, "give", 8)]);
+    }
+
+    #[test]
+    fn exported_items_are_found_and_others_are_not() {
+        let text = b"#[no_mangle]\npub unsafe extern \"C\" fn take(rec: *mut Rec) {}\nfn inner() {}\n\
+            #[unsafe(no_mangle)]\n#[inline]\npub static mut FIRST: Rec = Rec { a: 0 };\n#[inline]\nfn last() {}\n";
+        assert_eq!(defined_symbols(text), [b"FIRST".to_vec(), b"take".to_vec()]);
+    }
+
+    #[test]
+    fn any_text_is_read_to_its_end() {
+        for text in [
+            "extern",
+            "extern \"C\" {",
+            "extern \"C\" { fn",
+            "#[no_mangle] fn",
+            "#[no_mangle",
+            "extern { static mut ; }",
+        ] {
+            assert!(foreign_uses(text.as_bytes(), &[vec![Vec::new()]]).is_empty(), "{text}");
+            assert!(defined_symbols(text.as_bytes()).is_empty(), "{text}");
+        }
+    }
+}
