@@ -37,7 +37,7 @@ pub struct Processor {
     /// Instructions of the reorder buffer.
     pub reorder_buffer: u32,
     /// Results in integer registers of instructions that have not retired; 0 for any number.
-    pub integer_registers: u32,
+    pub(crate) integer_registers: u32,
     /// Stores that wait for their lines after they retired.
     pub store_buffer: u32,
     /// Misses of the first level that are under way at once.
@@ -45,13 +45,13 @@ pub struct Processor {
     /// Cycles from a mispredicted branch's result to the next instruction in the window.
     pub misprediction_penalty: u32,
     /// Cycles of an atomic update of a line that the core owns, one behind the other.
-    pub atomic_update: u32,
+    pub(crate) atomic_update: u32,
     /// Cycles from the arrival of a line that another core took before a load from it retired to the fetch of what follows
     /// the load; 0 on a core that fetches it while the line is under way.
-    pub restart_after_line: u32,
+    pub(crate) restart_after_line: u32,
     /// Cycles from a store's data to its way into the cache. Chains through one word that are shorter do not go on while
     /// another core has the word's line; 0 on a core on which they do.
-    pub commit_delay: u32,
+    pub(crate) commit_delay: u32,
     /// `true` if indirect branches are predicted by the history of branches, and not by their last target alone.
     pub indirect_by_history: bool,
     /// Bytes of a page.
@@ -107,6 +107,12 @@ impl Default for Processor {
 }
 
 impl Processor {
+    /// Returns the parameters of a core that is none of AMD's: those of [`Processor::default`] without what Zen 5 does when
+    /// another core takes a line, which was measured on no other.
+    pub fn unmeasured() -> Processor {
+        Processor { integer_registers: 0, restart_after_line: 0, commit_delay: 0, ..Processor::default() }
+    }
+
     /// Returns the parameters of an AMD Zen 3 (family 25) core from its documentation, with the caches of
     /// [`Processor::default`]. The interval of the last level is measured in cycles of the time stamp counter, which are
     /// longer than the core's: of objects at random in 2 MB each further line takes 5 to 7, in 256 KB 1.5.
@@ -115,14 +121,11 @@ impl Processor {
             last_level_interval: 7,
             width: 6,
             reorder_buffer: 256,
-            integer_registers: 0,
             store_buffer: 64,
             misprediction_penalty: 13,
             atomic_update: 7,
-            restart_after_line: 0,
-            commit_delay: 0,
             tlb_entries: [64, 2048],
-            ..Processor::default()
+            ..Processor::unmeasured()
         }
     }
 

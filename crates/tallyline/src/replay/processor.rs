@@ -69,27 +69,25 @@ enum Core {
 impl ProcessorArgs {
     /// Returns the processor.
     pub(super) fn processor(&self, line: u32) -> Processor {
-        let default = match self.core {
+        let mut processor = match self.core {
             Core::Zen3 => Processor::zen_3(),
             Core::Zen4 => Processor::zen_4(),
             Core::Zen5 => Processor::default(),
         };
         let levels = match self.level.is_empty() {
-            true => of_machine(Path::new("/sys/devices/system/cpu/cpu0/cache"), &default.levels),
+            true => of_machine(Path::new("/sys/devices/system/cpu/cpu0/cache"), &processor.levels),
             false => Some(self.level.clone()),
         };
-        Processor {
-            line_size: line,
-            levels: levels.unwrap_or(default.levels.clone()),
-            memory_latency: self.memory,
-            reorder_buffer: self.window.unwrap_or(default.reorder_buffer),
-            page_walk_latency: self.page_walk,
-            nested_paging: self.nested_paging,
-            indirect_by_history: !self.last_target,
-            prefetch_distance: self.prefetch,
-            page_size: u32::try_from(self.page).unwrap_or(u32::MAX),
-            ..default
-        }
+        processor.line_size = line;
+        processor.levels = levels.unwrap_or(processor.levels);
+        processor.memory_latency = self.memory;
+        processor.reorder_buffer = self.window.unwrap_or(processor.reorder_buffer);
+        processor.page_walk_latency = self.page_walk;
+        processor.nested_paging = self.nested_paging;
+        processor.indirect_by_history = !self.last_target;
+        processor.prefetch_distance = self.prefetch;
+        processor.page_size = u32::try_from(self.page).unwrap_or(u32::MAX);
+        processor
     }
 }
 
@@ -118,16 +116,13 @@ fn of_cpuinfo(about: &str, levels: Option<Vec<Level>>, line: u32) -> Processor {
             about.lines().find(|line| line.split(':').next().is_some_and(|word| word.trim() == name))?;
         line.split(':').nth(1)?.trim().parse().ok()
     };
-    let default = match (number("cpu family"), number("model")) {
+    let mut processor = match (number("cpu family"), number("model")) {
         (Some(25), Some(0x10..=0x1f | 0x60..)) => Processor::zen_4(),
         (Some(25), _) => Processor::zen_3(),
         (Some(26), _) => Processor::default(),
-        // what others do when a line is taken was not measured
-        _ => {
-            Processor { integer_registers: 0, restart_after_line: 0, commit_delay: 0, ..Processor::default() }
-        }
+        _ => Processor::unmeasured(),
     };
-    let levels = levels.unwrap_or(default.levels.clone());
+    let levels = levels.unwrap_or(processor.levels.clone());
     let cpus = about.lines().filter(|line| line.starts_with("processor")).count() as u64;
     let is_guest = about
         .lines()
@@ -140,7 +135,8 @@ fn of_cpuinfo(about: &str, levels: Option<Vec<Level>>, line: u32) -> Processor {
         }
         _ => u64::MAX,
     };
-    Processor { line_size: line, levels, last_level_share: share, ..default }
+    (processor.line_size, processor.levels, processor.last_level_share) = (line, levels, share);
+    processor
 }
 
 /// Parses one level.
@@ -205,11 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn only_zen_5_waits_for_a_line_before_it_goes_on() {
-        let delay =
-            |family: u32| of_cpuinfo(&format!("cpu family\t: {family}\nmodel\t: 2\n"), None, 64).commit_delay;
-        assert_eq!([26, 25, 6].map(delay), [Processor::default().commit_delay, 0, 0]);
-        assert!(Processor::default().restart_after_line > 0);
+    fn only_a_processor_of_family_26_is_taken_for_zen_5() {
+        let of = |family: u32| of_cpuinfo(&format!("cpu family\t: {family}\nmodel\t: 2\n"), None, 64);
+        assert_eq!([26, 25, 6].map(of), [Processor::default(), Processor::zen_3(), Processor::unmeasured()]);
+        assert_ne!(Processor::default(), Processor::unmeasured());
     }
 
     #[test]
