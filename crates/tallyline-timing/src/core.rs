@@ -19,7 +19,7 @@ use tallyline_trace::format::Access;
 /// Registers of an operation.
 const REGISTERS: usize = 64;
 
-/// Those of them that are integer registers, as a set.
+/// The integer registers among them, as a set.
 const INTEGER_REGISTERS: u64 = 0xffff;
 
 /// Cycles from a store's data to a load that takes it over.
@@ -349,24 +349,24 @@ struct TimeCharge {
     of_store: Option<(u32, Time)>,
 }
 
-/// The times of the last events of a kind, so many as may be under way at once.
+/// The times of the last events of a kind: as many as may be under way at once.
 struct LastTimes {
     times: Vec<Time>,
     next: usize,
 }
 
 impl LastTimes {
-    /// Creates it for so many events; 0 for any number.
+    /// Creates the list for at most `limit` events under way; 0 for any number.
     fn new(limit: u32) -> Self {
         Self { times: vec![0; limit as usize], next: 0 }
     }
 
-    /// Returns the time of the first of them.
-    fn first(&self) -> Time {
+    /// Returns the time of the oldest event; 0 where any number may be under way.
+    fn oldest(&self) -> Time {
         self.times.get(self.next).copied().unwrap_or(0)
     }
 
-    /// Adds an event in place of the first.
+    /// Replaces the oldest event by one at a time.
     fn push(&mut self, time: Time) {
         if let Some(first) = self.times.get_mut(self.next) {
             *first = time;
@@ -404,8 +404,8 @@ impl ForwardedStore {
         *self = ForwardedStore { word, data, interval, number, lost: before.lost };
     }
 
-    /// Notes the time at which another core took the line last; `true` if no load has seen it yet.
-    fn is_lost(&mut self, lost: Time) -> bool {
+    /// Notes when another core took the line last; returns `true` if no load has seen that loss yet.
+    fn note_loss(&mut self, lost: Time) -> bool {
         let is_new = lost > self.lost;
         self.lost = self.lost.max(lost);
         is_new
@@ -529,7 +529,7 @@ impl Thread {
         memory: &mut MemorySide<'_>,
     ) -> TimeCharge {
         let step = CYCLE / Time::from(processor.width).min(CYCLE);
-        let mut entered = (self.entered + step).max(self.redirected).max(self.window.first());
+        let mut entered = (self.entered + step).max(self.redirected).max(self.window.oldest());
         let mut blocked = (0, None);
         if accesses.iter().any(|access| access.store()) {
             let (at, due) = self.make_room(entered, memory);
@@ -543,12 +543,12 @@ impl Thread {
         let multiplies =
             memory.ownership.is_some() && accesses.is_empty() && MULTIPLICATION.contains(&latency);
         if multiplies {
-            entered = entered.max(self.multiplied.first());
+            entered = entered.max(self.multiplied.oldest());
             self.multiplied.push(self.ready(reads).max(entered + CYCLE));
         }
         let is_renamed = writes & INTEGER_REGISTERS != 0;
         if is_renamed {
-            entered = entered.max(self.renamed.first());
+            entered = entered.max(self.renamed.oldest());
         }
         self.entered = entered;
         let mut addressed = self.ready(of_address).max(entered + CYCLE);
@@ -690,7 +690,7 @@ impl Thread {
         let retires = (self.retired + step).max(known);
         let lost = memory.lost(access);
         let delay = Time::from(processor.commit_delay) * CYCLE;
-        let is_exposed = is_renamed && lost <= looked_up && forwarded.is_lost(lost) && interval < delay;
+        let is_exposed = is_renamed && lost <= looked_up && forwarded.note_loss(lost) && interval < delay;
         let is_retiring = granted <= known.max(looked_up) && lost > looked_up && lost <= retires;
         if is_exposed || !transferred && is_retiring {
             let (granted, transferred) = memory.request(access, false, retires);
