@@ -323,6 +323,7 @@ fn a_rust_struct_is_edited_in_its_module_and_not_with_two_modules_that_declare_i
     let list = "#[repr(C)]\npub struct Node {\n    pub a: u8,\n    pub b: u64,\n    pub c: u8,\n    pub end: u64,\n}\n\
                 pub fn sum(node: &Node) -> u8 {\n    node.a + node.c\n}\n";
     let folder = folder("patch-rust-module");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
     let files = [
         ("Cargo.toml", ""),
         ("src/lib.rs", "pub mod list;\n"),
