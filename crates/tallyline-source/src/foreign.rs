@@ -7,8 +7,8 @@ use crate::lexer::{Kind, LineCounter, Token, tokens};
 use std::ops::Range;
 
 /// Finds the declarations in `extern` blocks of a Rust source that name one of some types. Returns for each the type's
-/// index in `types`, the declared function or variable, and the line, counted from 1. Whatever defines it relies on the
-/// layout of the type, unless that is Rust of the same project, see [`defined_symbols`].
+/// index in `types`, the symbol of the declared function or variable, and the line, counted from 1. Whatever defines the
+/// symbol relies on the layout of the type, unless that is Rust of the same project, see [`defined_symbols`].
 pub fn foreign_uses(text: &[u8], types: &[Vec<Vec<u8>>]) -> Vec<(usize, Vec<u8>, u32)> {
     let source = Source::new(text);
     let mut lines = LineCounter::new(text);
@@ -17,7 +17,8 @@ pub fn foreign_uses(text: &[u8], types: &[Vec<Vec<u8>>]) -> Vec<(usize, Vec<u8>,
         let mut start = block.start;
         for end in block.filter(|at| source.tokens[*at].is(b';')) {
             let item = std::mem::replace(&mut start, end + 1)..end;
-            let Some(name) = source.declared(item.clone()) else { continue };
+            let named = source.value_of(b"link_name", item.clone());
+            let Some(name) = named.or_else(|| source.declared(item.clone())) else { continue };
             let line = lines.of(source.tokens[item.start].span.start);
             let is_named = |names: &[Vec<u8>]| {
                 item.clone().any(|at| names.iter().any(|name| !name.is_empty() && name == source.word(at)))
@@ -29,17 +30,18 @@ pub fn foreign_uses(text: &[u8], types: &[Vec<Vec<u8>>]) -> Vec<(usize, Vec<u8>,
     found
 }
 
-/// Returns the names of functions and variables that a Rust source defines under their own name for the linker
-/// (`#[no_mangle]`, `#[export_name]`), sorted; a function of any other name is left out.
+/// Returns the symbols of functions and variables that a Rust source defines for other languages: those with
+/// `#[no_mangle]` by their names, those with `#[export_name]` by that; sorted.
 pub fn defined_symbols(text: &[u8]) -> Vec<Vec<u8>> {
     let source = Source::new(text);
-    let mut found = Vec::new();
+    let mut found: Vec<Vec<u8>> = Vec::new();
     let mut is_exported = false;
     let mut at = 0;
     while let Some(token) = source.tokens.get(at) {
         if token.is(b'#') && source.is(at + 1, b'[') {
             let end = skip_group(&source.tokens, at + 1);
-            is_exported |= (at..end).any(|at| matches!(source.word(at), b"no_mangle" | b"export_name"));
+            is_exported |= (at..end).any(|at| source.word(at) == b"no_mangle");
+            found.extend(source.value_of(b"export_name", at..end).map(<[u8]>::to_vec));
             at = end;
             continue;
         }
@@ -91,6 +93,13 @@ impl<'t> Source<'t> {
         blocks
     }
 
+    /// Returns the text that some tokens assign to an attribute of a name.
+    fn value_of(&self, attribute: &[u8], mut item: Range<usize>) -> Option<&'t [u8]> {
+        let at = item.find(|at| self.word(*at) == attribute && self.is(at + 1, b'='))?;
+        let literal = self.tokens.get(at + 2).filter(|token| token.kind == Kind::Literal)?;
+        bytes(self.text, literal).strip_prefix(b"\"")?.strip_suffix(b"\"")
+    }
+
     /// Returns the name of the function or variable that some tokens declare.
     fn declared(&self, item: Range<usize>) -> Option<&'t [u8]> {
         let mut words = item.skip_while(|at| !matches!(self.word(*at), b"fn" | b"static")).skip(1);
@@ -108,21 +117,22 @@ mod tests {
         let text = b"pub struct Rec { a: u8 }\n\
             extern \"C\" {\n    fn take(rec: *mut Rec, other: &Other);\n    static mut first: Rec;\n    fn none();\n}\n\
             pub extern \"C\" fn own(rec: &Rec) { other(rec) }\n\
-            extern { pub fn give() -> *const Alias; }\n";
+            extern { #[link_name = \"given\"] pub fn give() -> *const Alias; }\n";
         let types = [vec![b"Rec".to_vec(), b"Alias".to_vec()], vec![b"Other".to_vec()]];
         let found = foreign_uses(text, &types);
         let found: Vec<(usize, &str, u32)> = found
             .iter()
             .map(|(index, name, line)| (*index, std::str::from_utf8(name).expect("text"), *line))
             .collect();
-        assert_eq!(found, [(0, "take", 3), (1, "take", 3), (0, "first", 4), (0, "give", 8)]);
+        assert_eq!(found, [(0, "take", 3), (1, "take", 3), (0, "first", 4), (0, "given", 8)]);
     }
 
     #[test]
     fn exported_items_are_found_and_others_are_not() {
         let text = b"#[no_mangle]\npub extern \"C\" fn take(rec: *mut Rec) {}\nfn inner() {}\n\
-            #[unsafe(no_mangle)]\n#[inline]\npub static mut FIRST: Rec = Rec { a: 0 };\n#[inline]\nfn last() {}\n";
-        assert_eq!(defined_symbols(text), [b"FIRST".to_vec(), b"take".to_vec()]);
+            #[unsafe(no_mangle)]\n#[inline]\npub static mut FIRST: Rec = Rec { a: 0 };\n#[inline]\nfn last() {}\n\
+            #[export_name = \"other\"]\npub extern \"C\" fn renamed() {}\n";
+        assert_eq!(defined_symbols(text), [b"FIRST".to_vec(), b"other".to_vec(), b"take".to_vec()]);
     }
 
     #[test]

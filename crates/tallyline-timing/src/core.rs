@@ -546,7 +546,7 @@ impl Thread {
             entered = entered.max(self.multiplied.oldest());
             self.multiplied.push(self.ready(reads).max(entered + CYCLE));
         }
-        let is_renamed = writes & INTEGER_REGISTERS != 0;
+        let is_renamed = memory.ownership.is_some() && writes & INTEGER_REGISTERS != 0;
         if is_renamed {
             entered = entered.max(self.renamed.oldest());
         }

@@ -36,7 +36,8 @@ pub struct Processor {
     pub width: u32,
     /// Instructions of the reorder buffer.
     pub reorder_buffer: u32,
-    /// Results in integer registers of instructions that have not retired; 0 for any number.
+    /// Results in integer registers of instructions that have not retired, where lines pass between cores; 0 for any
+    /// number.
     pub(crate) integer_registers: u32,
     /// Stores that wait for their lines after they retired.
     pub store_buffer: u32,
@@ -107,10 +108,16 @@ impl Default for Processor {
 }
 
 impl Processor {
-    /// Returns the parameters of a core that is none of AMD's: those of [`Processor::default`] without what Zen 5 does when
-    /// another core takes a line, which was measured on no other.
+    /// Returns the parameters of a core on which nothing was measured: those of [`Processor::default`] without what Zen 5
+    /// does when another core takes a line, and with Zen 4's atomic updates.
     pub fn unmeasured() -> Processor {
-        Processor { integer_registers: 0, restart_after_line: 0, commit_delay: 0, ..Processor::default() }
+        Processor {
+            integer_registers: 0,
+            atomic_update: 7,
+            restart_after_line: 0,
+            commit_delay: 0,
+            ..Processor::default()
+        }
     }
 
     /// Returns the parameters of an AMD Zen 3 (family 25) core from its documentation, with the caches of
@@ -123,7 +130,6 @@ impl Processor {
             reorder_buffer: 256,
             store_buffer: 64,
             misprediction_penalty: 13,
-            atomic_update: 7,
             tlb_entries: [64, 2048],
             ..Processor::unmeasured()
         }

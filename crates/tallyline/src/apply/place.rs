@@ -1,6 +1,8 @@
 //! The source files of declarations, from the paths in debug information.
 
 use std::path::{Component, Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// Rules that map the source paths in debug information to files on this machine.
 #[derive(Clone, Debug, Default)]
@@ -92,13 +94,19 @@ pub(crate) fn root_of(file: &Path) -> Option<PathBuf> {
     repository.map(Path::to_path_buf).or_else(|| with_build_file().map(Path::to_path_buf))
 }
 
+/// The folders in which cargo looks for a package's targets.
+const TARGET_FOLDERS: [&str; 4] = ["src", "tests", "examples", "benches"];
+
 /// Returns the path of the Rust module that a source file is by its place in a package that cargo builds, from the
-/// folder of the target on (`src`, `tests`, `examples`, `benches`): `src/list/node.rs` is `["list", "node"]`, a crate's
-/// root is empty. `None` for a file at another place of a package, which no target has without a `path` that names it.
+/// folder of the target on: `src/list/node.rs` is `["list", "node"]`, a crate's root is empty. `None` for a file outside
+/// of these folders, and for all files of a package whose manifest has a target there.
 pub(crate) fn rust_module(file: &Path) -> Option<Vec<String>> {
     let package = file.ancestors().skip(1).find(|folder| folder.join("Cargo.toml").is_file())?;
+    if !has_usual_targets(&std::fs::read_to_string(package.join("Cargo.toml")).ok()?) {
+        return None;
+    }
     let mut parts = file.strip_prefix(package).ok()?.components().map(|part| part.as_os_str().to_str());
-    if !matches!(parts.next()??, "src" | "tests" | "examples" | "benches") {
+    if !TARGET_FOLDERS.contains(&parts.next()??) {
         return None;
     }
     let mut module: Vec<String> = parts.map(|part| part.map(str::to_owned)).collect::<Option<_>>()?;
@@ -109,6 +117,23 @@ pub(crate) fn rust_module(file: &Path) -> Option<Vec<String>> {
         name => module.push(name.to_owned()),
     }
     Some(module)
+}
+
+/// Returns `true` if all targets that a manifest of cargo names are in the folders where cargo looks for them.
+fn has_usual_targets(manifest: &str) -> bool {
+    let Ok(manifest) = DeTable::parse(manifest) else { return false };
+    let is_usual = |target: &Spanned<DeValue<'_>>| {
+        let path = target.get_ref().as_table().and_then(|target| target.get("path")?.get_ref().as_str());
+        path.is_none_or(|path| {
+            let path = normal(Path::new(path));
+            TARGET_FOLDERS.iter().any(|folder| path.starts_with(folder))
+        })
+    };
+    let kinds = ["lib", "bin", "test", "example", "bench"];
+    kinds.into_iter().filter_map(|kind| manifest.get_ref().get(kind)).all(|targets| match targets.get_ref() {
+        DeValue::Array(all) => all.iter().all(is_usual),
+        _ => is_usual(targets),
+    })
 }
 
 #[cfg(test)]
@@ -134,6 +159,10 @@ mod tests {
         for (file, expected) in expected {
             assert_eq!(module(file).as_deref(), expected, "{file}");
         }
+        std::fs::write(folder.join("Cargo.toml"), "[lib]\npath = \"./src/lib.rs\"").expect("a file");
+        assert_eq!(module("src/list.rs").as_deref(), Some("list"));
+        std::fs::write(folder.join("Cargo.toml"), "[[bin]]\npath = \"original/main.rs\"").expect("a file");
+        assert_eq!(module("src/list.rs"), None, "another file may be that module");
         std::fs::remove_dir_all(&folder).expect("removed");
     }
 
