@@ -2,9 +2,9 @@
 //! the model predicts from traces of both builds.
 //!
 //! Programs of others can be measured with `--folder`. Both builds run in turn, each start of a process a pair with the other's; the prediction is `tallyline
-//! sharing-check`'s. What is measured moves from start to start as much as what is predicted does from schedule to
-//! schedule, so that both are ranges: a prediction is good if its range overlaps the measured 10 to 90 %, and its
-//! median is within half as much again of the measured one. What a line takes between two CPUs of a virtual machine
+//! sharing-check`'s. What is measured moves from start to start, and what is predicted from schedule to schedule and by
+//! the model's error, so that both are ranges: a prediction is good if its expected range overlaps the measured
+//! 10 to 90 %, and its median is within half as much again of the measured one. What a line takes between two CPUs of a virtual machine
 //! changes every few seconds; it is timed between the pairs, and the prediction is for these times.
 
 use crate::positive;
@@ -290,9 +290,11 @@ fn predict(
         .with_context(|| format!("cannot run {}", tool.display()))?;
     let document: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| format!("{} sharing-check printed no JSON", tool.display()))?;
-    let number =
-        |name: &str| document["speed"][name].as_f64().with_context(|| format!("there is no speed.{name}"));
-    Ok(Range { low: number("low")?, median: number("median")?, high: number("high")? })
+    let number = |path: &str| {
+        let value = document["speed"].pointer(path).and_then(Value::as_f64);
+        value.with_context(|| format!("there is no speed{path}"))
+    };
+    Ok(Range { low: number("/expected/0")?, median: number("/median")?, high: number("/expected/1")? })
 }
 
 /// Returns Spearman's rank correlation of the medians.

@@ -6,7 +6,7 @@
 //!  "cycles":900,"cycles_shared":300,"dropped":[],"notes":[],"traced_seconds":12.0,"full_after":null,
 //!  "window":{"functions":9,"samples":[5000,4900],"waiting":0,"waiting_in":[],"seconds":[1.5,12.0],"slowdown":8.0},
 //!  "findings":[{"kind":"false-sharing","about":"…","subject":"flow","confidence":"high",
-//!    "effect":{"run":{"low":1.1,"median":1.2,"high":1.3},"cores":{…}},
+//!    "effect":{"run":{"low":1.1,"median":1.2,"high":1.3,"expected":[1.067,1.45]},"cores":{…}},
 //!    "lost":100,"transfers":20,"lines":1,"reader_lines":[1,2],
 //!    "fields":[{"type":"flow","field":"packets","variable":"flows","offset":8,"size":8,"lost":90,
 //!      "threads":[{"thread":7,"name":"rx","reads":9,"writes":9}],
@@ -138,7 +138,13 @@ fn finding(advice: &Advice, finding: &Finding) -> Value {
 
 fn effect(effect: Effect) -> Value {
     let round = |ratio: f64| (ratio * 1000.0).round() / 1000.0;
-    json!({"low": round(effect.low), "median": round(effect.median), "high": round(effect.high)})
+    let (least, most) = effect.expected();
+    json!({
+        "low": round(effect.low),
+        "median": round(effect.median),
+        "high": round(effect.high),
+        "expected": [round(least), round(most)],
+    })
 }
 
 fn field(evidence: &Evidence, field: &FieldEvidence) -> Value {

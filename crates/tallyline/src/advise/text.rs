@@ -150,12 +150,13 @@ fn one(advice: &Advice, number: usize, finding: &Finding, out: &mut dyn Write) -
 
 fn modelled_effect(evidence: &Evidence, number: usize, finding: &Finding, out: &mut dyn Write) -> Result<()> {
     let (run, cores) = (finding.outlook.run, finding.outlook.cores);
+    let (least, most) = run.expected();
     writeln!(
         out,
         "   effect    {:.2}× the speed ({:.2} to {:.2}){}, by the model; {:.2}× less time of all cores; confidence {}",
         run.median,
-        run.low,
-        run.high,
+        least,
+        most,
         if number > 1 { " with the ones above done" } else { "" },
         cores.median,
         finding.confidence.id()

@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 
 /// A predicted speed-up.
 pub(super) struct Prediction {
-    /// The least of the schedules.
+    /// The lowest that is to be expected, with the model's error.
     pub(super) low: f64,
     /// The median.
     pub(super) median: f64,
-    /// The most.
+    /// The highest that is to be expected.
     pub(super) high: f64,
 }
 
@@ -30,8 +30,10 @@ pub(super) fn of(project: &Project, ty: &str, quick: bool) -> Result<Prediction,
         |finding: &&Value| finding["fields"].as_array().is_some_and(|fields| fields.iter().any(is_type));
     let finding = document["findings"].as_array().and_then(|all| all.iter().find(is_of_type));
     let finding = finding.ok_or_else(|| "the model does not confirm it".to_owned())?;
-    let number = |name: &str| finding["effect"]["run"][name].as_f64().unwrap_or(1.0);
-    Ok(Prediction { low: number("low"), median: number("median"), high: number("high") })
+    let run = &finding["effect"]["run"];
+    let [low, median, high] =
+        [&run["expected"][0], &run["median"], &run["expected"][1]].map(|value| value.as_f64().unwrap_or(1.0));
+    Ok(Prediction { low, median, high })
 }
 
 fn advice(project: &Project, quick: bool) -> Result<Value> {

@@ -49,11 +49,12 @@ fn place(change: &LineChange) -> String {
 }
 
 fn text(diff: &SharingDiff, threshold: f64, out: &mut dyn Write) -> Result<()> {
+    let (least, most) = diff.speed.expected();
     writeln!(
         out,
         "{:.2} % of the cores' time waits for lines of others, {:.2} % before; the run has {:.2}× the speed ({:.2} to \
          {:.2}); by a model",
-        diff.percent.1, diff.percent.0, diff.speed.median, diff.speed.low, diff.speed.high
+        diff.percent.1, diff.percent.0, diff.speed.median, least, most
     )?;
     let list = |title: &str, changes: &[LineChange], out: &mut dyn Write| -> Result<()> {
         if changes.is_empty() {
@@ -120,6 +121,7 @@ fn as_json(diff: &SharingDiff, threshold: f64) -> Value {
             })
             .collect()
     };
+    let (least, most) = diff.speed.expected();
     json!({
         "schema": 1,
         "threshold": threshold,
@@ -128,6 +130,7 @@ fn as_json(diff: &SharingDiff, threshold: f64) -> Value {
             "low": round(diff.speed.low),
             "median": round(diff.speed.median),
             "high": round(diff.speed.high),
+            "expected": [round(least), round(most)],
         },
         "gained": changes(&diff.gained),
         "lost": changes(&diff.lost),
