@@ -287,10 +287,11 @@ fn pieces(start: u64, end: u64, size: usize) -> Option<[Range<usize>; 2]> {
     (count > 0).then(|| [first..first + until_wrap, 0..count - until_wrap])
 }
 
-/// Sends SIGTERM to the recorded command; does nothing if it has ended and was waited for.
-pub fn ask_to_end(child: &std::process::Child) {
-    if let Ok(pid) = libc::pid_t::try_from(child.id()) {
-        // SAFETY: our own child, which was not waited for, so the number is still its
+/// Sends SIGTERM to the recorded command; does nothing if it has ended.
+pub fn ask_to_end(child: &mut std::process::Child) {
+    let Ok(pid) = libc::pid_t::try_from(child.id()) else { return };
+    if matches!(child.try_wait(), Ok(None)) {
+        // SAFETY: our own child, which has just not been waited for, so the number is still its
         unsafe { libc::kill(pid, libc::SIGTERM) };
     }
 }

@@ -150,7 +150,7 @@ fn run_emulator(
             return Ok(status);
         }
         if !is_told && (interrupt::asked() || is_over()) {
-            ask_to_end(&child);
+            ask_to_end(&mut child);
             is_told = true;
         }
         std::thread::sleep(interval(started.elapsed()));
@@ -165,7 +165,7 @@ fn interval(elapsed: Duration) -> Duration {
     (elapsed / 100).clamp(SHORTEST, LONGEST)
 }
 
-/// Returns a file without a trace in it means that the emulator did not come as far as the plugin.
+/// Returns the error for a run that left no trace: the emulator did not come as far as the plugin.
 fn not_traced(
     error: tallyline_trace::Error,
     emulation: &EmulatorCommand,
