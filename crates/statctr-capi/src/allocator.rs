@@ -38,14 +38,14 @@ fn pool_of(allocator: c_int) -> Result<&'static Pool, c_int> {
     Ok(place.get_or(pool))
 }
 
-/// Returns the pool behind `STATCTR_ALLOCATOR_FLEXIBLE`, in which CPUs take memory for counters when they first count;
-/// created on first use. An error is a positive `errno`.
+/// Returns the memory pool for counters behind `STATCTR_ALLOCATOR_FLEXIBLE`, from which a CPU takes memory only when it
+/// first counts; created on first use. An error is a positive `errno`.
 pub(crate) fn flexible_pool() -> Result<&'static Pool, c_int> {
     pool_of(FLEXIBLE)
 }
 
-/// Returns the pool of the allocator that `statctr_use_allocator()` chose last, from which new C counters are
-/// allocated. An error is a positive `errno`.
+/// Returns the memory pool from which new C counters are allocated, that of the allocator which
+/// `statctr_use_allocator()` chose last. An error is a positive `errno`.
 pub(crate) fn current_pool() -> Result<&'static Pool, c_int> {
     pool_of(CURRENT.load(Ordering::Acquire))
 }
@@ -61,8 +61,8 @@ pub extern "C" fn statctr_use_allocator(allocator: c_int) -> c_int {
     })
 }
 
-/// Moves the counts of an offline CPU to a shared word and frees the CPU's memory, in the flexible allocator; returns 0
-/// or `-errno`: `statctr_drain()` of `statctr/allocator.h`.
+/// Moves what an offline CPU counted in the counters of the flexible allocator to shared words, and frees the CPU's
+/// memory; returns 0 or `-errno`: `statctr_drain()` of `statctr/allocator.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
     guard(|| {
@@ -93,8 +93,8 @@ pub extern "C" fn pcpu_ctr_alloc(flag: c_int) -> *mut StatctrPcpuCtr {
     })
 }
 
-/// Allocates a C counter from the allocator that `flag` names, as `pcpu_ctr_alloc()` does; returns NULL on failure, and if
-/// the caller, whose updates are inline, was compiled with another ABI number than the library's.
+/// Allocates a C counter from the allocator that `flag` names, as `pcpu_ctr_alloc()` does; returns NULL on failure, and
+/// if the caller, whose updates are inline, was compiled with another ABI number than the library's.
 #[unsafe(no_mangle)]
 pub extern "C" fn pcpu_ctr_alloc_abi(flag: c_int, abi: c_uint) -> *mut StatctrPcpuCtr {
     match check_abi(abi) {

@@ -14,8 +14,8 @@ use statctr::raw::RawCounter;
 use statctr::topology::CpuId;
 use std::ffi::{c_int, c_uint, c_ulong};
 
-/// A C counter's handle, two words: address of its home word, and tagged address of the table that maps CPUs to their
-/// words: `statctr_handle_t`.
+/// A C counter's handle, two words: the address of its home word (which belongs to no CPU), and the tagged address of
+/// the table that maps CPUs to their words: `statctr_handle_t`.
 pub type StatctrHandle = RawCounter;
 
 const _: () = assert!(size_of::<StatctrHandle>() == 2 * size_of::<usize>());

@@ -38,7 +38,8 @@ unsafe fn store(value: *mut u64, found: impl FnOnce() -> Result<u64, c_int>) -> 
     })
 }
 
-/// Returns the maximum behind the pointer, if there is one.
+/// Returns a reference to the maximum (largest observed value) behind a C handle; `Err(EINVAL)` for NULL or a handle
+/// not in use.
 pub(crate) unsafe fn maximum_of<'a>(handle: *const StatctrMax) -> Result<&'a Max, c_int> {
     // SAFETY: NULL or a handle, whose maximum lives if it is there, by the module's contract.
     unsafe { handle.as_ref().and_then(|handle| handle.maximum.as_ref()) }.ok_or(libc::EINVAL)
@@ -62,8 +63,8 @@ pub unsafe extern "C" fn statctr_max_init(maximum: *mut StatctrMax) -> c_int {
     })
 }
 
-/// Frees the memory of a C maximum; returns 0, or `-EINVAL` for NULL or a handle not in use (also in a second cleanup):
-/// `statctr_max_cleanup()` of `statctr/extremes.h`.
+/// Frees the memory of a C maximum (largest observed value); returns 0, or `-EINVAL` for NULL or a handle not in use
+/// (also in a second cleanup): `statctr_max_cleanup()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_max_cleanup(maximum: *mut StatctrMax) -> c_int {
     guard(|| {
@@ -116,7 +117,8 @@ pub unsafe extern "C" fn statctr_max_reset(maximum: *mut StatctrMax) -> c_int {
     guard(|| unsafe { maximum_of(maximum) }.map(Max::reset))
 }
 
-/// Returns the minimum behind the pointer, if there is one.
+/// Returns a reference to the minimum (smallest observed value) behind a C handle; `Err(EINVAL)` for NULL or a handle
+/// not in use.
 pub(crate) unsafe fn minimum_of<'a>(handle: *const StatctrMin) -> Result<&'a Min, c_int> {
     // SAFETY: NULL or a handle, whose minimum lives if it is there, by the module's contract.
     unsafe { handle.as_ref().and_then(|handle| handle.minimum.as_ref()) }.ok_or(libc::EINVAL)
@@ -140,8 +142,8 @@ pub unsafe extern "C" fn statctr_min_init(minimum: *mut StatctrMin) -> c_int {
     })
 }
 
-/// Frees the memory of a C minimum; returns 0, or `-EINVAL` for NULL or a handle not in use (also in a second cleanup):
-/// `statctr_min_cleanup()` of `statctr/extremes.h`.
+/// Frees the memory of a C minimum (smallest observed value); returns 0, or `-EINVAL` for NULL or a handle not in use
+/// (also in a second cleanup): `statctr_min_cleanup()` of `statctr/extremes.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_min_cleanup(minimum: *mut StatctrMin) -> c_int {
     guard(|| {

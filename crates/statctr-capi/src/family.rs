@@ -18,7 +18,8 @@ use statctr::{Description, Pool, Unit};
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A family of counters that is a static variable of a C program: `statctr_family_t`.
+/// A family of counters (one name, a counter for each combination of label values) that is a static variable of a C
+/// program: `statctr_family_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrFamily {
@@ -38,42 +39,48 @@ pub struct StatctrFamily {
     pub limit: u32,
 }
 
-/// A family of gauges that is a static variable of a C program: `statctr_gauge_family_t`.
+/// A family of gauges (one name, a gauge for each combination of label values) that is a static variable of a C
+/// program: `statctr_gauge_family_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrGaugeFamily {
     family: StatctrFamily,
 }
 
-/// A family of maxima that is a static variable of a C program: `statctr_max_family_t`.
+/// A family of maxima of observed values (one name, a maximum for each combination of label values) that is a static
+/// variable of a C program: `statctr_max_family_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrMaxFamily {
     family: StatctrFamily,
 }
 
-/// A family of minima that is a static variable of a C program: `statctr_min_family_t`.
+/// A family of minima of observed values (one name, a minimum for each combination of label values) that is a static
+/// variable of a C program: `statctr_min_family_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrMinFamily {
     family: StatctrFamily,
 }
 
-/// A family of floating-point gauges that is a static variable of a C program: `statctr_float_gauge_family_t`.
+/// A family of floating-point gauges (one name, a floating-point gauge for each combination of label values) that is a
+/// static variable of a C program: `statctr_float_gauge_family_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrFloatGaugeFamily {
     family: StatctrFamily,
 }
 
-/// A family of averages that is a static variable of a C program: `statctr_average_family_t`.
+/// A family of averages of observed values (one name, an average for each combination of label values) that is a static
+/// variable of a C program: `statctr_average_family_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrAverageFamily {
     family: StatctrFamily,
 }
 
-/// A family of histograms that is a static variable of a C program: `statctr_histogram_family_t`.
+/// A family of histograms (one name, a histogram for each combination of label values) that is a static variable of a C
+/// program: `statctr_histogram_family_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrHistogramFamily {
@@ -162,8 +169,8 @@ unsafe fn store_static<M>(
     })
 }
 
-/// Stores a pointer to the counter for these values of the labels in `*counter`, which is created if it does not exist;
-/// returns 0 or `-errno`: `statctr_family_get()` of `statctr/family.h`.
+/// Stores in `*counter` a pointer to the family's counter for a combination of label values, which is created if it
+/// does not exist; returns 0 or `-errno`: `statctr_family_get()` of `statctr/family.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_family_get(
     family: *mut StatctrFamily,
@@ -175,8 +182,8 @@ pub unsafe extern "C" fn statctr_family_get(
     unsafe { store_static(family.as_ref(), StaticKind::Counter, (values, count), counter) }
 }
 
-/// Stores a pointer to the gauge for these values of the labels in `*gauge`, which is created if it does not exist;
-/// returns 0 or `-errno`: `statctr_gauge_family_get()` of `statctr/family.h`.
+/// Stores in `*gauge` a pointer to the family's gauge for a combination of label values, which is created if it does
+/// not exist; returns 0 or `-errno`: `statctr_gauge_family_get()` of `statctr/family.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_gauge_family_get(
     family: *mut StatctrGaugeFamily,
@@ -191,8 +198,8 @@ pub unsafe extern "C" fn statctr_gauge_family_get(
     }
 }
 
-/// Stores a pointer to the maximum for these values of the labels in `*maximum`, which is created if it does not exist;
-/// returns 0 or `-errno`: `statctr_max_family_get()` of `statctr/family.h`.
+/// Stores in `*maximum` a pointer to the family's maximum for a combination of label values, which is created if it
+/// does not exist; returns 0 or `-errno`: `statctr_max_family_get()` of `statctr/family.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_max_family_get(
     family: *mut StatctrMaxFamily,
@@ -207,8 +214,8 @@ pub unsafe extern "C" fn statctr_max_family_get(
     }
 }
 
-/// Stores a pointer to the minimum for these values of the labels in `*minimum`, which is created if it does not exist;
-/// returns 0 or `-errno`: `statctr_min_family_get()` of `statctr/family.h`.
+/// Stores in `*minimum` a pointer to the family's minimum for a combination of label values, which is created if it
+/// does not exist; returns 0 or `-errno`: `statctr_min_family_get()` of `statctr/family.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_min_family_get(
     family: *mut StatctrMinFamily,
@@ -244,8 +251,8 @@ unsafe fn store_pooled<M: 'static>(
     })
 }
 
-/// Stores a pointer to the floating-point gauge for these values of the labels in `*gauge`, which is created if it does
-/// not exist; returns 0 or `-errno`: `statctr_float_gauge_family_get()` of `statctr/family.h`.
+/// Stores in `*gauge` a pointer to the family's floating-point gauge for a combination of label values, which is
+/// created if it does not exist; returns 0 or `-errno`: `statctr_float_gauge_family_get()` of `statctr/family.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_float_gauge_family_get(
     family: *mut StatctrFloatGaugeFamily,
@@ -260,8 +267,9 @@ pub unsafe extern "C" fn statctr_float_gauge_family_get(
     }
 }
 
-/// Stores a pointer to the average for these values of the labels, a group with an event of two items, in `*average`,
-/// which is created if it does not exist; returns 0 or `-errno`: `statctr_average_family_get()` of `statctr/family.h`.
+/// Stores in `*average` a pointer to the family's average for a combination of label values, a group with an event of
+/// two items (number of values and their sum), which is created if it does not exist; returns 0 or `-errno`:
+/// `statctr_average_family_get()` of `statctr/family.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_average_family_get(
     family: *mut StatctrAverageFamily,
@@ -276,8 +284,8 @@ pub unsafe extern "C" fn statctr_average_family_get(
     }
 }
 
-/// Stores a pointer to the histogram for these values of the labels in `*histogram`, which is created if it does not
-/// exist; returns 0 or `-errno`: `statctr_histogram_family_get()` of `statctr/family.h`.
+/// Stores in `*histogram` a pointer to the family's histogram for a combination of label values, which is created if it
+/// does not exist; returns 0 or `-errno`: `statctr_histogram_family_get()` of `statctr/family.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_family_get(
     family: *mut StatctrHistogramFamily,

@@ -18,7 +18,8 @@ pub struct StatctrFloatGauge {
     gauge: *mut FloatGauge,
 }
 
-/// Returns the gauge behind the pointer, if there is one.
+/// Returns a reference to the floating-point gauge (a value that goes up and down) behind a C handle; `Err(EINVAL)` for
+/// NULL or a handle not in use.
 pub(crate) unsafe fn float_gauge_of<'a>(handle: *const StatctrFloatGauge) -> Result<&'a FloatGauge, c_int> {
     // SAFETY: NULL or a handle, whose gauge lives if it is there, by the module's contract.
     unsafe { handle.as_ref().and_then(|handle| handle.gauge.as_ref()) }.ok_or(libc::EINVAL)

@@ -37,7 +37,8 @@ fn updatable(group: StatctrGroup) -> Result<StatctrGroup, c_int> {
     if matches!(tag, 1 | 2 | 4 | 8 | 16) && group.counter.base != 0 { Ok(group) } else { Err(libc::EINVAL) }
 }
 
-/// Returns the handle behind the pointer, if it is one that this library could have made for a group.
+/// Returns a copy of the handle of a C group of counters that `group` points to; `Err(EINVAL)` for NULL and for words
+/// that cannot be a group's handle of this library.
 pub(crate) unsafe fn live(group: *const StatctrGroup) -> Result<StatctrGroup, c_int> {
     // SAFETY: NULL or a handle, by the module's contract.
     checked(unsafe { group.as_ref() }.copied().ok_or(libc::EINVAL)?)
@@ -368,8 +369,9 @@ pub unsafe extern "C" fn statctr_group_fold_many(
     })
 }
 
-/// Writes a C group's values in the format of the kernel's 64-bit MIB statistics; returns 0 or `-errno` (`-ENOSPC` for
-/// too short a target, which is left as it was): `statctr_group_fill_stats()` of `statctr/group.h`.
+/// Writes the values of a C group of counters in the format of the kernel's 64-bit network MIB statistics
+/// (`IFLA_INET6_STATS`); returns 0 or `-errno` (`-ENOSPC` for too short a target, which is left as it was):
+/// `statctr_group_fill_stats()` of `statctr/group.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_group_fill_stats(
     group: *const StatctrGroup,

@@ -24,15 +24,16 @@ const _: () = assert!(size_of::<usize>() != 8 || size_of::<StatctrHistogram>() =
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrBucket {
-    /// The smallest value that it is for.
+    /// The smallest value that the bucket counts; 0 in a classic bucket.
     pub least: u64,
-    /// The largest one.
+    /// The largest value that the bucket counts.
     pub largest: u64,
-    /// The number of values in it.
+    /// The number of values in the bucket; in a classic bucket of all values up to `largest`.
     pub count: u64,
 }
 
-/// Returns the handle behind the pointer, if it is one that this library could have made for a histogram.
+/// Returns a copy of the C histogram's handle that `histogram` points to; `Err(EINVAL)` for NULL and for words that
+/// cannot be a histogram's handle of this library.
 pub(crate) unsafe fn live(histogram: *const StatctrHistogram) -> Result<StatctrHistogram, c_int> {
     // SAFETY: NULL or a handle, by the module's contract.
     let handle = unsafe { histogram.as_ref() }.copied().ok_or(libc::EINVAL)?;

@@ -161,9 +161,9 @@ pub unsafe extern "C" fn statctr_lazy_cleanup(object: *mut StatctrLazy) -> c_int
     })
 }
 
-/// Combines one value with each of the four items (64-bit statistics) of a C lazy object, by the operations (sum,
-/// maximum, or) of its pool; returns 0, or `-EINVAL` for NULL or an uninitialised handle: `statctr_lazy_update()` of
-/// `statctr/lazy.h`.
+/// Combines one value with each of the four 64-bit statistics of a C lazy object (whose per-CPU copies are allocated
+/// when a CPU first writes), by the operations (sum, maximum, or) of its pool; returns 0, or `-EINVAL` for NULL or an
+/// uninitialised handle: `statctr_lazy_update()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_update(
     object: *const StatctrLazy,
@@ -179,8 +179,9 @@ pub unsafe extern "C" fn statctr_lazy_update(
     if unsafe { object.update([first, second, third, fourth]) } { 0 } else { -libc::EINVAL }
 }
 
-/// Combines one value with each of the four statistics of a C lazy object, by the operations of its pool: the slow path
-/// of the header's inline rseq critical section, taken if that did not commit. Returns 0 or `-errno`.
+/// Combines one value with each of the four statistics of a C lazy object (whose per-CPU copies are allocated when a
+/// CPU first writes), by the operations (sum, maximum, or) of its pool: the slow path of the header's inline rseq
+/// critical section, taken if that did not commit. Returns 0 or `-errno`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_slow_update(
     object: *const StatctrLazy,
@@ -193,8 +194,9 @@ pub unsafe extern "C" fn statctr_lazy_slow_update(
     unsafe { statctr_lazy_update(object, first, second, third, fourth) }
 }
 
-/// Stores the four values of a C lazy object, combined over its per-CPU copies, in `values`; returns 0, or `-EINVAL`
-/// for NULL or an uninitialised handle: `statctr_lazy_read()` of `statctr/lazy.h`.
+/// Stores the four statistics of a C lazy object, each combined over its per-CPU copies (allocated when a CPU first
+/// writes), in `values`; returns 0, or `-EINVAL` for NULL or an uninitialised handle: `statctr_lazy_read()` of
+/// `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *mut u64) -> c_int {
     guard(|| {
@@ -211,8 +213,8 @@ pub unsafe extern "C" fn statctr_lazy_read(object: *const StatctrLazy, values: *
     })
 }
 
-/// Returns the number of a C lazy object's copies (one per CPU, node or concurrency id that wrote):
-/// `statctr_lazy_instances()` of `statctr/lazy.h`.
+/// Returns the number of copies that the four statistics of a C lazy object have, one for each CPU, node or concurrency
+/// id that wrote, or `-errno`: `statctr_lazy_instances()` of `statctr/lazy.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_lazy_instances(object: *const StatctrLazy) -> c_int {
     let mut count = -libc::EINVAL;

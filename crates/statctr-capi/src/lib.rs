@@ -41,6 +41,6 @@ pub use schema::{StatctrGroupDesc, StatctrItemDesc};
 pub use static_extremes::*;
 pub use statics::*;
 
-/// The version of the memory layout that inline updates in C headers rely on (`STATCTR_ABI`); code compiled with
-/// another version is refused.
+/// The version of the counters' memory layout that inline updates in the C headers rely on (`STATCTR_ABI`); code
+/// compiled with another version is refused.
 pub const ABI: u32 = 1;

@@ -32,8 +32,8 @@ fn pool() -> Result<&'static Pool, c_int> {
     crate::allocator::current_pool()
 }
 
-/// Runs `body` and converts its result for C: the number of the update mode (`enum statctr_mode_value`), or a negated
-/// `errno`.
+/// Runs `body`, which finds how counters are updated (by rseq, atomically or plain), and converts this mode to its
+/// number in C (`enum statctr_mode_value`); returns a negated `errno` if `body` fails.
 pub(crate) fn mode_of(body: impl FnOnce() -> Result<Mode, c_int>) -> c_int {
     let mut found = 0;
     match guard(|| body().and_then(number).map(|number| found = number)) {
@@ -96,8 +96,8 @@ pub extern "C" fn statctr_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Returns the version of the memory layout that this library shares with inline updates: `statctr_abi()` of
-/// `statctr.h`.
+/// Returns the version of the counters' memory layout that this library shares with the inline updates in its C
+/// headers: `statctr_abi()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn statctr_abi() -> c_uint {
     crate::ABI
@@ -146,8 +146,8 @@ pub unsafe extern "C" fn statctr_prefault(cpus_to_touch: *const c_char) -> c_int
     })
 }
 
-/// The bytes of memory that one counter takes for each CPU, and the sizes of units (one CPU's part of a pool):
-/// `statctr_cost_t`.
+/// The memory costs of C counters: the bytes that one takes for each CPU, and the number and size of units (one CPU's
+/// parts of the memory pool): `statctr_cost_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrCost {
@@ -163,8 +163,9 @@ pub struct StatctrCost {
     pub vector_bytes: u64,
 }
 
-/// The memory of all C counters of the process now, in bytes of address space and of memory, with the numbers of
-/// reservations and of slots: `statctr_memory_t`.
+/// The memory that the C counters of the chosen allocator occupy now, in bytes of address space and of resident memory,
+/// with the numbers of reservations (address ranges with a part for each CPU) and of slots (8 bytes in each part, for a
+/// counter or an item of a group): `statctr_memory_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrMemory {
@@ -180,8 +181,8 @@ pub struct StatctrMemory {
 
 const _: () = assert!(size_of::<StatctrCost>() == 40 && size_of::<StatctrMemory>() == 32);
 
-/// Stores the memory costs of a C counter (bytes for each CPU, size of a unit, one CPU's part of a pool) in `*target`;
-/// returns 0 or `-errno`: `statctr_get_cost()` of `statctr.h`.
+/// Stores the memory costs of a C counter (bytes for each CPU, size of a unit, one CPU's part of the memory pool) in
+/// `*target`; returns 0 or `-errno`: `statctr_get_cost()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     guard(|| {
@@ -202,8 +203,8 @@ pub unsafe extern "C" fn statctr_get_cost(target: *mut StatctrCost) -> c_int {
     })
 }
 
-/// Stores the bytes of address space and resident memory that all C counters occupy in `*target`; returns 0 or
-/// `-errno`: `statctr_get_memory()` of `statctr.h`.
+/// Stores the bytes of address space and resident memory that the C counters of the chosen allocator occupy in
+/// `*target`; returns 0 or `-errno`: `statctr_get_memory()` of `statctr.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_get_memory(target: *mut StatctrMemory) -> c_int {
     guard(|| {

@@ -17,7 +17,7 @@ use crate::statics::{StatctrDesc, Texts, description};
 use statctr::{Registry, Sample, Value, raw};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// One value in the program's registry, of any kind, with its description, as passed to the callback of
+/// One value in the program's registry of statistics, of any kind, with its description, as passed to the callback of
 /// `statctr_visit_all()`: `statctr_reading_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -42,11 +42,12 @@ pub struct StatctrReading {
     pub histogram: *const StatctrHistogramSnapshot,
 }
 
-/// C callback that `statctr_visit_all()` calls with each value in the registry; a result other than 0 ends the visit:
-/// `statctr_reading_fn`.
+/// C callback that `statctr_visit_all()` calls with each value in the program's registry of statistics; a result other
+/// than 0 ends the visit: `statctr_reading_fn`.
 pub type StatctrReadingFn = Option<unsafe extern "C" fn(*const StatctrReading, *mut c_void) -> c_int>;
 
-/// C callback that takes a piece of text of so many bytes; a result other than 0 is an error: `statctr_write_fn`.
+/// C callback to which `statctr_write_prometheus()` passes the registered statistics as text, with its length in bytes;
+/// a result other than 0 is an error: `statctr_write_fn`.
 pub type StatctrWriteFn = Option<unsafe extern "C" fn(*const c_char, usize, *mut c_void) -> c_int>;
 
 /// Returns the result of a registration as a number.
@@ -58,7 +59,7 @@ fn unregistered(found: bool) -> Result<(), c_int> {
     if found { Ok(()) } else { Err(libc::ENOENT) }
 }
 
-/// Registers a C counter as a gauge, a signed value, in the program's registry; returns 0 or `-errno`:
+/// Registers a C counter as a gauge, a signed value, in the program's registry of statistics; returns 0 or `-errno`:
 /// `statctr_register_gauge()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_register_gauge(
@@ -73,7 +74,7 @@ pub unsafe extern "C" fn statctr_register_gauge(
     })
 }
 
-/// Registers a C floating-point gauge in the program's registry; returns 0 or `-errno`:
+/// Registers a C floating-point gauge in the program's registry of statistics; returns 0 or `-errno`:
 /// `statctr_register_float_gauge()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_register_float_gauge(
@@ -89,8 +90,8 @@ pub unsafe extern "C" fn statctr_register_float_gauge(
     })
 }
 
-/// Takes a C floating-point gauge out of the program's registry; no visit reads it afterwards; returns 0, or `-ENOENT`
-/// if it is not registered: `statctr_unregister_float_gauge()` of `statctr/registry.h`.
+/// Takes a C floating-point gauge out of the program's registry of statistics; no visit reads it afterwards; returns 0,
+/// or `-ENOENT` if it is not registered: `statctr_unregister_float_gauge()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister_float_gauge(gauge: *const StatctrFloatGauge) -> c_int {
     // SAFETY: the module's contract.
@@ -98,7 +99,7 @@ pub unsafe extern "C" fn statctr_unregister_float_gauge(gauge: *const StatctrFlo
 }
 
 /// Registers an event of two items of a C group, a number of values and their sum, as an average in the program's
-/// registry; returns 0 or `-errno`: `statctr_register_average()` of `statctr/registry.h`.
+/// registry of statistics; returns 0 or `-errno`: `statctr_register_average()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_register_average(
     group: *const StatctrGroup,
@@ -113,16 +114,16 @@ pub unsafe extern "C" fn statctr_register_average(
     })
 }
 
-/// Takes the average of a C group out of the program's registry; no visit reads it afterwards; returns 0, or `-ENOENT`
-/// if it is not registered: `statctr_unregister_average()` of `statctr/registry.h`.
+/// Takes the average of a C group out of the program's registry of statistics; no visit reads it afterwards; returns 0,
+/// or `-ENOENT` if it is not registered: `statctr_unregister_average()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister_average(group: *const StatctrGroup) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unregistered(unsafe { crate::group::live(group)? }.counter.unregister()))
 }
 
-/// Registers a C histogram in the program's registry; returns 0 or `-errno`: `statctr_register_histogram()` of
-/// `statctr/registry.h`.
+/// Registers a C histogram in the program's registry of statistics; returns 0 or `-errno`:
+/// `statctr_register_histogram()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_register_histogram(
     histogram: *const StatctrHistogram,
@@ -136,15 +137,15 @@ pub unsafe extern "C" fn statctr_register_histogram(
     })
 }
 
-/// Takes a C histogram out of the program's registry; no visit reads it afterwards; returns 0, or `-ENOENT` if it is
-/// not registered: `statctr_unregister_histogram()` of `statctr/registry.h`.
+/// Takes a C histogram out of the program's registry of statistics; no visit reads it afterwards; returns 0, or
+/// `-ENOENT` if it is not registered: `statctr_unregister_histogram()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister_histogram(histogram: *const StatctrHistogram) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unregistered(unsafe { crate::histogram::live(histogram)? }.buckets.counter.unregister()))
 }
 
-/// Registers a C maximum in the program's registry; returns 0 or `-errno`: `statctr_register_max()` of
+/// Registers a C maximum in the program's registry of statistics; returns 0 or `-errno`: `statctr_register_max()` of
 /// `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_register_max(maximum: *const StatctrMax, desc: *const StatctrDesc) -> c_int {
@@ -156,15 +157,15 @@ pub unsafe extern "C" fn statctr_register_max(maximum: *const StatctrMax, desc: 
     })
 }
 
-/// Takes a C maximum out of the program's registry; no visit reads it afterwards; returns 0, or `-ENOENT` if it is not
-/// registered: `statctr_unregister_max()` of `statctr/registry.h`.
+/// Takes a C maximum out of the program's registry of statistics; no visit reads it afterwards; returns 0, or `-ENOENT`
+/// if it is not registered: `statctr_unregister_max()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister_max(maximum: *const StatctrMax) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unregistered(raw::unregister_source(unsafe { crate::extremes::maximum_of(maximum)? })))
 }
 
-/// Registers a C minimum in the program's registry; returns 0 or `-errno`: `statctr_register_min()` of
+/// Registers a C minimum in the program's registry of statistics; returns 0 or `-errno`: `statctr_register_min()` of
 /// `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_register_min(minimum: *const StatctrMin, desc: *const StatctrDesc) -> c_int {
@@ -176,16 +177,16 @@ pub unsafe extern "C" fn statctr_register_min(minimum: *const StatctrMin, desc: 
     })
 }
 
-/// Takes a C minimum out of the program's registry; no visit reads it afterwards; returns 0, or `-ENOENT` if it is not
-/// registered: `statctr_unregister_min()` of `statctr/registry.h`.
+/// Takes a C minimum out of the program's registry of statistics; no visit reads it afterwards; returns 0, or `-ENOENT`
+/// if it is not registered: `statctr_unregister_min()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister_min(minimum: *const StatctrMin) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unregistered(raw::unregister_source(unsafe { crate::extremes::minimum_of(minimum)? })))
 }
 
-/// Calls a C function with each value, of every kind, in the program's registry; returns 0, or the first nonzero result
-/// of that function, which ends the visit: `statctr_visit_all()` of `statctr/registry.h`.
+/// Calls a C function with each value, of every kind, in the program's registry of statistics; returns 0, or the first
+/// nonzero result of that function, which ends the visit: `statctr_visit_all()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_visit_all(visit: StatctrReadingFn, context: *mut c_void) -> c_int {
     let mut stopped = 0;
@@ -231,8 +232,8 @@ fn reading(sample: &Sample<'_>, texts: &Texts) -> StatctrReading {
     }
 }
 
-/// Passes the registry's values in Prometheus' classic text format to a C function; returns 0, or the nonzero result of
-/// that function: `statctr_write_prometheus()` of `statctr/registry.h`.
+/// Passes the values in the program's registry of statistics, in Prometheus' classic text format, to a C function;
+/// returns 0, or the nonzero result of that function: `statctr_write_prometheus()` of `statctr/registry.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_write_prometheus(write: StatctrWriteFn, context: *mut c_void) -> c_int {
     let mut status = 0;

@@ -14,8 +14,9 @@ use statctr::{ItemSpec, Schema, Unit};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// An entry of a C group's description: an item (statistic; `width` 0) with name, unit, help text and slot (its word in the
-/// group), or an event (items updated together) with its number of slots and the first of them: `statctr_item_desc_t`.
+/// An entry of a C group's description: an item (statistic; `width` 0) with name, unit, help text and slot (its word in
+/// the group), or an event (items updated together) with its number of slots and the first of them:
+/// `statctr_item_desc_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrItemDesc {
@@ -59,8 +60,8 @@ pub(crate) struct ItemTexts {
     pub(crate) help: CString,
 }
 
-/// The items and events of a kind of group (its schema), made from a C description and kept for the life of the
-/// process; equal descriptions share one.
+/// The schema of a kind of group of C counters: its items (64-bit statistics) and events (items updated together), made
+/// from a C description and kept for the life of the process; equal descriptions share one.
 pub(crate) struct InternedSchema {
     pub(crate) schema: Schema,
     pub(crate) texts: Vec<ItemTexts>,
@@ -77,14 +78,14 @@ fn known(newest: *const InternedSchema) -> impl Iterator<Item = &'static Interne
     std::iter::successors(follow(newest), move |kind| follow(kind.next))
 }
 
-/// Returns the interned schema (items and events) that a group's `Schema` belongs to, with its texts as C strings;
-/// `None` if the group was not made from C.
+/// Returns the interned schema (items and events of a kind of group of C counters, with their texts as C strings) that
+/// a group's `Schema` belongs to; `None` if the group was not made from C.
 pub(crate) fn interned_schema_of(schema: &Schema) -> Option<&'static InternedSchema> {
     known(KINDS.load(Ordering::Acquire)).find(|kind| kind.schema.is_same(schema))
 }
 
-/// Returns the interned schema (items and events) for a C description of a group, which is created unless an equal one
-/// exists. An error is a positive `errno`.
+/// Returns the interned schema (items and events) for a C description of a kind of group of counters, which is created
+/// unless an equal one exists. An error is a positive `errno`.
 ///
 /// # Safety
 /// `desc` is NULL or leads to a description whose pointers lead to what their types say.

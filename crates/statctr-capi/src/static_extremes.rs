@@ -11,14 +11,14 @@ use crate::statics::StatctrStatic;
 use statctr::raw::StaticKind;
 use std::ffi::c_int;
 
-/// A C maximum that is a static variable and needs no initialisation: `statctr_static_max_t`.
+/// A C maximum (largest observed value) that is a static variable and needs no initialisation: `statctr_static_max_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrStaticMax {
     word: StatctrStatic,
 }
 
-/// A C minimum that is a static variable and needs no initialisation: `statctr_static_min_t`.
+/// A C minimum (smallest observed value) that is a static variable and needs no initialisation: `statctr_static_min_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrStaticMin {
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn statctr_static_max_take(maximum: *mut StatctrStaticMax)
     guard_value(0, || unsafe { maximum_there(maximum) }.ok().map(|word| word.take(StaticKind::Max)))
 }
 
-/// Puts a static C maximum into the program's registry; returns 0, or `-EINVAL` for NULL:
+/// Puts a static C maximum into the program's registry of statistics; returns 0, or `-EINVAL` for NULL:
 /// `statctr_static_max_list()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_max_list(maximum: *mut StatctrStaticMax) -> c_int {
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn statctr_static_min_take(minimum: *mut StatctrStaticMin)
     guard_value(u64::MAX, || unsafe { minimum_there(minimum) }.ok().map(|word| word.take(StaticKind::Min)))
 }
 
-/// Puts a static C minimum into the program's registry; returns 0, or `-EINVAL` for NULL:
+/// Puts a static C minimum into the program's registry of statistics; returns 0, or `-EINVAL` for NULL:
 /// `statctr_static_min_list()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_min_list(minimum: *mut StatctrStaticMin) -> c_int {

@@ -31,8 +31,8 @@ pub struct StatctrDesc {
     pub labels: *const *const c_char,
 }
 
-/// One value in the program's registry with its description, as passed to the callback of `statctr_visit()`:
-/// `statctr_sample_t`.
+/// One value in the program's registry of statistics with its description, as passed to the callback of
+/// `statctr_visit()`: `statctr_sample_t`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrSample {
@@ -46,8 +46,8 @@ pub struct StatctrSample {
     pub value: u64,
 }
 
-/// C callback that `statctr_visit()` calls with the value of each counter in the registry; a result other than 0 ends the visit:
-/// `statctr_visit_fn`.
+/// C callback that `statctr_visit()` calls with the value of each counter in the program's registry of statistics; a
+/// result other than 0 ends the visit: `statctr_visit_fn`.
 pub type StatctrVisitFn = Option<unsafe extern "C" fn(*const StatctrSample, *mut c_void) -> c_int>;
 
 /// Returns the static behind the pointer.
@@ -123,16 +123,16 @@ pub unsafe extern "C" fn statctr_static_read(counter: *const StatctrStatic) -> u
     guard_value(0, || unsafe { there(counter) }.ok().map(StatctrStatic::read))
 }
 
-/// Puts a static C counter into the program's registry; returns 0, or `-EINVAL` for NULL: `statctr_static_list()` of
-/// `statctr/static.h`.
+/// Puts a static C counter into the program's registry of statistics; returns 0, or `-EINVAL` for NULL:
+/// `statctr_static_list()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_list(counter: *mut StatctrStatic) -> c_int {
     // SAFETY: the module's contract.
     guard(|| unsafe { there(counter) }.map(|counter| counter.list(StaticKind::Counter)))
 }
 
-/// Takes a static C counter out of the program's registry, before `dlclose()` unmaps it; returns 0, or `-EINVAL` for
-/// NULL: `statctr_static_forget()` of `statctr/static.h`.
+/// Takes a static C counter out of the program's registry of statistics, before `dlclose()` unmaps it; returns 0, or
+/// `-EINVAL` for NULL: `statctr_static_forget()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_forget(counter: *mut StatctrStatic) -> c_int {
     guard(|| {
@@ -165,8 +165,8 @@ unsafe fn gauge_there(gauge: *const StatctrStaticGauge) -> Result<&'static Statc
     unsafe { gauge.as_ref() }.map(|gauge| &gauge.word).ok_or(libc::EINVAL)
 }
 
-/// Puts a static C gauge into the program's registry; returns 0, or `-EINVAL` for NULL: `statctr_static_gauge_list()` of
-/// `statctr/static.h`.
+/// Puts a static C gauge into the program's registry of statistics; returns 0, or `-EINVAL` for NULL:
+/// `statctr_static_gauge_list()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_static_gauge_list(gauge: *mut StatctrStaticGauge) -> c_int {
     // SAFETY: the module's contract.
@@ -216,7 +216,8 @@ pub(crate) unsafe fn string(text: *const c_char) -> Result<String, c_int> {
 /// The most labels that a description may have.
 const MOST_LABELS: usize = 64;
 
-/// Returns the description behind the pointer.
+/// Returns a copy of the description (name, help text, unit of measurement, labels) that C code passes to register a
+/// statistic; `Err(EINVAL)` for NULL and for one that is malformed.
 pub(crate) unsafe fn description(desc: *const StatctrDesc) -> Result<Description, c_int> {
     // SAFETY: the module's contract, here and below.
     unsafe {
@@ -241,8 +242,8 @@ pub(crate) unsafe fn description(desc: *const StatctrDesc) -> Result<Description
     }
 }
 
-/// Registers a C counter in the program's registry under a description, which is copied; returns 0 or `-errno`:
-/// `statctr_register()` of `statctr/static.h`.
+/// Registers a C counter in the program's registry of statistics under a description, which is copied; returns 0 or
+/// `-errno`: `statctr_register()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_register(counter: *const StatctrHandle, desc: *const StatctrDesc) -> c_int {
     guard(|| {
@@ -254,8 +255,8 @@ pub unsafe extern "C" fn statctr_register(counter: *const StatctrHandle, desc: *
     })
 }
 
-/// Takes a C counter out of the program's registry; no visit reads it afterwards; returns 0, or `-ENOENT` if it is not
-/// registered: `statctr_unregister()` of `statctr/static.h`.
+/// Takes a C counter out of the program's registry of statistics; no visit reads it afterwards; returns 0, or `-ENOENT`
+/// if it is not registered: `statctr_unregister()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_unregister(counter: *const StatctrHandle) -> c_int {
     guard(|| {
@@ -265,8 +266,8 @@ pub unsafe extern "C" fn statctr_unregister(counter: *const StatctrHandle) -> c_
     })
 }
 
-/// Calls a C function with the value of each counter in the program's registry; returns 0, or the first nonzero result of that
-/// function, which ends the visit: `statctr_visit()` of `statctr/static.h`.
+/// Calls a C function with the value of each counter in the program's registry of statistics; returns 0, or the first
+/// nonzero result of that function, which ends the visit: `statctr_visit()` of `statctr/static.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_visit(visit: StatctrVisitFn, context: *mut c_void) -> c_int {
     let mut stopped = 0;
@@ -285,7 +286,8 @@ pub unsafe extern "C" fn statctr_visit(visit: StatctrVisitFn, context: *mut c_vo
     if result == 0 { stopped } else { result }
 }
 
-/// The strings of a sample's description for C, and the array of pointers to the labels' ones.
+/// The C strings that a C callback gets with a value in the registry of statistics (name, help text, unit, labels, and
+/// the name of a group's item), and the value's position in an array of counters.
 pub(crate) struct Texts {
     desc: [CString; 3],
     /// Owns what the pointers lead to.
@@ -312,18 +314,20 @@ impl Texts {
         Texts { desc, _labels: labels, pointers, item, index }
     }
 
-    /// Returns the description, whose strings live as long as these texts.
+    /// Returns the description (name, help text, unit, labels) of a registered statistic for a C callback; its strings
+    /// live as long as these texts.
     pub(crate) fn desc(&self) -> StatctrDesc {
         let [name, help, unit] = self.desc.each_ref().map(|text| text.as_ptr());
         StatctrDesc { name, help, unit, labels: self.pointers.as_ptr() }
     }
 
-    /// Returns the name of a group's item, else NULL.
+    /// Returns the name of the group's item (64-bit statistic) whose value a C callback gets; NULL if the value is of
+    /// no group.
     pub(crate) fn item(&self) -> *const c_char {
         self.item.as_ref().map_or(std::ptr::null(), |item| item.as_ptr())
     }
 
-    /// Returns the index in an array, else 0.
+    /// Returns the position, in its array of counters, of the value that a C callback gets; 0 if it is in no array.
     pub(crate) fn index(&self) -> u64 {
         self.index
     }

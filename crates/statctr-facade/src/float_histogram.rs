@@ -83,7 +83,8 @@ impl FloatHistogram {
         ((value * self.per_one + 0.5) as u64).min(MOST_UNITS)
     }
 
-    /// Reads all buckets, summed over the CPUs, into a snapshot. Takes microseconds and stops no writer.
+    /// Reads all buckets of the histogram, summed over the CPUs, into a snapshot. Takes microseconds and stops no
+    /// writer.
     #[must_use]
     pub fn snapshot(&self) -> FloatHistogramSnapshot {
         FloatHistogramSnapshot { units: self.histogram.snapshot(), per_one: self.per_one }

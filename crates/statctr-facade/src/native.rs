@@ -54,14 +54,16 @@ impl NativeSchema {
         self.0
     }
 
-    /// Returns the ratio of a bucket's upper bound to its lower bound, 2^(2⁻ⁿ) for schema n.
+    /// Returns the ratio of a bucket's upper bound to its lower bound in a native Prometheus histogram of this schema
+    /// (resolution), 2^(2⁻ⁿ) for schema n.
     #[must_use]
     pub fn growth(self) -> f64 {
         (-f64::from(self.0)).exp2().exp2()
     }
 
-    /// Returns the index of the bucket that a positive value belongs to. A bucket's upper bound,
-    /// [`growth`](Self::growth) to the power of its index, belongs to it; bounds that are powers of two are exact.
+    /// Returns the index of the bucket that a positive value belongs to in a native Prometheus histogram of this schema
+    /// (resolution). A bucket's upper bound, [`growth`](Self::growth) to the power of its index, belongs to it; bounds
+    /// that are powers of two are exact.
     #[must_use]
     pub fn bucket(self, value: f64) -> i32 {
         // smaller ones are not normal
@@ -204,7 +206,7 @@ impl NativeHistogram {
         self.count
     }
 
-    /// Returns the sum of all values, as exact as the snapshot's.
+    /// Returns the sum of all values that the histogram counted, as exact as in the snapshot that was converted.
     #[must_use]
     pub fn sum(&self) -> f64 {
         self.sum
@@ -243,8 +245,8 @@ impl NativeHistogram {
         &self.deltas
     }
 
-    /// Returns each bucket of the runs as (upper bound, number of values), in ascending order; empty ones within runs
-    /// included.
+    /// Returns each native (exponential) bucket as (upper bound, number of values), in ascending order: those of all
+    /// runs of consecutive buckets, empty ones within a run included, without the zero bucket.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let growth = -f64::from(self.schema.0);
         let mut next = 0;

@@ -54,7 +54,8 @@ pub struct SeriesMap<K, V> {
 }
 
 impl<K, V> SeriesMap<K, V> {
-    /// Creates a map of at most `limit` entries. Allocates nothing before the first entry.
+    /// Creates an empty map of at most `limit` entries (a metric's series, by their labels). Allocates nothing before
+    /// the first entry.
     #[must_use]
     pub const fn new(limit: usize) -> SeriesMap<K, V> {
         SeriesMap {
@@ -130,7 +131,7 @@ impl<K, V> SeriesMap<K, V> {
         self.len() == 0
     }
 
-    /// Returns all entries, in no particular order.
+    /// Returns all entries of the map (a metric's series) as key and value, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let tables = self.levels.iter().filter_map(OnceLock::get);
         let places = tables.flat_map(|table| table.iter().flatten());

@@ -19,8 +19,8 @@ pub(crate) struct Series<T> {
     handles: [OnceLock<Arc<Handle<T>>>; STRIPES],
 }
 
-/// A clone of a series with a reference count of its own, on cache lines of its own: a counter's word is found from here
-/// without another pointer.
+/// A clone of a series (a metric with its labels) that some of the threads update, with a reference count of its own,
+/// on cache lines of its own: a counter's word is found from here without another pointer.
 #[repr(align(128))]
 pub(crate) struct Handle<T>(T);
 
@@ -29,7 +29,8 @@ impl<T: Clone> Series<T> {
         Series { series, handles: [const { OnceLock::new() }; STRIPES] }
     }
 
-    /// Returns a clone of the one of the series' handles that the calling thread uses.
+    /// Returns a reference-counted pointer to that one of the series' sixteen handles by which the calling thread
+    /// updates the metric.
     pub(crate) fn handle(&self) -> Arc<Handle<T>> {
         let handle = &self.handles[stripe()];
         Arc::clone(handle.get_or_init(|| Arc::new(Handle(self.series.clone()))))
@@ -54,8 +55,8 @@ fn stripe() -> usize {
     number.unwrap_or(0)
 }
 
-/// A counter series, with the lock under which the update `absolute` raises the counter to a value. Clones are the same
-/// series.
+/// A counter series (a metric with its labels), with the lock under which the update `absolute` raises the counter to a
+/// value. Clones are the same series.
 #[derive(Clone)]
 pub(crate) struct CounterSeries {
     counter: SharedCounter,
@@ -89,7 +90,7 @@ impl CounterFn for Handle<CounterSeries> {
     }
 }
 
-/// A gauge series: a per-CPU floating-point gauge. Clones are the same series.
+/// A gauge series (a metric with its labels): a per-CPU floating-point gauge. Clones are the same series.
 #[derive(Clone)]
 pub(crate) struct GaugeSeries(Arc<statctr::FloatGauge>);
 

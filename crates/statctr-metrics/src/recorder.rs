@@ -80,7 +80,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The default of [`limit`](Self::limit): the largest number of series of each kind.
+    /// The default of [`limit`](Self::limit): the largest number of series (metrics with their labels) of each kind
+    /// (counter, gauge, histogram) in a recorder.
     pub const DEFAULT_LIMIT: usize = 100_000;
 
     /// Sets the largest number of counter, gauge and histogram series each. Further series of a name are counted
@@ -125,15 +126,16 @@ impl Builder {
         self
     }
 
-    /// Adds the statistics of every kind, and groups of counters, of a [`statctr`] registry to all snapshots and exports:
-    /// extremes as gauges, averages as two counters, `NAME_sum` and `NAME_count`. The items
-    /// (statistics) of a group are read together.
+    /// Adds the statistics of every kind, and groups of counters, of a [`statctr`] registry to all snapshots and
+    /// exports: extremes as gauges, averages as two counters, `NAME_sum` and `NAME_count`. The items (statistics) of a
+    /// group are read together.
     pub fn registry(mut self, registry: &'static Registry) -> Builder {
         self.registry = Some(registry);
         self
     }
 
-    /// Creates the recorder. Memory for counters is taken with the first of them.
+    /// Creates the recorder for the crate `metrics` with the builder's settings. Memory for counters is taken with the
+    /// first of them.
     #[must_use]
     pub fn build(self) -> Recorder {
         Recorder(Arc::new(Inner {
@@ -168,13 +170,13 @@ impl Recorder {
     pub const PROTOBUF: &'static str =
         "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
 
-    /// Creates a recorder with the default settings.
+    /// Creates a recorder for the crate `metrics` with the default settings.
     #[must_use]
     pub fn new() -> Recorder {
         Recorder::builder().build()
     }
 
-    /// Returns a builder for a recorder with other settings than the defaults.
+    /// Returns a builder for a recorder for the crate `metrics` with other settings than the defaults.
     pub fn builder() -> Builder {
         Builder {
             limit: Builder::DEFAULT_LIMIT,
@@ -187,13 +189,15 @@ impl Recorder {
         }
     }
 
-    /// Returns the number of series whose updates are dropped because there was no memory to create them.
+    /// Returns the number of series (metrics with their labels) whose updates are dropped because there was no memory
+    /// to create them.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// Reads all series, sorted by name and labels. Takes no lock that an update takes.
+    /// Reads all series (metrics with their labels) of the recorder into a snapshot, sorted by name and labels. Takes
+    /// no lock that an update takes.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut metrics = Vec::new();
@@ -209,8 +213,8 @@ impl Recorder {
         Snapshot::new(metrics)
     }
 
-    /// Reads all series and formats them in Prometheus' text format (0.0.4). Characters that names must not have become
-    /// `_`.
+    /// Reads all series of the recorder and formats them in Prometheus' text format (0.0.4). Characters that names must
+    /// not have become `_`.
     #[must_use]
     pub fn render(&self) -> String {
         render::text(&self.snapshot())

@@ -3,7 +3,7 @@
 use statctr_facade::FloatHistogramSnapshot;
 use std::sync::Arc;
 
-/// The values of all series of a [`Recorder`](crate::Recorder) at one reading.
+/// The values of all series (metrics with their labels) of a [`Recorder`](crate::Recorder) at one reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot(Vec<Metric>);
 
@@ -46,7 +46,7 @@ impl Snapshot {
         Snapshot(metrics)
     }
 
-    /// Returns all series, sorted by name and labels.
+    /// Returns all series of the snapshot (metrics with labels and value), sorted by name and labels.
     #[must_use]
     pub fn metrics(&self) -> &[Metric] {
         &self.0

@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock, Weak};
 /// is not included in the number.
 pub const CARDINALITY_LIMIT: usize = 2000;
 
-/// Returns the only attribute of what is beyond the limit, as the specification names it.
+/// Returns the only attribute, `otel.metric.overflow=true` by the specification, of the value that stands for all
+/// attribute sets of an instrument beyond [`CARDINALITY_LIMIT`].
 pub(crate) fn overflow_attribute() -> KeyValue {
     KeyValue::new("otel.metric.overflow", true)
 }

@@ -66,8 +66,8 @@ single_values! {
     observe_max: Max as u64_observable_gauge;
 }
 
-/// Exports a [`Min`] of the program as an observable gauge of `meter`, with this name and these attributes. A collection
-/// has no value of it where nothing was observed.
+/// Exports a [`Min`] (smallest observed value) of the program as an observable gauge of `meter`, with this name and
+/// these attributes. A collection has no value of it where nothing was observed.
 pub fn observe_min(
     meter: &Meter,
     name: impl Into<Cow<'static, str>>,
@@ -205,7 +205,8 @@ fn observe_elements(
     }
 }
 
-/// Returns a text for a builder of instruments; `None` for an empty one.
+/// Returns a copy of a help text or unit of measurement for a builder of OpenTelemetry instruments; `None` for an empty
+/// text.
 pub(crate) fn non_empty(text: &str) -> Option<Cow<'static, str>> {
     (!text.is_empty()).then(|| Cow::Owned(text.to_owned()))
 }

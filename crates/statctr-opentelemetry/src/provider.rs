@@ -22,7 +22,7 @@ pub struct MeterProvider<P> {
 }
 
 impl<P: opentelemetry::metrics::MeterProvider> MeterProvider<P> {
-    /// Creates a meter provider that wraps `inner`.
+    /// Creates a meter provider that counts per CPU, and exports through the provider `inner` that it wraps.
     pub fn new(inner: P) -> MeterProvider<P> {
         MeterProvider { inner, meters: Mutex::default() }
     }

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The last reading of something that several observable instruments export, with a mark for each callback that has had
-/// it.
+/// The last reading of statistics (an average, groups or a registry) that several OpenTelemetry instruments export,
+/// with a mark for each of the instruments' callbacks that has had it.
 ///
 /// A collection calls each callback once, always in the same order, and does not say where it begins. A callback that
 /// asks for a reading which it has had is therefore the first one of another collection: it reads anew, and the
@@ -17,20 +17,22 @@ struct Reading<V> {
 }
 
 impl<V> SharedReading<V> {
-    /// Creates a reading for so many callbacks, with values that none of them gets.
+    /// Creates a reading that `callbacks` callbacks of OpenTelemetry instruments share; none of them gets the first
+    /// `values`, as the first callback of a collection reads anew.
     pub(crate) fn new(values: V, callbacks: usize) -> SharedReading<V> {
         SharedReading(Mutex::new(Reading { values, served: vec![true; callbacks] }))
     }
 
-    /// Adds a callback, which gets no values that were read before, and returns its number.
+    /// Adds a callback of another OpenTelemetry instrument to those that share the reading, and returns its number; it
+    /// gets no values that were read before.
     pub(crate) fn add_callback(&self) -> usize {
         let served = &mut self.lock().served;
         served.push(true);
         served.len() - 1
     }
 
-    /// Passes the values of the present collection to `observe`, for the callback of this number; the first callback of
-    /// a collection replaces them by `read`.
+    /// Passes the values that the present collection (one export of all OpenTelemetry instruments) has read to
+    /// `observe`, for the callback of this number; the first callback of a collection replaces them by `read`.
     pub(crate) fn with<T>(
         &self,
         callback: usize,

@@ -34,7 +34,8 @@ use std::fmt;
 pub struct Collector(&'static Registry);
 
 impl Collector {
-    /// Creates a collector that exports what this registry contains at each scrape.
+    /// Creates a `prometheus-client` collector that, at each scrape, exports the statistics that this registry then
+    /// contains.
     #[must_use]
     pub fn new(registry: &'static Registry) -> Collector {
         Collector(registry)

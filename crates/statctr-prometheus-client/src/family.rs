@@ -35,7 +35,7 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
     /// The largest number of metrics in a family, unless [`with_limit`](Self::with_limit) sets another.
     pub const DEFAULT_LIMIT: usize = 10_000;
 
-    /// Creates an empty family whose metrics `make` creates.
+    /// Creates an empty family (metrics of one name, one for each label set) whose metrics `make` creates.
     ///
     /// # Errors
     /// Those of `make`.
@@ -43,8 +43,8 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
         Family::with_limit(Self::DEFAULT_LIMIT, make)
     }
 
-    /// Creates an empty family of at most `limit` metrics, which `make` creates; the overflow metric for further label
-    /// sets is not included.
+    /// Creates an empty family (metrics of one name, one for each label set) of at most `limit` metrics, which `make`
+    /// creates; the overflow metric for further label sets is not included.
     ///
     /// # Errors
     /// Those of `make`.

@@ -51,7 +51,8 @@ pub(crate) fn run() -> ! {
     }
 }
 
-/// Runs each scenario that the settings include in a process of its own; returns the names of those that failed.
+/// Runs each scenario (test of per-CPU counters) that the settings select in a process of its own; returns the names of
+/// the scenarios that failed.
 pub(crate) fn run_all(settings: &Settings) -> Vec<String> {
     say!("machine", "{}", describe());
     let mut failed = Vec::new();

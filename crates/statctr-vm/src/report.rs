@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Result of a scenario in the emulated machine: passed, skipped for a reason, or failed.
+/// Result of a scenario (a test of per-CPU counters in the emulated machine): passed, skipped for a reason, or failed.
 pub(crate) enum ScenarioResult {
     /// All promises were kept.
     Passed,

@@ -88,15 +88,16 @@ impl ApproximateCounter {
         self.0.add(value.wrapping_neg());
     }
 
-    /// Returns the exact value, the sum over the CPUs that count. Cost and guarantees as
+    /// Returns the counter's exact value, summed over the CPUs that count. Cost and guarantees as
     /// [`Counter::read`](crate::Counter::read).
     #[must_use]
     pub fn read(&self) -> u64 {
         self.0.read()
     }
 
-    /// Returns the value without what CPUs still keep to themselves: off by at most [`bound`](Self::bound). Loads one
-    /// cache line, or two if the counter was set or created with a value other than 0. Async-signal-safe.
+    /// Returns the counter's approximate value, without what CPUs counted but have not added to the shared word yet:
+    /// off by at most [`bound`](Self::bound). Loads one cache line, or two if the counter was set or created with a
+    /// value other than 0. Async-signal-safe.
     #[must_use]
     #[inline]
     pub fn approximate(&self) -> u64 {
@@ -109,8 +110,9 @@ impl ApproximateCounter {
         self.0.bound()
     }
 
-    /// Compares the exact value with `other`. Reads all CPUs only if the approximate value is no further from `other`
-    /// than the bound. Values 2⁶³ or more apart are compared as if the counter had wrapped. Async-signal-safe.
+    /// Compares the counter's exact value with `other` (`Less` if the counter is below it). Reads all CPUs only if the
+    /// approximate value is no further from `other` than the bound. Values 2⁶³ or more apart are compared as if the
+    /// counter had wrapped. Async-signal-safe.
     #[must_use]
     pub fn compare(&self, other: u64) -> Ordering {
         let difference = self.approximate().wrapping_sub(other).cast_signed();
@@ -120,7 +122,8 @@ impl ApproximateCounter {
         self.read().wrapping_sub(other).cast_signed().cmp(&0)
     }
 
-    /// Sets the value; see [`Counter::set`](crate::Counter::set). Takes the pool's lock: not for signal handlers.
+    /// Sets the counter's value; see [`Counter::set`](crate::Counter::set). Takes the pool's lock: not for signal
+    /// handlers.
     pub fn set(&self, value: u64) {
         self.0.set(value);
     }

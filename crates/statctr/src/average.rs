@@ -65,7 +65,8 @@ impl Average {
         self.0.commit(0, &[count, sum]);
     }
 
-    /// Reads the number of values and their sum, consistently. Cost: a cache line per CPU that observes.
+    /// Reads the average: the number of values observed and their sum, consistent with each other. Cost: a cache line
+    /// per CPU that observes.
     #[must_use]
     pub fn read(&self) -> AverageSnapshot {
         let mut seen = AverageSnapshot::default();
@@ -96,19 +97,19 @@ impl AverageSnapshot {
         AverageSnapshot { count, sum }
     }
 
-    /// Returns the number of values, modulo 2⁶⁴.
+    /// Returns the number of observed values in this reading of an average, modulo 2⁶⁴.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the sum of the values, modulo 2⁶⁴.
+    /// Returns the sum of the observed values in this reading of an average, modulo 2⁶⁴.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// Returns the arithmetic mean; `None` without values.
+    /// Returns the arithmetic mean of the observed values in this reading of an average; `None` if there are none.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
@@ -123,7 +124,7 @@ impl AverageSnapshot {
         }
     }
 
-    /// Returns the number and the sum of the values of both.
+    /// Returns a snapshot with the values of both snapshots: their numbers added, and their sums added.
     pub(crate) fn merged(&self, other: &AverageSnapshot) -> AverageSnapshot {
         AverageSnapshot::of(self.count.wrapping_add(other.count), self.sum.wrapping_add(other.sum))
     }

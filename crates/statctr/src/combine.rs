@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The operation that combines values of an item (one of the four statistics) of a lazy object: sum, maximum or bitwise
-/// or. It applies an update's value to a CPU's instance (its copy), and combines the instances in a read. Zero is its
-/// identity.
+/// The operation (sum, maximum or bitwise or) that combines the values of one item of a lazy object (four statistics
+/// whose per-CPU copies are created when a CPU first writes). It applies an update's value to a CPU's copy, and
+/// combines the copies in a read. Zero is its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Combine {

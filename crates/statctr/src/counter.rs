@@ -168,23 +168,23 @@ impl Counter {
         self.0.arena().while_locked(|| self.0.handle().set_locked(value));
     }
 
-    /// Returns the part of the value that one CPU counted; 0 for a CPU that never counted. Initial values, and updates
-    /// in the fallback cell (the shared word for CPUs without a word of their own), belong to no CPU.
+    /// Returns the part of the counter's value that one CPU counted; 0 for a CPU that never counted. Initial values,
+    /// and updates in the fallback cell (the shared word for CPUs without a word of their own), belong to no CPU.
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId) -> u64 {
         self.0.handle().read_cpu(cpu.index())
     }
 
-    /// Returns the part of the value that is in the fallback cell, the shared word that is added to atomically where no
-    /// per-CPU word is available; for tests.
+    /// Returns the part of the counter's value that is in the fallback cell, the shared word that is added to
+    /// atomically where no per-CPU word is available; for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn fallback_part(&self) -> u64 {
         self.0.handle().fallback_part()
     }
 
-    /// Adds `value` on a synthetic CPU, one that the pool's topology claims but this kernel cannot have, to measure the
-    /// cost of reads on large machines. Takes the pool's lock.
+    /// Adds `value` to the counter on a synthetic CPU, one that the pool's topology claims but this kernel cannot have,
+    /// to measure the cost of reads on large machines. Takes the pool's lock.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real or that the pool has no unit for.
@@ -234,19 +234,19 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Adds 1 to the batch.
+    /// Adds 1 to the batch, a local sum that is added to its counter later.
     #[inline(always)]
     pub fn inc(&mut self) {
         self.add(1);
     }
 
-    /// Adds `value` to the batch, modulo 2⁶⁴. One instruction.
+    /// Adds `value` to the batch, a local sum (modulo 2⁶⁴) that is added to its counter later. One instruction.
     #[inline(always)]
     pub fn add(&mut self, value: u64) {
         self.pending = self.pending.wrapping_add(value);
     }
 
-    /// Returns the batch's sum that is not in the counter yet.
+    /// Returns the sum of the batch's updates that have not been added to its counter yet.
     #[must_use]
     pub fn pending(&self) -> u64 {
         self.pending
@@ -269,7 +269,8 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// An array of counters that lie side by side and have no handles: eight bytes per counter and CPU, and nothing else.
+/// An array of per-CPU counters that lie side by side and have no handles: eight bytes per counter and CPU, and nothing
+/// else.
 ///
 /// ```
 /// use statctr::CounterArray;
@@ -284,7 +285,7 @@ impl Drop for Batch<'_> {
 #[derive(Debug)]
 pub struct CounterArray(Pieces);
 
-/// A reference to one counter of a [`CounterArray`], by which it is updated and read.
+/// A reference to one per-CPU counter of a [`CounterArray`], by which it is updated and read.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterRef<'a> {
     piece: &'a Lines,
@@ -293,7 +294,8 @@ pub struct CounterRef<'a> {
 }
 
 impl CounterArray {
-    /// Creates an array of `len` counters with the value `initial`, in the process's global pool.
+    /// Creates an array of `len` per-CPU counters with the value `initial`, in the process's global pool of counter
+    /// memory.
     ///
     /// # Errors
     /// Fails as [`Counter::new`] does.
@@ -301,7 +303,7 @@ impl CounterArray {
         CounterArray::new_in(Pool::global()?, len, initial)
     }
 
-    /// Creates an array of `len` counters with the value `initial`, in the counter memory of `pool`.
+    /// Creates an array of `len` per-CPU counters with the value `initial`, in the counter memory of `pool`.
     ///
     /// # Errors
     /// Fails as [`Counter::new_in`] does.
@@ -412,7 +414,7 @@ impl CounterRef<'_> {
         self.piece.read_cpu(cpu.index(), self.index).unwrap_or(0)
     }
 
-    /// Adds `value` on a synthetic CPU that this kernel cannot have, for measurements; see
+    /// Adds `value` to the counter on a synthetic CPU that this kernel cannot have, for measurements; see
     /// [`Counter::add_on_synthetic`].
     ///
     /// # Errors

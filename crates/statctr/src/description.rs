@@ -95,7 +95,7 @@ impl Description {
         self.labels.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Returns a copy without labels.
+    /// Returns a copy of the metric's description (name, unit and help text) without its labels.
     pub(crate) fn without_labels(&self) -> Description {
         Description { labels: Vec::new(), ..self.clone() }
     }
@@ -113,7 +113,7 @@ impl Description {
         Ok(())
     }
 
-    /// Returns the key that a registry allows only once: the metric's name with its labels, sorted.
+    /// Returns the key by which a registry of metrics admits the metric only once: its name and its labels, sorted.
     pub(crate) fn key(&self) -> Key {
         let mut labels = self.labels.clone();
         labels.sort();

@@ -238,25 +238,25 @@ impl GroupArray {
         Ok(GroupArray { pieces, group_words: schema.chunks() * CHUNK_WORDS, schema: schema.clone() })
     }
 
-    /// Returns the number of groups in the array.
+    /// Returns the number of groups of counters in the array.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Returns `true` if the array has no groups.
+    /// Returns `true` if the array has no groups of counters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the schema (items, and events of items updated together) that all groups of the array have.
+    /// Returns the schema (items, and events of items updated together) that all groups of counters in the array have.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// Returns a reference to the group at `index`; `None` if the array is shorter.
+    /// Returns a reference to the group of counters at `index`, to update and read it; `None` if the array is shorter.
     #[must_use]
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<GroupRef<'_>> {
@@ -264,9 +264,9 @@ impl GroupArray {
         Some(GroupRef { lines, first: index * self.group_words })
     }
 
-    /// Reads all items (64-bit statistics) of all groups and stores their values, each summed over the CPUs, in
-    /// `values`, group by group, in the order of declaration. One pass over the memory of each CPU that counts, several
-    /// CPUs at a time.
+    /// Reads all items (64-bit statistics) of all groups in the array and stores their values, each summed over the
+    /// CPUs, in `values`, group by group, in the order of declaration. One pass over the memory of each CPU that
+    /// counts, several CPUs at a time.
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
@@ -297,8 +297,8 @@ impl GroupArray {
         Ok(())
     }
 
-    /// Splits a read of all groups into at most `parts` pieces (ranges of groups) of about equal size, each with its
-    /// part of `values`, which the caller can run on as many threads.
+    /// Splits a read of all groups of counters in the array into at most `parts` pieces (ranges of groups) of about
+    /// equal size, each with its part of `values`, which the caller can run on as many threads.
     ///
     /// ```
     /// use statctr::{GroupArray, ItemSpec, Schema};
@@ -327,7 +327,8 @@ impl GroupArray {
     }
 }
 
-/// One piece of a [read of a `GroupArray` that is split](GroupArray::fold_parts) among threads.
+/// One piece (a range of groups of counters) of a [read of a `GroupArray` that is split](GroupArray::fold_parts) among
+/// threads.
 #[derive(Debug)]
 pub struct FoldPart<'a> {
     array: &'a GroupArray,

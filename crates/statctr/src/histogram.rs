@@ -125,32 +125,35 @@ impl Histogram {
         (&self.lines, (self.scale.max, self.scale.bits, self.scale.beyond as u32))
     }
 
-    /// Recreates the histogram that has these [`parts`](Self::parts).
+    /// Recreates a histogram, for C, from its cache lines and its mapping of values to buckets, as returned by
+    /// [`parts`](Self::parts).
     #[inline]
     pub(crate) fn from_parts(lines: Lines, (max, bits, beyond): (u64, u32, u32)) -> Histogram {
         Histogram { lines, scale: Scale { bits, max, beyond: beyond as usize } }
     }
 
-    /// Counts a value in its bucket, and adds it to the bucket's sum. Never waits; async-signal-safe. Values above the
-    /// largest one are counted with their right sum; quantiles take them for the largest value.
+    /// Counts a value in its bucket of the histogram, and adds it to the bucket's sum. Never waits; async-signal-safe.
+    /// Values above the largest one are counted with their right sum; quantiles take them for the largest value.
     #[inline(always)]
     pub fn observe(&self, value: u64) {
         self.lines.commit(2 * self.scale.index(value), &[1, value]);
     }
 
-    /// Counts a value `times` times by one update; see [`observe`](Self::observe).
+    /// Counts a value `times` times in its bucket of the histogram by one update; see [`observe`](Self::observe).
     #[inline(always)]
     pub fn observe_many(&self, value: u64, times: u64) {
         self.lines.commit(2 * self.scale.index(value), &[times, value.wrapping_mul(times)]);
     }
 
-    /// Returns the number of buckets, including the one for values above the largest.
+    /// Returns the number of the histogram's buckets (ranges of values that it does not tell apart), including the one
+    /// for values above the largest.
     #[must_use]
     pub fn buckets(&self) -> usize {
         self.scale.buckets()
     }
 
-    /// Reads all buckets, summed over the CPUs, into a snapshot. Takes microseconds and stops no writer.
+    /// Reads all buckets of the histogram, summed over the CPUs, into a snapshot. Takes microseconds and stops no
+    /// writer.
     ///
     /// A value that is counted meanwhile is in it or not, always together with its part of the sum.
     #[must_use]
@@ -233,7 +236,7 @@ impl HistogramSnapshot {
     /// Returns Prometheus' classic buckets, one for each power of two up to the histogram's largest value, as (largest
     /// value of the bucket, number of values up to that one), in ascending order. The numbers are exact.
     ///
-    /// The bounds are 2ᵏ − 1, and depend on the histogram's largest value alone, so that the series are always the same.
+    /// The bounds are 2ᵏ − 1 and depend on the histogram's largest value alone, so that the series are always the same.
     #[must_use]
     pub fn classic_buckets(&self) -> Vec<(u64, u64)> {
         let mut classic = Vec::new();
@@ -248,7 +251,8 @@ impl HistogramSnapshot {
         classic
     }
 
-    /// Returns each non-empty bucket as (smallest value, largest value, number of values), in ascending order.
+    /// Returns each non-empty bucket of the snapshot as (smallest value, largest value, number of values), in ascending
+    /// order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let filled = self.buckets.iter().enumerate().filter(|(_, bucket)| bucket.count != 0);
         filled.map(|(index, bucket)| {
@@ -257,7 +261,8 @@ impl HistogramSnapshot {
         })
     }
 
-    /// Adds another snapshot's counts and sums to this one, of a histogram with the same `max` and `error`.
+    /// Adds another snapshot's counts and sums to this one's, bucket by bucket. It has to be of a histogram with the
+    /// same `max` and `error`.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for another one; nothing is changed then.

@@ -16,9 +16,9 @@ use std::time::Duration;
 /// arrive.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A background thread that follows CPU hotplug for some pools: it drains CPUs that go offline (moves their counts to
-/// shared words), prepares memory for CPUs that come online, and returns free memory. It stops when this is dropped; a
-/// forked child has none.
+/// A background thread that follows CPU hotplug for some pools of per-CPU counters: it drains CPUs that go offline
+/// (moves their counts to shared words), prepares memory for CPUs that come online, and returns free memory. It stops
+/// when this is dropped; a forked child has none.
 ///
 /// The thread, which takes no signals, waits for the kernel's messages about CPUs (netlink), and checks the list of
 /// online CPUs once a second, as most containers get no such messages.
@@ -44,11 +44,12 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts a thread that follows CPU hotplug for these pools: it moves the counts of CPUs that go offline to shared
-    /// words.
+    /// Starts a thread that follows CPU hotplug for these pools of per-CPU counters: it moves the counts of CPUs that
+    /// go offline to shared words, and prepares memory for CPUs that come online.
     ///
     /// # Errors
-    /// [`Error::System`] where there can be no thread.
+    /// Those of [`Topology::current`], and [`Error::System`] where the kernel's events cannot be watched or no thread
+    /// can be created.
     pub fn start(pools: Vec<Pool>) -> Result<Watcher> {
         let online = Topology::current()?.online().clone();
         let failed = |error: std::io::Error| Error::System {

@@ -38,23 +38,23 @@ mod sealed {
     }
 }
 
-/// The granularity at which a lazy object (four counters that get their copies when they are first written) keeps
-/// separate copies: [`PerCpu`], [`PerNode`] or [`PerConcurrencyId`].
+/// The granularity at which a lazy object (a group of four statistics) keeps separate copies of these, each created at
+/// the first write there: per CPU, per NUMA node or per concurrency id ([`PerCpu`], [`PerNode`], [`PerConcurrencyId`]).
 pub trait Scope: sealed::Scope + Send + Sync + 'static {}
 
-/// The scope of lazy objects with one instance (copy of the four items) for each CPU that writes. An update of all
-/// items is one commit (a single store).
+/// The scope of lazy objects (groups of four statistics) with one instance, a copy of the four, for each CPU that
+/// writes. An update of all four is one commit (a single store).
 #[derive(Debug, Clone, Copy)]
 pub struct PerCpu;
 
-/// The scope of lazy objects with one instance (copy of the four items) for each NUMA node that writes: fewer to keep
-/// and read, but updates are atomic, item by item, as CPUs share an instance.
+/// The scope of lazy objects (groups of four statistics) with one instance, a copy of the four, for each NUMA node that
+/// writes: fewer to keep and read, but updates are atomic, item by item, as CPUs share an instance.
 #[derive(Debug, Clone, Copy)]
 pub struct PerNode;
 
-/// The scope of lazy objects with one instance (copy of the four items) for each concurrency id that writes. The kernel
-/// gives running threads of a process small unique ids (`mm_cid`, Linux 6.3), so few threads on many CPUs need few
-/// instances. An update of all items is one commit (a single store).
+/// The scope of lazy objects (groups of four statistics) with one instance, a copy of the four, for each concurrency id
+/// that writes. The kernel gives running threads of a process small unique ids (`mm_cid`, Linux 6.3), so few threads on
+/// many CPUs need few instances. An update of all four is one commit (a single store).
 #[derive(Debug, Clone, Copy)]
 pub struct PerConcurrencyId;
 
@@ -109,13 +109,15 @@ pub struct LazyPoolBuilder<S: Scope> {
 }
 
 impl<S: Scope> LazyPoolBuilder<S> {
-    /// Sets the topology (CPUs and NUMA nodes) that the pool is laid out for; by default this machine's.
+    /// Sets the topology (CPUs and NUMA nodes) that the pool of lazy objects (groups of four statistics) is laid out
+    /// for; by default this machine's.
     pub fn topology(mut self, topology: Topology) -> Self {
         self.topology = Some(topology);
         self
     }
 
-    /// Limits the vector stores that updates use to this width, as if the machine had no wider ones; for tests.
+    /// Limits the vector stores by which lazy objects (groups of four statistics) of the pool are updated to this
+    /// width, as if the machine had no wider ones; for tests.
     pub fn max_vector(mut self, width: VectorWidth) -> Self {
         self.max_vector = width;
         self
@@ -187,10 +189,10 @@ impl<S: Scope> LazyPool<S> {
         Ok(LazyGroup { object: Object::new(&self.memory)?, scope: PhantomData })
     }
 
-    /// Returns how lazy objects of the pool are updated: [`Mode::Rseq`] if the items of an update are applied by one
-    /// commit; [`Mode::ShortOfMemory`] if some are not, as there was no memory for an instance; [`Mode::Shared`] in
-    /// scope [`PerNode`]; [`Mode::Striped`] without rseq or, on x86-64, without 32-byte stores, where each item is
-    /// updated atomically.
+    /// Returns the way in which lazy objects (groups of four statistics) of the pool are updated: [`Mode::Rseq`] if the
+    /// items of an update are applied by one commit; [`Mode::ShortOfMemory`] if some are not, as there was no memory
+    /// for an instance (a CPU's copy); [`Mode::Shared`] in scope [`PerNode`]; [`Mode::Striped`] without rseq or, on
+    /// x86-64, without 32-byte stores, where each item is updated atomically.
     #[must_use]
     pub fn mode(&self) -> Mode {
         match self.mode {
@@ -199,15 +201,15 @@ impl<S: Scope> LazyPool<S> {
         }
     }
 
-    /// Returns the number of updates that went to an object's shared atomic words because no memory for a per-CPU
-    /// instance was available at that moment.
+    /// Returns the number of updates of the pool's lazy objects (groups of four statistics) that went to an object's
+    /// shared atomic words because no memory for a per-CPU instance (copy) was available at that moment.
     #[must_use]
     pub fn shortfalls(&self) -> u64 {
         self.memory.shortfalls().0
     }
 
-    /// Maps memory ahead of need: enough for one more instance (a CPU's copy of four counters) of each existing object
-    /// of the pool.
+    /// Maps memory ahead of need: enough for one more instance (a CPU's copy of the four statistics) of each existing
+    /// lazy object of the pool.
     ///
     /// Calling it is never necessary. Creating objects maps memory ahead, too, and an update that finds too little of
     /// it maps some itself, which now and then (once in 16 000 instances or more) takes some microseconds and a few
@@ -220,8 +222,8 @@ impl<S: Scope> LazyPool<S> {
         self.memory.keep_ready()
     }
 
-    /// Returns the address space that the pool occupies, and how much of it is resident by the kernel's account. A slot
-    /// here is an object.
+    /// Returns the address space that the pool of lazy objects (groups of four statistics) occupies, and how much of it
+    /// is resident by the kernel's account. A slot here is an object.
     ///
     /// # Errors
     /// [`Error::System`] where `/proc/self/smaps` cannot be read.
@@ -254,8 +256,9 @@ impl<S: Scope> LazyGroup<S> {
         self.object
     }
 
-    /// Combines one value with each of the four items (statistics) of the object, by the pool's operations (sum,
-    /// maximum, or); 0 leaves an item unchanged.
+    /// Combines one value with each of the four items (statistics) of the lazy object, in the instance (copy) of the
+    /// calling thread's CPU, node or concurrency id, by the pool's operations (sum, maximum, or); 0 leaves an item
+    /// unchanged.
     ///
     /// By one commit per CPU (concurrency id), item by item per node. Cost: a few nanoseconds; the
     /// first of an index takes an instance, and now and then maps memory
@@ -265,7 +268,7 @@ impl<S: Scope> LazyGroup<S> {
         self.object.update(values);
     }
 
-    /// Returns the values of the four items (statistics), combined over the object's instances (the CPUs' copies).
+    /// Returns the values of the lazy object's four items (statistics), combined over its instances (the CPUs' copies).
     /// Items 0 and 1, and items 2 and 3, of one update are seen together if the update was one commit. Cost: a cache
     /// line for the object and one for each further instance.
     #[must_use]
@@ -273,15 +276,15 @@ impl<S: Scope> LazyGroup<S> {
         self.object.read()
     }
 
-    /// Returns the number of the object's instances (copies of its four counters) in use: 1 while a single CPU (or
-    /// node, or concurrency id) writes.
+    /// Returns the number of the lazy object's instances (copies of its four statistics) in use: 1 while a single CPU
+    /// (or node, or concurrency id) writes.
     #[must_use]
     pub fn instances(&self) -> usize {
         self.object.instances()
     }
 
-    /// Returns the part of the four values that is in the object's shared atomic words, which updates use if there is
-    /// no memory for an instance; for tests.
+    /// Returns the part of the lazy object's four values that is in its shared atomic words, which updates use if there
+    /// is no memory for an instance (a CPU's copy); for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn shared_part(&self) -> [u64; ITEMS] {
@@ -289,7 +292,7 @@ impl<S: Scope> LazyGroup<S> {
     }
 
     /// Returns the owner (number of the CPU, node or concurrency id; `None` before the first write) and address of each
-    /// instance (copy of the four counters); for tests of where memory lies.
+    /// instance of the lazy object (copy of its four statistics); for tests of where memory lies.
     #[doc(hidden)]
     #[must_use]
     pub fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
@@ -306,8 +309,8 @@ pub struct SyntheticCpu {
 }
 
 impl LazyPool<PerCpu> {
-    /// Returns a permit to update lazy objects of the pool as the synthetic CPU `cpu` (one that this kernel cannot
-    /// have, for measurements), valid until it is dropped. Takes the pool's lock.
+    /// Returns a permit to update lazy objects (groups of four statistics) of the pool as the synthetic CPU `cpu` (one
+    /// that this kernel cannot have, for measurements), valid until it is dropped. Takes the pool's lock.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for a CPU that may be real, and where somebody is this CPU.
@@ -320,7 +323,8 @@ impl LazyPool<PerCpu> {
 }
 
 impl SyntheticCpu {
-    /// Combines one value with each item (statistic) of a lazy object, in the instance (copy) of this synthetic CPU.
+    /// Combines one value with each of the four items (statistics) of a lazy object, in the instance (copy) of this
+    /// permit's synthetic CPU.
     ///
     /// # Errors
     /// [`Error::CannotImpersonate`] for an object of another pool.

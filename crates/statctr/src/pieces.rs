@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::memory::Lines;
 use std::ops::Range;
 
-/// The memory of an array, split into pieces that each fit into a unit (one CPU's part of counter memory); all but the
-/// last have equally many elements.
+/// The memory of an array of counters or of groups of counters, split into pieces that each fit into a unit (one CPU's
+/// part of counter memory); all but the last have equally many elements.
 ///
 /// Most arrays have one, which is found by a comparison: a division, and a list of runs to look it up in, cost
 /// more than an update.
@@ -20,8 +20,8 @@ pub(crate) struct Pieces<T = Lines> {
 }
 
 impl<T> Pieces<T> {
-    /// Allocates memory for an array of `len` elements, calling `take` with the number of elements of each piece, at
-    /// most `most`.
+    /// Allocates memory for an array of `len` elements (counters or groups of counters), calling `take` with the number
+    /// of elements of each piece, at most `most`.
     pub(crate) fn take(len: usize, most: usize, mut take: impl FnMut(usize) -> Result<T>) -> Result<Self> {
         let shift = most.max(1).ilog2();
         let mut pieces = Pieces { first: None, first_len: 0, shift, len, rest: Vec::new() };
@@ -39,12 +39,13 @@ impl<T> Pieces<T> {
         Ok(pieces)
     }
 
-    /// Returns the number of elements of the array, over all pieces of its memory.
+    /// Returns the number of elements (counters or groups of counters) of the array, over all pieces of its memory.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns an iterator over the pieces of the array's memory, each with its number of elements.
+    /// Returns an iterator over the pieces of the memory of an array of counters or of groups, each with its number of
+    /// elements.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
         let first = self.first.iter().map(|piece| (piece, self.first_len));
         let rest = self.rest.iter().enumerate().map(|(place, piece)| {
@@ -58,15 +59,15 @@ impl<T> Pieces<T> {
         1 << self.shift
     }
 
-    /// Returns the piece (part of the array's memory) that contains the element at `index` of the array, and the
-    /// element's index in the piece; `None` beyond the end.
+    /// Returns the piece (part of the array's memory) that contains the element (counter or group of counters) at
+    /// `index` of the array, and the element's index in the piece; `None` beyond the end.
     #[inline(always)]
     pub(crate) fn find(&self, index: usize) -> Option<(&T, usize)> {
         self.find_map(index, |piece, index| Some((piece, index)))
     }
 
-    /// Returns what `found` returns for the piece (part of the array's memory) that contains the element at `index` of
-    /// the array, and the element's index in the piece; `None` beyond the end.
+    /// Returns what `found` returns for the piece (part of the array's memory) that contains the element (counter or
+    /// group of counters) at `index` of the array, and the element's index in the piece; `None` beyond the end.
     ///
     /// A loop loads once what `found` loads of the piece, where the array has a single one: it is then at a place that
     /// the compiler knows, and not at one of two.
@@ -85,8 +86,8 @@ impl<T> Pieces<T> {
         found(self.rest.get((index >> self.shift) - 1)?, index & (self.piece_len() - 1))
     }
 
-    /// Calls `visit` for each piece (part of the array's memory) with elements of `range`: the piece, those elements'
-    /// indices in it, and the number of elements of `range` before them.
+    /// Calls `visit` for each piece (part of the array's memory) with elements (counters or groups of counters) of
+    /// `range`: the piece, those elements' indices in it, and the number of elements of `range` before them.
     pub(crate) fn for_each(&self, range: Range<usize>, mut visit: impl FnMut(&T, Range<usize>, usize)) {
         let mut from = range.start;
         while from < range.end {

@@ -323,7 +323,7 @@ impl RawFloatGauge {
         RawFloatGauge(AtomicPtr::new(Box::into_raw(Box::new(gauge))))
     }
 
-    /// Returns the gauge.
+    /// Returns the floating-point gauge that this word, by which C code uses a member of a family, leads to.
     #[must_use]
     pub fn get(&self) -> &FloatGauge {
         // SAFETY: from `Box::into_raw`, never changed, and freed by `drop` alone.
@@ -380,8 +380,9 @@ impl RawLazy {
         unsafe { self.object() }.map(drop).is_some()
     }
 
-    /// Combines one value with each of the four statistics of the lazy object that C owns; returns `false` if the words
-    /// by which C owns it are zero (the object is not initialised, or was cleaned up). Async-signal-safe.
+    /// Combines one value with each of the four statistics of the lazy object (with per-CPU copies) that C owns, by
+    /// sum, maximum or bitwise or, as its pool says; returns `false` if the words by which C owns it are zero (the
+    /// object is not initialised, or was cleaned up). Async-signal-safe.
     ///
     /// # Safety
     /// Zeros, or an object that nobody drops meanwhile.
@@ -392,8 +393,9 @@ impl RawLazy {
         object.map(|object| object.update(values)).is_some()
     }
 
-    /// Returns the four values of the lazy object that C owns, combined over its instances (CPUs' copies), and their
-    /// number; `None` if the words by which C owns it are zero (the object is not initialised, or was cleaned up).
+    /// Returns the values of the four statistics of the lazy object that C owns, combined over its instances (CPUs'
+    /// copies), and the number of instances; `None` if the words by which C owns it are zero (the object is not
+    /// initialised, or was cleaned up).
     ///
     /// # Safety
     /// The contract is that of [`update`](Self::update).

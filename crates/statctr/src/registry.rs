@@ -28,12 +28,13 @@ pub(crate) struct BorrowedStatistic {
 }
 
 impl BorrowedStatistic {
-    /// Creates a reference to the statistic of this kind that `read` reads.
+    /// Creates a registry's reference to a statistic of this kind that C code owns, and that `read` reads.
     pub(crate) fn new(kind: Kind, read: impl Fn() -> Value + Send + 'static) -> BorrowedStatistic {
         BorrowedStatistic { kind, read: Lock::new(Rank::Borrowed, Some(Box::new(read))) }
     }
 
-    /// Ends the use of the statistic: waits for a read that is under way, and prevents further ones.
+    /// Ends the registry's use of the statistic that C code owns: waits for a read that is under way, and prevents
+    /// further ones.
     pub(crate) fn end(&self) {
         *self.read.lock() = None;
     }
@@ -242,7 +243,7 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Creates an empty registry.
+    /// Creates an empty registry of statistics.
     #[must_use]
     pub fn new() -> Registry {
         Registry::having(false)
@@ -252,7 +253,8 @@ impl Registry {
         Registry { entries: Lock::new(Rank::Registry, Entries::default()), with_statics }
     }
 
-    /// Returns the program's own registry, in which statics and members of families appear by themselves.
+    /// Returns the program's own registry of statistics, in which statics (`static`s of the program) and members of
+    /// families appear by themselves.
     #[must_use]
     pub fn global() -> &'static Registry {
         static GLOBAL: OnceBox<Registry> = OnceBox::new();
@@ -270,8 +272,8 @@ impl Registry {
         self.register_until_removed(description, source).map(|_| ())
     }
 
-    /// Registers a source as [`register`](Self::register) does, and returns the number by which it can be
-    /// [removed](Self::remove).
+    /// Registers a statistic, or an array or group of counters, as [`register`](Self::register) does, and returns the
+    /// number by which it can be [removed](Self::remove).
     pub(crate) fn register_until_removed<S: Source>(
         &self,
         description: Description,
@@ -281,8 +283,8 @@ impl Registry {
         self.insert(description, &*source, SourceRef::Weak(Arc::downgrade(&source)))
     }
 
-    /// Takes out what was registered with this number. Its name is free at once, also where a visit still holds the
-    /// source.
+    /// Takes the statistic, or array or group of counters, that was registered with this number out of the registry.
+    /// Its name is free at once, also where a visit still holds the source.
     pub(crate) fn remove(&self, number: u64) {
         self.entries.lock().remove(number);
     }
@@ -332,15 +334,15 @@ impl Registry {
         registered + if self.with_statics { self.statics().len() } else { 0 }
     }
 
-    /// Runs `work` with the registry's lock held, so that nothing is registered, visited or taken out meanwhile; for
-    /// the C API.
+    /// Runs `work` with the lock of the registry of statistics held, so that nothing is registered, visited or taken
+    /// out meanwhile; for the C API.
     #[doc(hidden)]
     pub fn while_locked<R>(&self, work: impl FnOnce() -> R) -> R {
         let _entries = self.entries.lock();
         work()
     }
 
-    /// Returns `true` if nothing that still lives is registered.
+    /// Returns `true` if no statistic, array or group of counters that still lives is registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -315,25 +315,27 @@ impl Schema {
         self.0.items.len()
     }
 
-    /// Returns the declarations (name, unit of measurement, help text) of the items (64-bit statistics).
+    /// Returns the declarations (name, unit of measurement, help text) of the items (64-bit statistics) that a group of
+    /// this schema has.
     #[must_use]
     pub fn specs(&self) -> &[ItemSpec] {
         &self.0.items
     }
 
-    /// Returns the item with this index in the order of declaration; `None` if there is none.
+    /// Returns the item (64-bit statistic of a group) with this index in the order of declaration; `None` if there is
+    /// none.
     #[must_use]
     pub fn item(&self, index: usize) -> Option<Item> {
         self.0.slots.get(index).map(|&slot| Item { index: index as u16, slot })
     }
 
-    /// Returns an iterator over the items in the order of declaration.
+    /// Returns an iterator over the items (64-bit statistics of a group) in the order of declaration.
     pub fn items(&self) -> impl Iterator<Item = Item> + '_ {
         (0..self.len()).filter_map(|index| self.item(index))
     }
 
-    /// Returns the event (items updated together) with this index in the order given to [`new`](Self::new); `None` if
-    /// there is none or it does not have `N` items.
+    /// Returns the event (items of a group, 64-bit statistics, that are updated together) with this index in the order
+    /// given to [`new`](Self::new); `None` if there is none or it does not have `N` items.
     #[must_use]
     pub fn event<const N: usize>(&self, index: usize) -> Option<Event<N>> {
         self.0.events.get(index).filter(|event| event.items == N).map(|event| Event { slot: event.slot })
@@ -349,8 +351,8 @@ impl Schema {
         self.0.widest
     }
 
-    /// Copies `sums`, which are in the order of slots (words of the group) from `first` on, to the positions of their
-    /// items, in the order of declaration, in `values`.
+    /// Copies `sums`, the values of a group's words (slots) from `first` on, to `values`, each to the position of the
+    /// item (64-bit statistic) in that slot, in the order of declaration.
     pub(crate) fn scatter(&self, first: usize, sums: &[u64], values: &mut [u64]) {
         if self.0.in_order {
             if let Some(values) = values.get_mut(first..) {

@@ -173,13 +173,13 @@ impl<V> Snapshot<V> {
         Snapshot { values, taken }
     }
 
-    /// Returns the values that the snapshot was taken of.
+    /// Returns the values of counters that the snapshot holds.
     #[must_use]
     pub fn values(&self) -> &V {
         &self.values
     }
 
-    /// Returns the time at which the reading began.
+    /// Returns the time at which the reading of the snapshot's values began.
     #[must_use]
     pub fn taken(&self) -> Instant {
         self.taken
@@ -216,7 +216,7 @@ pub struct Change<V> {
 }
 
 impl<V: Reading> Change<V> {
-    /// Returns the difference of the values, modulo 2⁶⁴ for unsigned numbers.
+    /// Returns the difference of the values of the two snapshots of counters, modulo 2⁶⁴ for unsigned numbers.
     #[must_use]
     pub fn delta(&self) -> &V {
         &self.delta
@@ -228,8 +228,9 @@ impl<V: Reading> Change<V> {
         self.elapsed
     }
 
-    /// Returns the difference per second; `None` if no time elapsed. Unsigned differences count as signed, so that a
-    /// value that went down has a negative rate.
+    /// Returns the difference of the values of the two snapshots of counters, per second of the time between them;
+    /// `None` if no time elapsed. Unsigned differences count as signed, so that a value that went down has a negative
+    /// rate.
     #[must_use]
     pub fn per_second(&self) -> Option<V::Rate> {
         let seconds = self.elapsed.as_secs_f64();
@@ -293,8 +294,9 @@ impl GroupArray {
 }
 
 impl Registry {
-    /// Reads everything in the registry, and the time. Each statistic, array and group is read once, so that the items
-    /// of a group, and the buckets of a histogram, belong together. Cost: a [`visit`](Self::visit), and allocations.
+    /// Reads the values of all statistics, arrays and groups in the registry, and the time. Each is read once, so that
+    /// the items of a group, and the buckets of a histogram, belong together. Cost: a [`visit`](Self::visit), and
+    /// allocations.
     pub fn snapshot(&self) -> Snapshot<RegistryValues> {
         Snapshot::take(|| self.read())
     }

@@ -76,13 +76,13 @@ impl TrackedGroupArray {
         Ok(TrackedGroupArray { pieces, group_words: chunks * CHUNK_WORDS, schema: schema.clone() })
     }
 
-    /// Returns the number of groups in the array.
+    /// Returns the number of groups of per-CPU counters in the array.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Returns `true` if the array has no groups.
+    /// Returns `true` if the array has no groups of per-CPU counters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -94,13 +94,15 @@ impl TrackedGroupArray {
         &self.schema
     }
 
-    /// Returns `true` if updates mark the cache lines that they write; if not, each fold reads all lines.
+    /// Returns `true` if updates of the array's counters mark the cache lines that they write, so that an
+    /// [`IncrementalFold`] rereads only those; if not, each fold reads all lines.
     #[must_use]
     pub fn is_tracked(&self) -> bool {
         self.pieces.iter().all(|(piece, _)| piece.front() > 0)
     }
 
-    /// Returns a reference to the group at `index`; `None` if the array is shorter.
+    /// Returns a reference to the group of per-CPU counters at `index`, by which it is updated and read; `None` if the
+    /// array is shorter.
     #[must_use]
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<TrackedGroupRef<'_>> {
@@ -126,8 +128,8 @@ impl TrackedGroupArray {
         Ok(())
     }
 
-    /// Starts a series of reads of the array, each of which but the first rereads only what was written since the one
-    /// before. There can be one series at a time.
+    /// Starts a series of reads of all counters of the array, each of which but the first rereads only the cache lines
+    /// that were written since the one before. There can be one series at a time.
     ///
     /// # Errors
     /// [`Error::BadSetting`] while there is another.
@@ -234,7 +236,8 @@ impl TrackedGroupRef<'_> {
         self.lines.lines().read(self.slot(item)).unwrap_or(0)
     }
 
-    /// Returns the part of the value of one item (64-bit statistic) that one CPU counted; 0 if it never counted.
+    /// Returns the part of the value of one item (64-bit statistic) of the group that one CPU counted; 0 if it never
+    /// counted.
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
         self.lines.lines().read_cpu(cpu.index(), self.slot(item)).unwrap_or(0)

@@ -9,7 +9,7 @@ use crate::group::Group;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::memory::StaticKind;
 
-/// The value of a statistic at one reading, by the kind of the statistic.
+/// The value of a statistic (counter, gauge, maximum, histogram, …) at one reading, by the kind of the statistic.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -30,8 +30,8 @@ pub enum Value {
 }
 
 impl Value {
-    /// Returns the value as one number: the mean of an average or a histogram. NaN for these without values, and for a
-    /// minimum of nothing.
+    /// Returns the value of the statistic as one number: the mean of an average or a histogram. NaN for these without
+    /// values, and for a minimum of nothing.
     #[must_use]
     pub fn number(&self) -> f64 {
         match self {
@@ -44,7 +44,8 @@ impl Value {
         }
     }
 
-    /// Returns the value of a C static that reads as `value`.
+    /// Creates the value of a statistic that is a static of a C program, from its kind and the 64-bit number `value`
+    /// that it reads as.
     pub(crate) fn of_foreign_static(kind: StaticKind, value: u64) -> Value {
         match kind {
             StaticKind::Counter => Value::Counter(value),
@@ -66,8 +67,8 @@ impl Value {
         }
     }
 
-    /// Returns the change from `earlier`; of extremes, of values of different kinds, and of histograms with different
-    /// buckets, which have no difference, the value itself.
+    /// Returns the change of a statistic's value since `earlier`; of extremes, of values of different kinds, and of
+    /// histograms with different buckets, which have no difference, the value itself.
     pub(crate) fn since(&self, earlier: &Value) -> Value {
         match (self, earlier) {
             (Value::Counter(now), Value::Counter(earlier)) => Value::Counter(now.wrapping_sub(*earlier)),
@@ -81,8 +82,8 @@ impl Value {
         }
     }
 
-    /// Returns a change as one per second, after so many seconds: of averages and histograms the number of values, of
-    /// extremes NaN.
+    /// Returns the change per second of a statistic's value, where this is the change ([`since`](Self::since)) in so
+    /// many `seconds`: of averages and histograms that of the number of values, of extremes NaN.
     pub(crate) fn rate(&self, seconds: f64) -> f64 {
         let change = match self {
             // a counter that goes down has a change below 0
@@ -146,8 +147,8 @@ pub(crate) mod sealed {
 
 pub(crate) use sealed::Kind;
 
-/// The part of a registered source that an exported value belongs to: the only value, an array's element by index, or a
-/// group's item.
+/// The part of a registered statistic, array or group that an exported value belongs to: the only value, an array's
+/// element by index, or a group's item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SampleItem<'a> {

@@ -34,7 +34,8 @@ pub(crate) struct ObjectMove {
 const COPIES: u64 = 256;
 
 impl AddressMap {
-    /// Creates a map that leaves all addresses as they are, for cache lines of `line_size` bytes.
+    /// Creates a map of a proposed data layout that leaves all addresses as they are, for cache lines of `line_size`
+    /// bytes.
     pub fn new(line_size: u64) -> Self {
         Self {
             line_size: line_size.max(1),
@@ -46,16 +47,17 @@ impl AddressMap {
         }
     }
 
-    /// Reserves `count` cache lines of addresses that no data uses, and returns their start. They are more than a
-    /// line away from earlier ones, so that adjacent-line prefetchers do not couple them.
+    /// Reserves `count` cache lines of addresses that no data uses, to which the proposed change can move data, and
+    /// returns their start. They are more than a line away from earlier ones, so that adjacent-line prefetchers do not
+    /// couple them.
     pub fn fresh_lines(&mut self, count: u64) -> u64 {
         let start = self.next;
         self.next = start.saturating_add(count.saturating_add(2).saturating_mul(self.line_size));
         start
     }
 
-    /// Maps the `size` bytes at `start`, which must lie in one cache line, to the same offset in the cache line at
-    /// `to`.
+    /// Records that the proposed layout has the `size` bytes at the recorded address `start`, which must lie in one
+    /// cache line, at the same offset in the cache line at `to`.
     pub fn move_range(&mut self, start: u64, size: u64, to: u64) {
         let line = start / self.line_size;
         let target = to.wrapping_add(start % self.line_size);
@@ -63,15 +65,16 @@ impl AddressMap {
         ranges.push((start, start.saturating_add(size), target.wrapping_sub(start)));
     }
 
-    /// Maps the `size` bytes at `start` to a separate copy for each thread, each on a cache line of its own, as if
-    /// they were a per-CPU counter.
+    /// Records that the proposed layout has a copy of the `size` bytes at the recorded address `start` for each thread,
+    /// each on a cache line of its own, as if they were a per-CPU counter.
     pub fn split_by_thread(&mut self, start: u64, size: u64) {
         let to = self.fresh_lines(COPIES);
         let ranges = self.per_thread.entry(start / self.line_size).or_default();
         ranges.push((start, start.saturating_add(size), to));
     }
 
-    /// Adds the changes of `other` to this map; where both map the same bytes, this map's change stays.
+    /// Adds the proposed changes of data layout in `other` to this map; where both move the same bytes, this map's
+    /// change stays.
     pub fn merge(&mut self, other: &AddressMap) {
         let shift = self.next - FRESH;
         let moved = |to: u64| if to >= FRESH { to + shift } else { to };
@@ -92,26 +95,28 @@ impl AddressMap {
         self.next = other.next + shift;
     }
 
-    /// Records that the change replaces this atomic instruction (its index in the trace) by a non-atomic one.
+    /// Records that the proposed change of the program replaces this atomic instruction (its index in the trace) by a
+    /// non-atomic one.
     pub fn make_plain(&mut self, instruction: u32) {
         self.plain.insert(instruction);
     }
 
-    /// Returns the instructions that the change makes non-atomic, as their indices in the trace, sorted.
+    /// Returns the instructions that the proposed change of the program makes non-atomic, as their indices in the
+    /// trace, sorted.
     pub fn plain(&self) -> Vec<u32> {
         let mut all: Vec<u32> = self.plain.iter().copied().collect();
         all.sort_unstable();
         all
     }
 
-    /// Moves the field that an instruction (its index in the trace) accesses to another offset, in all objects that
-    /// it accesses.
+    /// Records that the proposed layout has the field that an instruction (its index in the trace) accesses at another
+    /// offset, in all objects that it accesses.
     pub(crate) fn move_field(&mut self, instruction: u32, moved: ObjectMove) {
         self.objects.insert(instruction, moved);
     }
 
-    /// Returns the address that an access would have after the change: `address` is the recorded one, `thread` and
-    /// `instruction` made it.
+    /// Returns the address that a recorded memory access would have in the proposed layout: `address` is the recorded
+    /// one, `thread` and `instruction` made the access.
     #[inline]
     pub fn map(&self, thread: usize, instruction: u32, address: u64) -> u64 {
         if let Some(moved) = self.objects.get(&instruction) {

@@ -115,8 +115,8 @@ fn of_line(line: &SharedLine) -> Vec<(usize, usize, f64)> {
     all
 }
 
-/// Divides the waits on all shared cache lines among the pairs of fields that cause them, and returns the sum for
-/// each pair of victim and culprit.
+/// Divides the cycles that accesses waited for shared cache lines among the pairs of fields that cause the waits, and
+/// returns the sums for each pair of victim (the field that waited) and culprit (the field whose writes took the line).
 pub(crate) fn conflicts(evidence: &Evidence) -> BTreeMap<ConflictKey, ConflictSum> {
     let mut sums: BTreeMap<ConflictKey, ConflictSum> = BTreeMap::new();
     for (index, line) in evidence.lines.iter().enumerate() {

@@ -94,7 +94,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Returns `true` if it can be named to a user: its type or variable is known.
+    /// Returns `true` if advice can name the data to a user: it is a known type or variable, not memory of unknown
+    /// type.
     pub fn is_named(&self) -> bool {
         self.kind != SubjectKind::Unknown && !self.name.is_empty()
     }
@@ -139,13 +140,13 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Returns the address of the first byte of the field, element or variable.
+    /// Returns the address of the first byte of the field, array element or variable on the shared cache line.
     pub fn address(&self) -> u64 {
         self.base.wrapping_add(self.offset)
     }
 
-    /// Returns the numbers of reads and of writes by each thread, as (thread, reads, writes), sorted by thread
-    /// number.
+    /// Returns the numbers of reads and of writes of the field, array element or variable by each thread, as (thread,
+    /// reads, writes), sorted by thread number.
     pub fn by_thread(&self) -> Vec<(u32, u64, u64)> {
         let mut all: Vec<(u32, u64, u64)> = Vec::new();
         for used in &self.uses {
@@ -193,7 +194,8 @@ pub struct FieldUse {
     pub sites: Vec<(usize, u64)>,
 }
 
-/// The accesses to all objects of one type, by field, with the number of the objects and their distance.
+/// The accesses of a program to all objects of one type, by field, with the number of the objects and the distance
+/// between their addresses, if it is regular.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeUse {
     /// The type, as an index of [`Evidence::subjects`].

@@ -23,8 +23,8 @@ pub(crate) struct ObjectMap {
 }
 
 impl ObjectMap {
-    /// Adds an object of `size` bytes at `start`; `subject` is the index of its type or variable. Of two objects
-    /// with the same start, the larger stays.
+    /// Adds an object of `size` bytes at the address `start` of the traced program; `subject` is the index of its type
+    /// or variable. Of two objects with the same start, the larger stays.
     pub(crate) fn add(&mut self, start: u64, size: u64, subject: usize) {
         if size == 0 || size > LARGEST || self.len >= OBJECTS_LIMIT {
             return;
@@ -41,8 +41,8 @@ impl ObjectMap {
         }
     }
 
-    /// Returns the start address and the type or variable (its index) of the largest object that contains an
-    /// address; `None` if no known object does.
+    /// Returns the start address and the type or variable (its index) of the traced program's largest object that
+    /// contains an address; `None` if no known object does.
     ///
     /// Passes at most 4096 objects of each size class.
     pub(crate) fn around(&self, address: u64) -> Option<(u64, usize)> {

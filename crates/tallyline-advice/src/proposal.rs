@@ -80,7 +80,8 @@ pub enum Proposal {
     },
 }
 
-/// The way to put groups of members on separate cache lines: by alignment, by padding, or not at all.
+/// The way in which a proposed layout puts groups of a struct's members on separate cache lines: by alignment, by
+/// padding, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separation {
     /// None: members follow each other.
@@ -91,7 +92,8 @@ pub(crate) enum Separation {
     Padded(u64),
 }
 
-/// The members of a type at computed offsets, with the type's size, alignment and trailing padding.
+/// A computed layout of a struct: its members at their new offsets, with the struct's size, alignment and trailing
+/// padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     /// The members in their order.
@@ -104,8 +106,8 @@ pub(crate) struct Placement {
     pub(crate) align: u64,
 }
 
-/// Computes the offset of each member of a new layout: groups in the given order, each member at its natural
-/// alignment, groups separated as `separation` says. Members are given as (name, size, alignment) in bytes.
+/// Computes the offset of each member in a proposed layout of a struct: groups in the given order, each member at its
+/// natural alignment, groups separated as `separation` says. Members are given as (name, size, alignment) in bytes.
 pub(crate) fn place(groups: &[Vec<(String, u64, u64)>], separation: Separation) -> Placement {
     let (mut members, mut end, mut align) = (Vec::new(), 0_u64, 1_u64);
     for (group, of_group) in groups.iter().enumerate() {

@@ -203,7 +203,7 @@ pub(crate) struct NotRun {
     pub(crate) reason: String,
 }
 
-/// The sense of a target: the figure has to be at least, or at most, the limit.
+/// The sense of a target for a benchmark figure: the figure has to be at least, or at most, the limit.
 #[derive(Debug, Clone, Copy, Serialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Bound {
@@ -231,7 +231,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Creates a target with its limit and the measured figure.
+    /// Creates a target (a goal of the project for the benchmark figure `what`) from its limit and the measured figure,
+    /// which say if it is met.
     pub(crate) fn new(
         what: impl Into<String>,
         bound: Bound,
@@ -248,7 +249,7 @@ impl Target {
 }
 
 impl Report {
-    /// Creates an empty report of a benchmark with the description of the machine.
+    /// Creates an empty report of the benchmark `bench`, with the description of the machine that it ran on.
     pub(crate) fn new(bench: &'static str, machine: Machine) -> Self {
         Report {
             schema: SCHEMA,
@@ -280,8 +281,8 @@ impl Report {
         self.ratios.extend(ratios);
     }
 
-    /// Computes the ratio of two cases, round by round; it gets the scale of the first. `None` if their rounds do
-    /// not match.
+    /// Computes the ratio of two cases (measured figures of a benchmark), round by round; it gets the number of threads
+    /// and the scale of the first. `None` if their rounds do not match.
     pub(crate) fn ratio(&self, over: &Case, under: &Case) -> Option<Ratio> {
         let (threads, scale) = (over.threads, over.scale);
         let figure = Summary::of_ratio(&over.series, &under.series)?;
@@ -289,8 +290,8 @@ impl Report {
         Some(Ratio { over: over.clone(), under: under.clone(), threads, scale, figure })
     }
 
-    /// Returns the median ratio of the figures of the cases `over` / `under` at this number of threads and CPUs; `None`
-    /// if the report has none.
+    /// Returns the median of the report's ratio between the cases (measured figures, by name) `over` and `under` at
+    /// this number of threads and CPUs; `None` if the report has none.
     pub(crate) fn find_ratio(
         &self,
         over: &str,
@@ -307,8 +308,8 @@ impl Report {
         self.ratios.iter().find(found).map(|ratio| ratio.figure.median)
     }
 
-    /// Adds a target to the report, if the ratio was measured: the ratio of the cases `over` / `under` is to be at
-    /// least or at most (`bound`) `limit`.
+    /// Adds a target (a goal of the project) to the benchmark report, if the ratio was measured: the ratio between the
+    /// cases (measured figures, by name) `over` and `under` is to be at least or at most (`bound`) `limit`.
     pub(crate) fn aim(
         &mut self,
         over: &str,

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The length of a measurement: the number of rounds, the time of a run in each, and the number of trials.
+/// The length of a benchmark's measurement: the number of rounds in which each implementation runs once, the time of
+/// such a run, and the number of trials that find the fastest copy of each loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Rounds in which each side runs once.

@@ -26,8 +26,8 @@ pub struct Exactness {
 }
 
 impl Exactness {
-    /// Compares the counters of a method with what they must be after each packet of the ring was counted
-    /// `ring_rounds` times. Counting threads must have ended.
+    /// Compares the counters of a counting method with the values that they must have after threads counted a ring of
+    /// packets, one of each network interface, `ring_rounds` times in all. Counting threads must have ended.
     pub fn check(label: &Label, method: &dyn CountingMethod, ring_rounds: u64) -> Exactness {
         let mut result = Exactness {
             case: label.key.into(),
@@ -46,7 +46,7 @@ impl Exactness {
         result
     }
 
-    /// Returns `true` if no counter differs from the expected value.
+    /// Returns `true` if the counting method lost and doubled nothing: no counter differs from its expected value.
     pub fn holds(&self) -> bool {
         self.wrong == 0
     }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Error of a measurement.
+/// Error of a measurement that compares methods of counting packets.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -31,5 +31,5 @@ pub enum Error {
     Memory(#[source] statctr::Error),
 }
 
-/// Result of a measurement, with the crate's [`enum@Error`].
+/// Result of a measurement that compares methods of counting packets, with the crate's [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;

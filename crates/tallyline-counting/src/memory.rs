@@ -8,7 +8,7 @@ use statctr::{CounterArray, Placement, Pool};
 use std::time::Duration;
 use tallyline_support::cpus;
 
-/// The memory that the counters of a pool take, in total and for each counter.
+/// The memory that the counters of a pool of per-CPU counters take, in bytes: in total and for each counter.
 #[derive(Debug, Clone, Serialize)]
 pub struct Footprint {
     /// Counters in use.
@@ -30,13 +30,14 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Returns `true` if each CPU that counts has its own memory for counters, `false` if all share a word.
+    /// Returns `true` if each CPU that counts has its own memory for the pool's counters, `false` if all CPUs share one
+    /// word for each counter.
     pub fn is_apart(&self) -> bool {
         self.counting_cpus > 0
     }
 }
 
-/// Measures the memory of a pool that has `counters` counters.
+/// Measures the memory that a pool of per-CPU counters with `counters` counters takes.
 ///
 /// # Errors
 /// [`Error::Memory`] if the kernel does not say what is resident.
@@ -54,8 +55,8 @@ pub fn of(pool: &Pool, counters: usize) -> Result<Footprint> {
     })
 }
 
-/// Creates `counters` counters on a synthetic machine, counts on up to two real CPUs with each, and measures their
-/// memory. `tick` is called before each CPU counts.
+/// Creates `counters` per-CPU counters on a synthetic machine (one with made-up CPUs), increments each on up to two
+/// real CPUs, and measures their memory. `tick` is called before each CPU counts.
 ///
 /// # Errors
 /// Pools and arrays that cannot be created, memory that cannot be measured, and [`Error::Stopped`] if `tick` wants

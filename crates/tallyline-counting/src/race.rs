@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tallyline_support::cpus;
 
-/// The length and number of the time measurements.
+/// The length and number of the time measurements of a race, in which methods of counting network packets take turns.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// Rounds in which each method runs once.
@@ -20,7 +20,8 @@ pub struct Settings {
     pub slice: Duration,
 }
 
-/// The measured times per packet of one counting method, at one number of threads.
+/// The measured times per packet of one method of counting network packets (such as shared atomics), at one number of
+/// threads.
 #[derive(Debug, Clone, Default)]
 pub struct MethodResult {
     /// Nanoseconds of one thread per packet, round by round.
@@ -32,7 +33,8 @@ pub struct MethodResult {
     pub ring_rounds: u64,
 }
 
-/// The measured times per packet of all counting methods.
+/// The measured times per packet of all compared methods of counting network packets (shared atomics, `statctr`'s
+/// per-CPU counters and so on).
 #[derive(Debug)]
 pub struct Race {
     /// The results of the methods, in the order given.
@@ -44,8 +46,8 @@ pub struct Race {
 /// The number of turns of the ring between two checks of the stop flag: some microseconds.
 const BATCH: u64 = 64;
 
-/// Measures all counting methods in turn, slice by slice, on threads pinned to `cpus`; `tick` is called after each
-/// slice.
+/// Measures the time per packet of each of these methods of counting network packets in turn, slice by slice, on one
+/// thread pinned to each of `cpus`; `tick` is called after each slice.
 ///
 /// # Errors
 /// A thread that cannot be started, and [`Error::Stopped`] if `tick` wants the end.

@@ -12,10 +12,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tallyline_support::Summary;
 
-/// The number of possible CPUs of the synthetic machine.
+/// The number of possible CPUs of the synthetic machine (made-up CPUs), on which reads of per-CPU counters are
+/// measured.
 pub const POSSIBLE: u32 = 192;
 
-/// The number of present (plugged-in) CPUs of the synthetic machine.
+/// The number of present (plugged-in) CPUs of the synthetic machine (made-up CPUs), on which reads of per-CPU counters
+/// are measured.
 pub const PRESENT: u32 = 32;
 
 /// The extent of a read: one counter, one group (a network interface's counters), or all
@@ -32,7 +34,7 @@ pub enum What {
 }
 
 impl What {
-    /// All extents, from small to large.
+    /// All extents of a read of counters, from small to large: one counter, one network interface's, all.
     pub const ALL: [What; 3] = [What::Counter, What::Group, What::All];
 
     /// Returns the name of the extent of a read for tables, such as "one counter".
@@ -44,7 +46,7 @@ impl What {
         }
     }
 
-    /// Returns a shorter name for plots, such as "one interface".
+    /// Returns a shorter name of the extent of a read for plots, such as "one interface".
     pub fn short_name(self) -> &'static str {
         match self {
             What::Counter => "one counter",
@@ -79,7 +81,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Summarises the nanoseconds for one read, round by round.
+    /// Creates the result of timing one kind of read of counters: the median, minimum and maximum of `series`, which
+    /// has the nanoseconds for one read, round by round.
     pub fn of_rounds(case: &'static str, what: What, made_up: bool, cpus: usize, series: Vec<f64>) -> Cost {
         // there were rounds, and none took forever
         let (median, min, max) =
@@ -88,8 +91,8 @@ impl Cost {
     }
 }
 
-/// The time of reading counters over all possible CPUs of the synthetic machine, relative to reading over
-/// the present ones.
+/// The time of reading per-CPU counters over all possible CPUs of the synthetic machine (made-up CPUs, real memory),
+/// relative to reading over its present ones.
 #[derive(Debug, Clone, Serialize)]
 pub struct WalkRatio {
     /// The object of the read.
@@ -109,16 +112,16 @@ pub struct WalkRatio {
 /// Rounds in which each read has its turn.
 const ROUNDS: u32 = 15;
 
-/// The identifier of the shared atomics in results.
+/// The identifier, in the results of timing reads, of counters that are atomic words shared by all threads.
 pub const SHARED: &str = "shared-atomic";
 
-/// The identifier of the `statctr` counters in results.
+/// The identifier, in the results of timing reads, of `statctr`'s per-CPU counters.
 pub const STATCTR: &str = "statctr";
 
 /// The numbers of CPUs of the synthetic machine that have counted at each measurement.
 const STEPS: [u32; 10] = [1, 2, 4, 8, 16, PRESENT, 64, 96, 128, POSSIBLE];
 
-/// Returns the number of time slices that [`measure`] takes, for the progress bar.
+/// Returns the number of time slices in which [`measure`] times reads of counters, for the progress bar.
 pub fn slices() -> u32 {
     (2 + STEPS.len() as u32) * What::ALL.len() as u32 * ROUNDS
 }
@@ -152,8 +155,8 @@ pub fn measure(store: &Store, pool: &Pool, slice: Duration, tick: Tick<'_>) -> R
     Ok(reads.into_iter().map(Read::end).collect())
 }
 
-/// Returns, for each extent of a read (one counter, one group, all), the time over all possible CPUs of the synthetic
-/// machine relative to that over the present ones.
+/// Returns, for each extent of a read of counters (one counter, one group, all), the time of reading over all possible
+/// CPUs of the synthetic machine (made-up CPUs) relative to that over its present ones.
 pub fn ratios(costs: &[Cost]) -> Vec<WalkRatio> {
     let find = |what, cpus: u32| {
         costs.iter().find(|cost| cost.made_up && cost.what == what && cost.cpus == cpus as usize)

@@ -9,10 +9,11 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of network interfaces; packets visit them in turn.
+/// The number of network interfaces whose packets the compared methods count; packets visit them in turn.
 pub const INTERFACES: usize = 16;
 
-/// The number of counters that each packet updates.
+/// The number of counters of a network interface, all of which each of its packets updates: packets and bytes, received
+/// and sent.
 pub const COUNTERS: usize = 4;
 
 /// The packet length in bytes of each network interface: 64, 594 and 1518 at about 7 : 4 : 1, a mix
@@ -163,10 +164,11 @@ impl Count for &Padded {
     }
 }
 
-/// The counter groups of all network interfaces.
+/// The groups of per-CPU counters of all network interfaces, one group of four counters for each.
 pub(crate) type Groups = [Traffic; INTERFACES];
 
-/// Creates a zeroed counter group in `pool` for each network interface.
+/// Creates a group of four per-CPU counters (packets and bytes, received and sent), all zero, in `pool` for each
+/// network interface.
 pub(crate) fn groups(pool: &statctr::Pool) -> statctr::Result<Groups> {
     let made: Vec<Traffic> = (0..INTERFACES).map(|_| Traffic::new_in(pool)).collect::<Result<_, _>>()?;
     Ok(made.try_into().unwrap_or_else(|_| unreachable!("as many as were made")))
@@ -204,7 +206,7 @@ impl Count for OneCommit<'_> {
     }
 }
 
-/// The kind of counters that a counting method uses: none, shared atomics, or `statctr`.
+/// The kind of counters that a method of counting packets uses: none, shared atomics, or `statctr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// No counters: the loop alone.
@@ -215,7 +217,7 @@ pub enum Family {
     Statctr,
 }
 
-/// The identifier and the display names of a counting method (such as shared atomics).
+/// The identifier, the display name and the kind of counters of a method of counting packets (such as shared atomics).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label {
     /// The identifier, as in JSON.
@@ -230,7 +232,7 @@ const fn label(key: &'static str, name: &'static str, family: Family) -> Label {
     Label { key, name, family }
 }
 
-/// The identifiers and display names of the counting methods.
+/// The identifiers, display names and kinds of counters of the compared methods of counting packets.
 pub const LABELS: [Label; 5] = [
     label("shared-atomic/packed", "shared atomics", Family::Atomics),
     label("shared-atomic/padded", "shared atomics, padded", Family::Atomics),
@@ -243,7 +245,8 @@ pub const LABELS: [Label; 5] = [
 /// counters) per packet.
 pub const ONE_COMMIT: usize = 3;
 
-/// The counters of all counting methods.
+/// The counters of network interfaces that the compared methods of counting packets update: shared atomic words, and
+/// groups of `statctr` counters.
 pub struct Store {
     packed: Packed,
     padded: Padded,
@@ -252,7 +255,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates the counters of all counting methods; those of `statctr` are in `pool`.
+    /// Creates the counters, all zero, of the compared methods of counting packets; those of `statctr` are in `pool`.
     ///
     /// # Errors
     /// Those of creating groups, such as a pool that has no room left.
@@ -265,7 +268,7 @@ impl Store {
         }))
     }
 
-    /// Returns the counting methods, in the order of [`LABELS`].
+    /// Returns the compared methods of counting packets, which update these counters, in the order of [`LABELS`].
     pub fn methods(&self) -> [Box<dyn CountingMethod + '_>; 5] {
         [
             Box::new(&self.packed),
@@ -276,7 +279,8 @@ impl Store {
         ]
     }
 
-    /// Returns the counter groups of the recommended counting method, by network interface.
+    /// Returns the groups of `statctr` counters of the recommended method of counting packets (one commit for each
+    /// packet), by network interface.
     pub(crate) fn groups(&self) -> &Groups {
         &self.together
     }

@@ -125,8 +125,8 @@ impl<'a, R: ReadRef<'a>> File<'a, R> {
         self.sections(&name).map(|section| self.part(&section)).collect()
     }
 
-    /// Returns `true` if the section is one of strings that linkers merge (`SHF_MERGE` and `SHF_STRINGS`), so that
-    /// equal strings have equal offsets.
+    /// Returns `true` if linkers have merged the strings of this DWARF section of the ELF file, such as `.debug_str`
+    /// (`SHF_MERGE` and `SHF_STRINGS`), so that equal strings have equal offsets; `false` for an object file.
     pub(crate) fn merges(&self, section: gimli::SectionId, naming: Naming) -> bool {
         const MERGED_STRINGS: u64 = object::elf::SHF_MERGE.0 | object::elf::SHF_STRINGS.0;
         let is_linked = self.object.kind() != object::ObjectKind::Relocatable;
@@ -202,18 +202,18 @@ impl<'a> Part<'a> {
         Part { input, range, relocations: Vec::new(), little_endian: true }
     }
 
-    /// Returns `true` if the section's bytes are compressed in the file.
+    /// Returns `true` if the ELF section's bytes are compressed in the file.
     pub(crate) fn is_compressed(&self) -> bool {
         self.range.format != object::CompressionFormat::None
     }
 
-    /// Returns the section's uncompressed size in bytes.
+    /// Returns the ELF section's uncompressed size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.range.uncompressed_size
     }
 
-    /// Opens the section as a stream that inflates while it is read. Takes its size from `budget`, an error if that is
-    /// exceeded. `None` if the section cannot be streamed, as it has relocations or an unknown compression.
+    /// Opens the ELF section as a stream that inflates while it is read. Takes its size from `budget`, an error if that
+    /// is exceeded. `None` if the section cannot be streamed, as it has relocations or an unknown compression.
     pub(crate) fn stream(&self, budget: &AtomicU64) -> Result<Option<Box<dyn Read + Send + 'a>>> {
         let CompressedFileRange { format, offset, compressed_size, uncompressed_size } = self.range;
         if !self.relocations.is_empty() {
@@ -231,8 +231,9 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Opens the section as a stream from an uncompressed offset on, which resumes at the nearest of `checkpoints` and
-    /// adds new ones; `None` where [`stream`](Self::stream) returns `None`.
+    /// Opens the ELF section as a stream from an uncompressed offset on, which resumes at the nearest of `checkpoints`
+    /// (saved decompressor states) and adds new ones; `None` beyond the section's end, and where
+    /// [`stream`](Self::stream) returns `None`.
     pub(crate) fn stream_from<'c>(
         &self,
         offset: u64,
@@ -261,14 +262,14 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Returns `true` if the section can be read directly from an open file at any offset: it is neither compressed nor
-    /// relocated.
+    /// Returns `true` if the ELF section can be read directly from an open file at any offset: it is neither compressed
+    /// nor relocated.
     pub(crate) fn is_in_place(&self) -> bool {
         !self.is_compressed() && self.relocations.is_empty() && matches!(self.input, Input::File(_))
     }
 
-    /// Reads bytes of an uncompressed section at an offset into a buffer; returns their number, which is less than the
-    /// buffer's length at the section's end.
+    /// Reads bytes of an uncompressed ELF section at an offset into a buffer; returns their number, which is less than
+    /// the buffer's length at the section's end.
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
         let left = self.size().saturating_sub(offset);
         let size = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));

@@ -71,7 +71,7 @@ pub enum Error {
     },
 }
 
-/// A `Result` with this crate's [`enum@Error`].
+/// A `Result` with this crate's [`enum@Error`], the reason why debug information could not be read.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 impl From<object::Error> for Error {

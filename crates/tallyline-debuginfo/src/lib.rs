@@ -64,8 +64,8 @@ pub enum Format {
     Btf,
 }
 
-/// The types to read from a file: all records, those of some names or patterns, or the enumerations with a constant.
-/// Types that these need are read too.
+/// The types to read from a file: all records (structs, classes, unions), those of some names or patterns, or the
+/// enumerations with a given constant. Types that these need are read too.
 #[derive(Clone, Debug, Default)]
 pub enum Wanted {
     /// Every named struct, class and union at the top of a unit, equal ones once.
@@ -86,7 +86,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Creates the choice of all types with one of these names.
+    /// Selects all types with one of these names, for reading them from a file.
     pub fn named<N: Into<Vec<u8>>>(names: impl IntoIterator<Item = N>) -> Wanted {
         Wanted::Named(names.into_iter().map(Into::into).collect())
     }

@@ -22,13 +22,14 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Returns the name of the function that contains the explained instruction.
+    /// Returns the name of the function that contains the explained instruction, whose memory operand's type was
+    /// inferred.
     pub fn function(&self) -> &str {
         &self.function
     }
 
-    /// Returns the lexical blocks and inlined functions that contain the explained instruction, innermost first, as
-    /// text.
+    /// Returns the names of the functions that contain the explained instruction, innermost first: those inlined around
+    /// it, and last the function itself.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
@@ -52,7 +53,8 @@ impl Explanation {
     }
 }
 
-/// One instruction in an [`Explanation`], with the register values known before it.
+/// One step of the [`Explanation`] of an inferred type: an instruction, with the values of registers and stack slots
+/// known before it.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub(crate) address: u64,
@@ -60,12 +62,13 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the address of the step's instruction.
+    /// Returns the address of the instruction that this step of an explanation is about.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the values of registers and stack slots that became known since the previous step, one text each.
+    /// Returns the registers and stack slots whose inferred values are new since the explanation's previous step, each
+    /// with its value before this step's instruction, as text.
     pub fn known(&self) -> &[String] {
         &self.known
     }

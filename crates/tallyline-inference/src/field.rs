@@ -12,8 +12,9 @@ pub fn place_text(types: &Types, typed: &Typed) -> String {
     place_in_node_text(types, typed, 0)
 }
 
-/// Formats the offset and field that an operand accesses in an object which is embedded in a container's node at
-/// offset `start`. The offset is counted from the node's start, the field is named as in the object.
+/// Formats the offset and field that a memory operand accesses in an object that is embedded, at offset `start`, in the
+/// node of a container (list, tree, map). The offset is counted from the node's start, the field is named as in the
+/// object.
 pub fn place_in_node_text(types: &Types, typed: &Typed, start: u32) -> String {
     let place = |offset: u32| match start.saturating_add(offset) {
         0 => "+0".to_owned(),
@@ -45,8 +46,8 @@ pub fn members_of(types: &Types, ty: TypeId, offset: u64, size: u16, set: u64) -
 }
 
 impl Typed {
-    /// Describes an access to `size` bytes at an offset of a type, with the fields whose size fits the access as
-    /// candidates.
+    /// Describes a memory access to `size` bytes at an offset of an object of a type, with the fields whose size fits
+    /// the access as candidates.
     pub fn by_size(types: &Types, ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { candidates: by_size(types, ty, offset, size), ..Typed::at(ty, offset, size, access) }
     }

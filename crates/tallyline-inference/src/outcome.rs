@@ -17,7 +17,8 @@ pub enum Outcome<T = Typed, R = Reason> {
 }
 
 impl<T, R> Outcome<T, R> {
-    /// Returns the object's type and the part accessed; `None` if the operand has no known type.
+    /// Returns the type of the object that the memory operand accesses and the part accessed; `None` if the operand has
+    /// no known type.
     pub fn operand(&self) -> Option<&T> {
         match self {
             Outcome::Typed(operand) => Some(operand),
@@ -40,40 +41,43 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// Returns the type of the object that the operand accesses.
+    /// Returns the type of the object that the memory operand accesses.
     pub fn ty(&self) -> TypeId {
         self.ty
     }
 
-    /// Returns the offset in the object, in bytes, at which the access begins.
+    /// Returns the offset in the object, in bytes, at which the memory operand's access begins.
     pub fn offset(&self) -> u32 {
         self.offset
     }
 
-    /// Returns the second offset in the object at which the access may begin: where code chooses one of two
-    /// addresses, or where a load or store of a register pair accesses both. `None` usually.
+    /// Returns the second offset in the object at which the memory operand's access may begin: where code chooses one
+    /// of two addresses, or where a load or store of a register pair accesses both. `None` usually.
     pub fn or(&self) -> Option<u32> {
         self.or.map(|other| other.offset)
     }
 
-    /// Returns this access at its second possible offset ([`or`](Self::or)); `None` if there is only one.
+    /// Returns this memory access with its second possible offset in the object ([`or`](Self::or)) as the only one;
+    /// `None` if there is no second one.
     #[must_use]
     pub fn at_other_place(&self) -> Option<Typed> {
         self.or.map(|or| Typed { offset: or.offset, or: None, candidates: u64::MAX, ..*self })
     }
 
-    /// Returns the number of bytes that the operand accesses at each place; 0 if unknown.
+    /// Returns the number of bytes that the memory operand accesses at each of its offsets in the object, one or two; 0
+    /// if unknown.
     pub fn size(&self) -> u16 {
         self.size
     }
 
-    /// Returns the kind of access: read, write, or both.
+    /// Returns the kind of the memory operand's access to the object: read, write, or both.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Returns the fields that the access may be to, as a mask: bit *n* is the *n*-th of the type's fields that cover
-    /// the first accessed byte. There can be several in unions, variants of enums, and bytes shared by bitfields.
+    /// Returns the fields of the object that the memory access may be to, as a mask: bit *n* is the *n*-th of the
+    /// type's fields that cover the first accessed byte. There can be several in unions, variants of enums, and bytes
+    /// shared by bitfields.
     pub fn candidates(&self) -> u64 {
         self.candidates
     }
@@ -106,18 +110,20 @@ impl Within {
 }
 
 impl Typed {
-    /// Describes an access to `size` bytes at an offset of a type, with all fields there as candidates.
+    /// Describes a memory access to `size` bytes at an offset of an object of a type, with all fields there as
+    /// candidates.
     pub fn at(ty: TypeId, offset: u32, size: u16, access: Access) -> Typed {
         Typed { ty, offset, or: None, size, access, candidates: u64::MAX, within: None }
     }
 
-    /// Returns `true` if the instruction accesses both offsets ([`offset`](Self::offset) and [`or`](Self::or)), as
-    /// a load or store of a register pair does.
+    /// Returns `true` if the instruction accesses the object at both offsets ([`offset`](Self::offset) and
+    /// [`or`](Self::or)), as a load or store of a register pair does.
     pub fn is_pair(&self) -> bool {
         self.or.is_some_and(|or| or.both)
     }
 
-    /// Returns the number of bytes accessed in total, both halves of a register pair included; 0 if unknown.
+    /// Returns the number of bytes that the memory operand accesses in total, both halves of a register pair included;
+    /// 0 if unknown.
     pub fn bytes(&self) -> u16 {
         if self.is_pair() { self.size.saturating_mul(2) } else { self.size }
     }
@@ -163,7 +169,7 @@ impl Pseudo {
         Pseudo::NoMemory,
     ];
 
-    /// Returns the pseudo-type's name in reports, such as `(stack canary)`.
+    /// Returns the name that reports show in place of a type for this kind of memory access, such as `(stack canary)`.
     pub fn name(self) -> &'static str {
         match self {
             Pseudo::StackOperation => "(stack operation)",

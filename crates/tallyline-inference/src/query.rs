@@ -19,7 +19,7 @@ pub struct AddressQuery {
 }
 
 impl AddressQuery {
-    /// Returns `true` if the query has no addresses.
+    /// Returns `true` if the query has no addresses to infer types for.
     pub fn is_empty(&self) -> bool {
         self.code.is_empty() && self.data.is_empty()
     }

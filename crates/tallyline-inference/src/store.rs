@@ -17,7 +17,8 @@ const HEADER: u64 = 24;
 /// The longest file that is written or read; types of a whole kernel take less.
 const FILE_LIMIT: u64 = 1 << 30;
 
-/// Persistent storage for one cache file of one program, implemented by the caller.
+/// Persistent storage, implemented by the caller, for one cache file that type inference keeps of one program: its type
+/// tables, or its decoded functions.
 pub trait Store: Send + Sync {
     /// Opens the file that was stored last; `None` if there is none.
     fn open(&self) -> Option<File>;
@@ -29,7 +30,8 @@ pub trait Store: Send + Sync {
     fn stamp(&self) -> &[u8];
 }
 
-/// The position, size and checksum of one record (blob) in a cache file, after the file's index.
+/// The position, size and checksum of one record (blob) in a cache file of type inference, after the file's index; a
+/// record is an encoded type table or decoded function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blob {
     start: u64,
@@ -53,7 +55,8 @@ impl Blob {
     }
 }
 
-/// An open cache file whose index has been read and whose records (blobs) are read on demand.
+/// An open cache file of type inference whose index has been read and whose records (encoded type tables or decoded
+/// functions) are read on demand.
 #[derive(Debug)]
 pub(crate) struct BlobFile {
     file: File,
@@ -62,8 +65,8 @@ pub(crate) struct BlobFile {
 }
 
 impl BlobFile {
-    /// Opens a cache file with this magic number and returns it with the bytes of its index; `None` if it is
-    /// damaged or of another kind.
+    /// Opens a cache file of type inference with this magic number and returns it with the bytes of its index; `None`
+    /// if it is damaged or of another kind.
     pub(crate) fn open(file: File, magic: &[u8; 16]) -> Option<(BlobFile, Vec<u8>)> {
         let length = file.metadata().ok().filter(|data| data.is_file())?.len();
         let mut header = [0; HEADER as usize];
@@ -81,12 +84,13 @@ impl BlobFile {
         is_whole.then_some((BlobFile { file, start, length: length - start }, index))
     }
 
-    /// Returns the number of bytes that the file's records occupy, after the index.
+    /// Returns the number of bytes that the cache file's records (type tables or decoded functions) occupy, after the
+    /// index.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Reads one record from the cache file; `None` if its checksum does not match.
+    /// Reads one record (a type table or decoded function) from the cache file; `None` if its checksum does not match.
     pub(crate) fn read(&self, blob: Blob) -> Option<Vec<u8>> {
         // it lies in the file, so there is no memory for what is only claimed to be there
         if blob.start.checked_add(blob.size)? > self.length {
@@ -98,14 +102,16 @@ impl BlobFile {
     }
 }
 
-/// Builder of a cache file: collects its records (blobs), then puts the header and the index before them.
+/// Builder of a cache file of type inference: collects its records (encoded type tables or decoded functions), then
+/// puts the header and the index before them.
 #[derive(Default)]
 pub(crate) struct BlobWriter {
     bytes: Vec<u8>,
 }
 
 impl BlobWriter {
-    /// Appends a record and returns its position, size and checksum, for the index.
+    /// Appends a record (a type table or decoded function) to the cache file being built and returns its position, size
+    /// and checksum, for the index.
     pub(crate) fn add(&mut self, bytes: &[u8]) -> Blob {
         let start = self.bytes.len() as u64;
         self.bytes.extend_from_slice(bytes);

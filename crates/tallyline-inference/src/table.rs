@@ -237,12 +237,13 @@ impl TypeTable {
         self.functions.get(*function as usize)
     }
 
-    /// Returns the type model that the [`TypeId`]s of the operands refer to.
+    /// Returns the model of the program's types that the [`TypeId`]s of the inferred types refer to.
     pub fn types(&self) -> &Types {
         &self.types
     }
 
-    /// Returns one line for each part of the debug information that was missing during the analysis.
+    /// Returns the warnings of type inference: one line of text for each part of the program's debug information that
+    /// was missing.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

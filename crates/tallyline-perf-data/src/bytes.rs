@@ -29,7 +29,7 @@ impl ByteOrder {
         }
     }
 
-    /// Splits a 64-bit word of the file into its two 32-bit numbers, the one at the lower offset first.
+    /// Splits a decoded 64-bit word of a perf.data file into its two 32-bit numbers, the one at the lower offset first.
     #[inline]
     pub(crate) fn halves(self, word: u64) -> [u32; 2] {
         let (low, high) = (word as u32, (word >> 32) as u32);
@@ -59,13 +59,13 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a reader of `bytes`, which start at `offset` of the file.
+    /// Creates a reader of integers from `bytes`, which start at `offset` of a perf.data file.
     #[inline]
     pub fn new(bytes: &'a [u8], order: ByteOrder, offset: u64) -> Self {
         Self { bytes, order, offset }
     }
 
-    /// Returns the bytes that have not been read yet.
+    /// Returns the bytes of the perf.data file that the cursor has not read yet.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes
@@ -77,17 +77,17 @@ impl<'a> Cursor<'a> {
         self.bytes.is_empty()
     }
 
-    /// Returns the byte order in which integers are read.
+    /// Returns the byte order in which the cursor reads integers, that of the perf.data file.
     pub(crate) fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// Returns the offset in the file of the next byte to read.
+    /// Returns the offset in the perf.data file of the next byte to read.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Creates an error of damage at the current offset, with a reason.
+    /// Creates the error that the perf.data file is damaged at the cursor's current offset, with a reason.
     pub fn error(&self, reason: impl Into<String>) -> Error {
         Error::damaged(self.offset, reason)
     }
@@ -162,24 +162,24 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Returns the number of integers in the array.
+    /// Returns the number of 64-bit integers in this array of a perf.data file.
     pub fn len(&self) -> usize {
         self.bytes.len() / 8
     }
 
-    /// Returns `true` if the array has no integers.
+    /// Returns `true` if this array of a perf.data file has no integers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Decodes the integer at an index of the array; `None` past its end.
+    /// Decodes the 64-bit integer at an index of this array of a perf.data file; `None` past its end.
     pub fn get(&self, index: usize) -> Option<u64> {
         let start = index.checked_mul(8)?;
         let bytes = self.bytes.get(start..)?.first_chunk()?;
         Some(self.order.u64(*bytes))
     }
 
-    /// Returns an iterator that decodes all integers of the array.
+    /// Returns an iterator that decodes all 64-bit integers of this array of a perf.data file.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let order = self.order;
         self.bytes.as_chunks().0.iter().map(move |bytes| order.u64(*bytes))

@@ -1,7 +1,7 @@
 //! Symbols of code that a program compiled for itself: `/tmp/perf-PID.map`, as perf defines it.
 
-/// The functions that a JIT compiler listed in `/tmp/perf-PID.map`, by address. Malformed lines are skipped, as by
-/// perf.
+/// Symbols of code without an ELF file, by address: the functions that a JIT compiler listed in `/tmp/perf-PID.map`, or
+/// the kernel's symbols.
 #[derive(Clone, Debug, Default)]
 pub struct JitMap {
     /// First address, end, name; by first address.
@@ -14,8 +14,9 @@ impl JitMap {
         format!("/tmp/perf-{pid}.map")
     }
 
-    /// Parses a map file of lines of address and length, in hexadecimal, and name, which may contain blanks. A
-    /// later line replaces an earlier one with the same address.
+    /// Parses a JIT compiler's `/tmp/perf-PID.map`: a line for each function, with address and length in hexadecimal,
+    /// and name, which may contain blanks. A later line replaces an earlier one with the same address; malformed lines
+    /// are skipped, as by perf.
     pub fn parse(text: &[u8]) -> Self {
         let lines = text.split(|byte| *byte == b'\n');
         let mut symbols: Vec<_> = lines.filter_map(|line| symbol(std::str::from_utf8(line).ok()?)).collect();
@@ -25,7 +26,8 @@ impl JitMap {
         Self { symbols }
     }
 
-    /// Creates a map from start addresses and names alone: each function extends to the next one's start.
+    /// Creates a map of symbols from their start addresses and names alone, as `/proc/kallsyms` lists them: each symbol
+    /// extends to the next one's start.
     pub fn of_starts(mut starts: Vec<(u64, String)>) -> Self {
         // a stable sort: of several names of one address the first one counts
         starts.sort_by_key(|(start, _)| *start);
@@ -36,20 +38,20 @@ impl JitMap {
         }
     }
 
-    /// Returns the name of the JIT-compiled function that contains an address, and the address's offset in it;
-    /// `None` if none does.
+    /// Returns the name of the listed function (JIT-compiled, or the kernel's) that contains an address, and the
+    /// address's offset in it; `None` if none does.
     pub fn find(&self, address: u64) -> Option<(&str, u64)> {
         let index = self.symbols.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
         let (start, end, name) = &self.symbols[index];
         (address < *end).then(|| (name.as_str(), address - start))
     }
 
-    /// Returns the number of JIT-compiled functions.
+    /// Returns the number of listed functions (JIT-compiled, or the kernel's).
     pub fn len(&self) -> usize {
         self.symbols.len()
     }
 
-    /// Returns `true` if there are no JIT-compiled functions.
+    /// Returns `true` if no functions (JIT-compiled, or the kernel's) are listed.
     pub fn is_empty(&self) -> bool {
         self.symbols.is_empty()
     }

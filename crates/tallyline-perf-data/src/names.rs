@@ -14,8 +14,8 @@ pub(crate) const RAW: u32 = 4;
 /// The event type of hardware breakpoints: `PERF_TYPE_BREAKPOINT`.
 pub const BREAKPOINT: u32 = 5;
 
-/// The predefined event names with their `type` and `config`. Where several names mean one event, perf's own is
-/// first.
+/// perf's predefined event names, such as `cycles`, each after the `type` and `config` of its `perf_event_attr`. Where
+/// several names mean one event, perf's own is first.
 pub(crate) const NAMES: [(u32, u64, &str); 25] = [
     (HARDWARE, 0, "cycles"),
     (HARDWARE, 0, "cpu-cycles"),

@@ -22,12 +22,13 @@ const COPY_LIMIT: u64 = 1 << 26;
 pub struct DsoId(NonZeroU32);
 
 impl DsoId {
-    /// Converts an index of [`AddressSpaces::dsos`] to an id; `None` if it does not fit into 32 bits.
+    /// Converts the index of a mapped object (file, kernel, vDSO, …) in [`AddressSpaces::dsos`] to its id; `None` if it
+    /// does not fit into 32 bits.
     pub fn from_position(position: usize) -> Option<DsoId> {
         u32::try_from(position).ok()?.checked_add(1).and_then(NonZeroU32::new).map(DsoId)
     }
 
-    /// Returns the id as an index of [`AddressSpaces::dsos`].
+    /// Returns the index in [`AddressSpaces::dsos`] of the mapped object (file, kernel, vDSO, …) with this id.
     pub fn position(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -67,7 +68,7 @@ pub struct Dso {
 }
 
 impl Dso {
-    /// Creates a mapped object with a path and a kind, without a build-id.
+    /// Describes a mapped object (file, kernel, vDSO, …) by its path and kind, without a build-id.
     pub fn new(path: impl Into<String>, kind: DsoKind) -> Self {
         Self { path: path.into(), kind, build_id: None, reference: None, processes: Vec::new() }
     }
@@ -173,7 +174,8 @@ pub struct AddressSpaces {
 }
 
 impl AddressSpaces {
-    /// Creates empty address spaces. Mappings without a build-id will get it from the recording's table.
+    /// Creates the address spaces of a recording's processes, empty before records are [applied](Self::apply). Mappings
+    /// without a build-id will get it from the recording's table.
     pub fn new(recording: &Recording<'_>) -> Self {
         Self {
             dsos: Vec::new(),
@@ -226,13 +228,14 @@ impl AddressSpaces {
         Ok(())
     }
 
-    /// Returns the mapped object with this id.
+    /// Returns the mapped object (file, kernel, vDSO, …) with this id.
     pub fn dso(&self, id: DsoId) -> &Dso {
         // ids come from here, and none is ever taken away
         &self.dsos[id.position()]
     }
 
-    /// Returns an iterator over all objects that any process has mapped so far, with their ids.
+    /// Returns an iterator over all objects (files, kernel, vDSO, …) that any process has mapped so far, with their
+    /// ids.
     pub fn dsos(&self) -> impl Iterator<Item = (DsoId, &Dso)> {
         (0..).map_while(DsoId::from_position).zip(&self.dsos)
     }

@@ -41,55 +41,57 @@ impl Use {
         Use { samples, total, loads, stores, stored, ..Use::default() }
     }
 
-    /// Returns the number of sampled accesses to these bytes.
+    /// Returns the number of sampled accesses to these bytes of a type.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Returns the amount that percentages are computed from: the accesses' periods or weights, by the report's
-    /// [`Weighing`].
+    /// Returns the amount that percentages are computed from: the sum of the sampled accesses' periods or weights, by
+    /// the report's [`Weighing`].
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Returns the number of sampled accesses that read, read-modify-writes included.
+    /// Returns the number of sampled accesses that read these bytes of a type, read-modify-writes included.
     pub fn loads(&self) -> u64 {
         self.loads
     }
 
-    /// Returns the number of sampled accesses that write, read-modify-writes included.
+    /// Returns the number of sampled accesses that write these bytes of a type, read-modify-writes included.
     pub fn stores(&self) -> u64 {
         self.stores
     }
 
-    /// Returns the number of sampled read-modify-writes; they are counted in both [`loads`](Self::loads) and
-    /// [`stores`](Self::stores).
+    /// Returns the number of sampled read-modify-writes of these bytes of a type; they are counted in both
+    /// [`loads`](Self::loads) and [`stores`](Self::stores).
     pub fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// Returns the stores' part of [`total`](Self::total), in the same unit.
+    /// Returns the part of [`total`](Self::total), the sum of periods or weights, that belongs to accesses that write.
     pub fn stored(&self) -> u64 {
         self.stored
     }
 
-    /// Returns the sum of the recorded latencies (perf's `weight`), in cycles, of all sampled accesses to these bytes of a
-    /// type; 0 where none were recorded.
+    /// Returns the sum of the recorded latencies (perf's `weight`), in cycles, of all sampled accesses to these bytes
+    /// of a type; 0 where none were recorded.
     pub fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// Returns the number of samples by recorded data source word (`PERF_SAMPLE_DATA_SRC`).
+    /// Returns the numbers of sampled accesses to these bytes of a type by recorded data source word
+    /// (`PERF_SAMPLE_DATA_SRC`).
     pub fn sources(&self) -> &BTreeMap<u64, u64> {
         &self.sources
     }
 
-    /// Returns the CPUs on which the accesses were sampled; empty if CPUs were not recorded or not kept.
+    /// Returns the CPUs on which accesses to these bytes of a type were sampled; empty if CPUs were not recorded or not
+    /// kept.
     pub fn cpus(&self) -> &BTreeSet<u32> {
         &self.cpus
     }
 
-    /// Adds the statistics of other accesses to these.
+    /// Adds the statistics of other sampled accesses to these.
     pub fn add(&mut self, other: &Use) {
         self.samples += other.samples;
         self.total = self.total.saturating_add(other.total);
@@ -179,7 +181,8 @@ impl TypeUse {
         &self.dso
     }
 
-    /// Returns the build-id of that program or library in hexadecimal; `None` if it is not known.
+    /// Returns the build-id in hexadecimal of the program or library whose code accesses the type; `None` if it is not
+    /// known.
     pub fn build_id(&self) -> Option<&str> {
         self.build_id.as_deref()
     }
@@ -228,15 +231,15 @@ impl TypeUse {
         &self.either
     }
 
-    /// Returns the number of samples by the embedded type through which code accessed a container's node, such as a
-    /// list head in it; by name.
+    /// Returns, for the type of a container's node (of a list, tree or map), the numbers of samples that accessed
+    /// objects embedded in it, by the objects' type name; empty for other types.
     pub fn parts(&self) -> &BTreeMap<String, u64> {
         &self.parts
     }
 }
 
-/// The members of a type that one kind of access may belong to: usually one; several where members of unions,
-/// variants or bitfields share the accessed bytes.
+/// An offset in a type at which sampled accesses begin, with the members that they may belong to: usually one; several
+/// where members of unions, variants or bitfields share the accessed bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     pub(crate) offset: u64,
@@ -244,7 +247,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the offset in the type at which the access begins.
+    /// Returns the offset in bytes in the accessed type at which the access begins.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -257,8 +260,8 @@ impl Row {
 }
 
 impl Row {
-    /// Returns the path of the innermost member that surely contains the access: the common prefix of all possible
-    /// ones.
+    /// Returns the path (member numbers from the type inwards) of the innermost member that surely contains the access:
+    /// the common prefix of all possible ones.
     pub(crate) fn common(&self) -> &[u32] {
         let Some((first, others)) = self.members.split_first() else { return &[] };
         let shared = |other: &Vec<u32>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
@@ -272,7 +275,7 @@ impl Row {
 }
 
 impl TypeUse {
-    /// Computes the rows (accesses by member) from the accesses by offset.
+    /// Computes the sampled accesses by member ([`rows`](Self::rows)) from those by offset ([`events`](Self::events)).
     pub fn fill_rows(&mut self) {
         for (offset, one) in self.events.iter().flat_map(|(_, offsets)| offsets) {
             let row = Row { offset: *offset, members: paths_at(&self.members, *offset) };
@@ -280,16 +283,16 @@ impl TypeUse {
         }
     }
 
-    /// Returns the accesses that surely belong to the member at a path (member numbers from the type inwards), its
-    /// own members included.
+    /// Returns the statistics of the sampled accesses that surely belong to the member at a path (member numbers from
+    /// the type inwards), its own members included.
     pub fn of_member(&self, path: &[u32]) -> Use {
         let mut sum = Use::default();
         self.rows.iter().filter(|(row, _)| row.common().starts_with(path)).for_each(|(_, one)| sum.add(one));
         sum
     }
 
-    /// Returns the accesses that belong to one of several members of the member at a path, without it being known
-    /// to which; an empty path means the type itself.
+    /// Returns the sampled accesses that belong to one of several members of the member at a path (member numbers from
+    /// the type inwards), without it being known to which; an empty path means the type itself.
     pub fn open_in(&self, path: &[u32]) -> impl Iterator<Item = (&Row, &Use)> {
         self.rows.iter().filter(move |(row, _)| row.is_open() && row.common() == path)
     }
@@ -303,8 +306,9 @@ impl TypeUse {
     }
 }
 
-/// Counts, for each type, the accesses by the samples that `accepts` admits; the most accessed type comes first.
-/// Types of different programs stay apart, and so do different types of one name within a program.
+/// Counts the sampled accesses to each type, by offset and member, in the samples that `accepts` admits; the most
+/// accessed type comes first. Types of different programs stay apart, and so do different types of one name within a
+/// program.
 pub fn annotate(
     profile: &Profile,
     weighing: Weighing,

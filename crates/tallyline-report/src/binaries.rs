@@ -11,17 +11,20 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
-    /// Returns the opened program of a file in the recording; `None` if it could not be opened.
+    /// Returns the opened program (code, symbols, debug information) of a file in the recording; `None` if it was not
+    /// needed or could not be opened.
     pub(crate) fn get(&self, dso: DsoId) -> Option<&Arc<Program>> {
         self.list.get(dso.position())?.as_ref()?.as_ref().ok()
     }
 
-    /// Writes the functions decoded in this run to the programs' caches, for the next run.
+    /// Writes the functions whose machine code was decoded in this run to the programs' persistent caches, for the next
+    /// run.
     pub(crate) fn keep_functions(&self) {
         self.list.iter().flatten().flatten().for_each(|program| program.image.keep_functions());
     }
 
-    /// Returns the reason why a file of the recording could not be opened; `None` if it was.
+    /// Returns the reason why a file of the recording (program, library, kernel) could not be opened; `None` if it was,
+    /// or was not needed.
     pub(crate) fn why_not(&self, dso: DsoId) -> Option<&str> {
         self.list.get(dso.position())?.as_ref()?.as_ref().err().map(String::as_str)
     }

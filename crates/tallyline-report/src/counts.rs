@@ -10,12 +10,12 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of samples.
+    /// Returns the number of samples that these totals are of, such as those of a report's row.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Returns the sum of the samples' periods: the number of events that they stand for.
+    /// Returns the sum of the samples' periods: the number of events (such as `cycles`) that they stand for.
     pub fn period(&self) -> u64 {
         self.period
     }
@@ -28,14 +28,15 @@ impl Counts {
 }
 
 impl Counts {
-    /// Adds the totals of other samples to these.
+    /// Adds the totals (number, period, weight) of other samples to these.
     pub fn add(&mut self, other: Counts) {
         self.samples += other.samples;
         self.period = self.period.saturating_add(other.period);
         self.total = self.total.saturating_add(other.total);
     }
 
-    /// Returns these totals' share of `whole` in percent; 0 if the whole is empty.
+    /// Returns the share of these samples' [`total`](Self::total) (periods or weights) in that of `whole`, in percent;
+    /// 0 if that is 0.
     pub fn percent(&self, whole: &Counts) -> f64 {
         if whole.total == 0 { 0.0 } else { self.total as f64 * 100.0 / whole.total as f64 }
     }

@@ -31,12 +31,13 @@ impl DataLocations {
         Some(id)
     }
 
-    /// Returns the mapped file and offset of each data location, by id.
+    /// Returns the mapped file and offset (or plain address) of each data location that samples accessed, by id.
     pub(crate) fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// Returns the mapped file and offset of a data location; `None` for an unknown id.
+    /// Returns the mapped file and offset (or plain address) of a data location that samples accessed; `None` for an
+    /// unknown id.
     pub(crate) fn place(&self, id: DataId) -> Option<&Place> {
         self.places.get(id.position())
     }
@@ -57,17 +58,18 @@ impl DataLocations {
         self.symbols.get(id.position()).copied()
     }
 
-    /// Sets the linked addresses of all data locations (files and offsets), by id.
+    /// Sets the linked addresses (as in the files' symbol tables) of all data locations that samples accessed, by id.
     pub(crate) fn set_linked_addresses(&mut self, linked: Vec<u64>) {
         self.linked = linked;
     }
 
-    /// Returns each data location (file and offset) with its linked address; empty before these are set.
+    /// Returns each data location (file and offset) that samples accessed with its linked address; empty before these
+    /// are set.
     pub(crate) fn with_addresses(&self) -> impl Iterator<Item = (&Place, u64)> {
         self.places.iter().zip(self.linked.iter().copied())
     }
 
-    /// Sets the variables at all data locations (files and offsets), by id.
+    /// Sets the variable at each data location (file and offset) that samples accessed, by id.
     pub(crate) fn set_symbols(&mut self, symbols: Vec<SymbolId>) {
         self.symbols = symbols;
     }
@@ -92,7 +94,7 @@ impl DataCollector {
         Some(id)
     }
 
-    /// Returns the collected data locations (files and offsets).
+    /// Returns the collected data locations (files and offsets) that samples accessed.
     pub(crate) fn finish(self) -> DataLocations {
         self.list
     }

@@ -14,7 +14,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the value of this level's sort key; [`Key::text`](crate::keys::Key::text) formats it.
+    /// Returns this report row's value of the sort key of its level (such as a thread's id);
+    /// [`Key::text`](crate::keys::Key::text) formats it.
     pub fn value(&self) -> u64 {
         self.value
     }
@@ -29,7 +30,8 @@ impl Node {
         &self.events
     }
 
-    /// Returns the rows of the next sort key below this one, largest first.
+    /// Returns the rows nested below this row of a hierarchical report, one for each value of the next sort key,
+    /// largest first.
     pub fn children(&self) -> &[Node] {
         &self.children
     }

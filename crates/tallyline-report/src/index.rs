@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU32;
 
-/// The sort key value of a sample that has none, such as one without a known CPU.
+/// The number that stands for an absent value of a report's sort key, such as the CPU of a sample whose CPU is not
+/// known.
 pub(crate) const ABSENT: u64 = u32::MAX as u64;
 
 /// Defines the index of an element of one list. An `Option` of it takes four bytes.
@@ -46,7 +47,8 @@ index_types! {
     pub JoinedId
 }
 
-/// Converts an optional index to a sort key value: the index, or [`ABSENT`].
+/// Converts an optional number (a CPU's, or a list index of a file, function, …) to the value of a report's sort key:
+/// the number, or [`ABSENT`].
 pub(crate) fn key_value(position: Option<usize>) -> u64 {
     position.map_or(ABSENT, |position| position as u64)
 }

@@ -34,7 +34,8 @@ impl LastBranch {
         LastBranch::relative(sample.ip?, newest.from(), newest.to())
     }
 
-    /// Relates a branch from `from` to `to` to a sample at `ip`; `None` if it does not lead there.
+    /// Describes a branch from address `from` to address `to` in relation to a sample at `ip`: to the sampled
+    /// instruction, or to one shortly before it; `None` if it does not lead there.
     pub(crate) fn relative(ip: u64, from: u64, to: u64) -> Option<LastBranch> {
         // an interrupt came back to it, which says nothing of the instruction in front
         if (from ^ ip) & KERNEL != 0 {

@@ -65,7 +65,8 @@ impl LoadedSamples {
         &self.samples.info
     }
 
-    /// Returns the samples in groups of equal ones, merged; in time order if each sample is a group of its own.
+    /// Returns the recording's samples in groups of those that are equal in all that reports distinguish; in time order
+    /// if each sample is a group of its own.
     pub fn groups(&self) -> &[SampleGroup] {
         &self.samples.groups
     }
@@ -75,7 +76,7 @@ impl LoadedSamples {
         self.samples.places.get(id)
     }
 
-    /// Returns the string with an id, such as a thread's name.
+    /// Returns the string with an id that the samples refer to, such as a thread's name.
     pub fn text(&self, name: NameId) -> &str {
         self.samples.names.get(name)
     }

@@ -23,8 +23,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// Describes a member by its number among its siblings, type, name, position, and nested members (`truncated`
-    /// if some are left out).
+    /// Creates an entry for a member in a listing of a type field by field: its number among its siblings, type, name,
+    /// offset and size in bytes, and nested members (`truncated` if some of these are left out).
     pub fn new(
         number: u32,
         ty: String,

@@ -85,7 +85,8 @@ pub enum Reason {
 }
 
 impl Operand {
-    /// Returns the name of the outermost known object that is accessed: the container's node, else the type itself.
+    /// Returns the name of the type of the outermost known object that the sampled instruction accesses: that of a
+    /// container's node in which the accessed type is embedded, else the accessed type's own.
     pub fn object(&self) -> NameId {
         self.within.map_or(self.name, |node| node.name)
     }
@@ -100,7 +101,8 @@ impl Operand {
         self.within.map_or(0, |node| node.start)
     }
 
-    /// Returns `true` if the access may touch a byte range of the object, at either of its possible offsets.
+    /// Returns `true` if the sampled access may start in a byte range of the outermost accessed object; an access has
+    /// two possible offsets if a condition chooses between them, or if it accesses both halves of a pair.
     pub fn may_be_in(&self, bytes: &Range<u64>) -> bool {
         let is_in = |offset: u64| bytes.contains(&self.start().saturating_add(offset));
         is_in(self.offset) || self.or.is_some_and(is_in)
@@ -123,7 +125,8 @@ impl Reason {
     }
 }
 
-/// The type tables of all programs of a profile, and ids for the types in them that are unique over all programs.
+/// The types that the instructions of a profile's programs access: a table for each program, and ids for these types
+/// that are unique over all programs.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
     pub(crate) tables: FxHashMap<DsoId, TypeTable>,
@@ -145,7 +148,8 @@ impl Joined {
         })
     }
 
-    /// Returns the inferred types of a file's instructions; `None` if it has no debug information.
+    /// Returns the table of the types that a file's instructions access; `None` if none were inferred, as without debug
+    /// information.
     pub(crate) fn table(&self, dso: DsoId) -> Option<&TypeTable> {
         self.tables.get(&dso)
     }
@@ -155,8 +159,8 @@ impl Joined {
         self.types.get(ty.position()).copied()
     }
 
-    /// Returns the type table of the file that a type belongs to, and the type's id in it; `None` for an unknown
-    /// id.
+    /// Returns the table of inferred types of the file that a type belongs to, and the type's id in it; `None` for an
+    /// unknown id.
     pub(crate) fn get(&self, ty: JoinedId) -> Option<(&TypeTable, TypeId)> {
         let (dso, id) = self.source(ty)?;
         Some((self.tables.get(&dso)?, id))

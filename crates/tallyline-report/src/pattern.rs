@@ -43,8 +43,8 @@ pub struct NamePattern {
     regex: Option<Regex>,
 }
 
-/// The way in which a pattern matched: exactly, as a glob or regular expression, without template arguments, or as
-/// a substring.
+/// The way in which a filter's pattern matched names (of types, functions, files, …): exactly, as a glob or regular
+/// expression, without template arguments, or as a substring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
     /// The name itself.
@@ -57,7 +57,8 @@ pub enum FoundBy {
     Part,
 }
 
-/// The result of matching a pattern with names: those that match and how, several candidates, or the nearest names.
+/// The result of matching a filter's pattern with the names in a recording (types, functions, files, …): those that
+/// match and how, several candidates, or the nearest names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatternMatch<'n> {
     /// At least one, and how they were found.
@@ -75,7 +76,7 @@ impl fmt::Display for NamePattern {
 }
 
 impl NamePattern {
-    /// Parses a pattern: a name, a glob (`*`, `?`, `[…]`), or a regular expression between slashes.
+    /// Parses a filter's pattern for names: a name, a glob (`*`, `?`, `[…]`), or a regular expression between slashes.
     ///
     /// # Errors
     /// A regular expression that is invalid or would take too much memory.
@@ -93,7 +94,8 @@ impl NamePattern {
         Ok(NamePattern { text: text.to_owned(), regex })
     }
 
-    /// Parses a comma-separated list of patterns. Commas inside brackets and slashes do not separate.
+    /// Parses a comma-separated list of patterns for names in a filter. Commas inside brackets and slashes do not
+    /// separate.
     ///
     /// # Errors
     /// See [`NamePattern::parse`].
@@ -101,8 +103,8 @@ impl NamePattern {
         split(text).into_iter().map(NamePattern::parse).collect()
     }
 
-    /// Matches the pattern with names of a kind and returns those that match, trying exact names first, substrings
-    /// last.
+    /// Matches the pattern with names of one kind (types, functions, files, …) and returns those that match, trying
+    /// exact names first, substrings last.
     pub fn find<'n>(&self, kind: NameKind, names: &BTreeSet<&'n str>) -> PatternMatch<'n> {
         let select = |matches: &dyn Fn(&str) -> bool| -> BTreeSet<&'n str> {
             names.iter().copied().filter(|name| matches(name)).collect()

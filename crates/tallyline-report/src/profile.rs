@@ -52,17 +52,18 @@ impl Profile {
         self.samples.info.line_size = size;
     }
 
-    /// Returns the samples in groups of equal ones, merged; in time order if each sample is a group of its own.
+    /// Returns the recording's samples in groups of those that are equal in all that reports distinguish; in time order
+    /// if each sample is a group of its own.
     pub fn groups(&self) -> &[SampleGroup] {
         &self.samples.groups
     }
 
-    /// Returns the opened program of a file in the recording; `None` if it could not be opened.
+    /// Returns the opened program of a file in the recording; `None` if it could not be opened, or was not needed.
     pub fn program(&self, dso: DsoId) -> Option<&Arc<Program>> {
         self.binaries.get(dso)
     }
 
-    /// Returns the reason why a file of the recording could not be opened; `None` if it was.
+    /// Returns the reason why a file of the recording could not be opened; `None` if it was, or was not needed.
     pub fn why_not(&self, dso: DsoId) -> Option<&str> {
         self.binaries.why_not(dso)
     }
@@ -116,23 +117,26 @@ impl Profile {
         self.operands.slots.get(&place).copied()
     }
 
-    /// Returns the type tables of all programs, with ids for their types that are unique over all programs.
+    /// Returns the inferred types of the instructions of all programs, with ids for these types that are unique over
+    /// all programs.
     pub(crate) fn joined(&self) -> &Joined {
         &self.operands.joined
     }
 
-    /// Returns the inferred types of a file's instructions; `None` if it has no debug information.
+    /// Returns the table of the types that a file's instructions access; `None` if none were inferred, as without debug
+    /// information.
     pub fn type_table(&self, dso: DsoId) -> Option<&TypeTable> {
         self.operands.joined.table(dso)
     }
 
-    /// Returns the number of samples whose type the code alone left open and their registers or data address
-    /// decided.
+    /// Returns the number of samples whose accessed type is known from their registers or data address, as the code
+    /// alone left it open.
     pub fn by_evidence(&self) -> u64 {
         self.operands.joined.by_evidence
     }
 
-    /// Returns one line for each part of the debug information that was missing.
+    /// Returns the warnings about the programs of the profile: one line for each part of their debug information that
+    /// was missing.
     pub fn warnings(&self) -> &[String] {
         &self.operands.joined.warnings
     }
@@ -148,7 +152,7 @@ impl Profile {
         self.symbol(self.at(place).symbol?)
     }
 
-    /// Returns the string with an id, such as a type's name.
+    /// Returns the string with an id that the profile refers to, such as a type's name.
     pub fn text(&self, name: NameId) -> &str {
         self.samples.names.get(name)
     }

@@ -107,8 +107,8 @@ impl Program {
     }
 }
 
-/// Parses the text of `/proc/kallsyms` into a map of symbols by address; `None` if it has no addresses, as for
-/// unprivileged readers.
+/// Parses the text of `/proc/kallsyms` into a map of the kernel's symbols by address; `None` if it has no addresses, as
+/// for unprivileged readers.
 pub fn kallsyms(text: &[u8]) -> Option<JitMap> {
     let mut symbols = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {

@@ -4,7 +4,7 @@ use super::index::RegistersId;
 use rustc_hash::FxHashMap;
 use tallyline_inference::code::Register;
 
-/// The general-purpose registers of those samples whose types may depend on them, by id.
+/// The recorded general-purpose registers of those samples whose accessed types may depend on them, by id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampleRegisters {
     // of each sample that says it: the point, and the position of the record
@@ -53,7 +53,7 @@ impl SampleRegisters {
         }
     }
 
-    /// Returns `true` if the store, which is all samples', holds no registers.
+    /// Returns `true` if registers are kept for no sample of the recording.
     pub(crate) fn is_empty(&self) -> bool {
         self.points.is_empty() && self.values.is_empty()
     }

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
 use tallyline_perf_data::spaces::{Dso, DsoId};
 
-/// The distinctions that keep equal samples from being merged into one [`SampleGroup`]: none, the CPU, or all.
+/// The granularity at which equal samples are merged into one [`SampleGroup`]: all of them, those of one CPU, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MergeGranularity {
     /// All equal samples merge.
@@ -173,7 +173,7 @@ pub(crate) struct Charges {
     pub(crate) calls: CallCounts,
 }
 
-/// The inferred types of the instructions at all code places (files and offsets), by id of the place.
+/// The types that the instructions at all code places (files and offsets) access, as inferred, by id of the place.
 #[derive(Debug, Default)]
 pub(crate) struct Operands {
     // as long as the places, or empty where types were not asked for
@@ -184,7 +184,8 @@ pub(crate) struct Operands {
 }
 
 impl Operands {
-    /// Stores the inferred types of the instructions at all code places (files and offsets), by id of the place.
+    /// Stores the types that the instructions at all code places (files and offsets) access, as inferred, by id of the
+    /// place.
     pub(crate) fn new(outcomes: Vec<Outcome>) -> Operands {
         Operands { outcomes, ..Operands::default() }
     }
@@ -195,15 +196,16 @@ impl Operands {
         self.outcomes.get(place.position()).unwrap_or(&NOT_LOOKED)
     }
 
-    /// Appends the inferred type of the instruction at the most recently added code place (file and offset of code).
+    /// Appends the type that the instruction at the most recently added code place (file and offset of code) accesses,
+    /// as inferred, or the reason why it is unknown.
     pub(crate) fn push(&mut self, outcome: Outcome) {
         self.outcomes.push(outcome);
     }
 }
 
 impl LocatedSamples {
-    /// Skips type inference: converts to the next stage with each sample charged to the instruction at its own
-    /// address.
+    /// Skips type inference: converts the samples to the next stage of building a profile, each charged to the
+    /// instruction at its own address.
     pub(crate) fn untyped(self) -> TypedSamples {
         let LocatedSamples { samples, binaries, .. } = self;
         TypedSamples { samples, binaries, charges: Charges::default(), operands: Operands::default() }

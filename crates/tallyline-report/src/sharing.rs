@@ -37,7 +37,7 @@ impl Sharing {
         self.samples
     }
 
-    /// Returns the number of samples with a data address.
+    /// Returns the number of samples in the recording that pass the filter and have a data address.
     pub fn addressed(&self) -> u64 {
         self.addressed
     }
@@ -53,13 +53,13 @@ impl Sharing {
         self.counts
     }
 
-    /// Returns `true` if the hardware recorded where accesses found their lines (data sources); `false` if
-    /// transfers are only estimated from the order of accesses.
+    /// Returns `true` if the hardware recorded where accesses found their cache lines (data sources); `false` if
+    /// transfers of lines between caches are only estimated from the order of accesses.
     pub fn is_measured(&self) -> bool {
         self.is_measured
     }
 
-    /// Returns `true` if sharing was determined between CPUs, `false` if between threads.
+    /// Returns `true` if the sharing of cache lines was determined between CPUs, `false` if between threads.
     pub fn by_cpu(&self) -> bool {
         self.by_cpu
     }
@@ -84,17 +84,17 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of sampled accesses.
+    /// Returns the number of sampled memory accesses.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Returns the number of sampled accesses that read only.
+    /// Returns the number of sampled memory accesses that read only.
     pub fn loads(&self) -> u64 {
         self.loads
     }
 
-    /// Returns the number of sampled accesses that write.
+    /// Returns the number of sampled memory accesses that write.
     pub fn stores(&self) -> u64 {
         self.stores
     }
@@ -288,7 +288,8 @@ impl Line {
         self.address
     }
 
-    /// Returns the process whose virtual address the line's is; 0 for a physical or a kernel address.
+    /// Returns the id of the process in whose address space the cache line's address is; 0 for a physical or a kernel
+    /// address.
     pub fn pid(&self) -> i32 {
         self.pid
     }
@@ -298,19 +299,19 @@ impl Line {
         self.counts
     }
 
-    /// Returns an estimate of how often the cache line moved between caches: the number of consecutive sampled
-    /// accesses by different CPUs or threads of which at least one writes. Where addresses were computed, a thread's first
+    /// Returns an estimate of how often the cache line moved between caches: the number of consecutive sampled accesses
+    /// by different CPUs or threads of which at least one writes. Where addresses were computed, a thread's first
     /// access does not count.
     pub fn transfers(&self) -> u64 {
         self.transfers
     }
 
-    /// Returns `true` if a byte of the line that one CPU or thread wrote was accessed by another (true sharing).
+    /// Returns `true` if a byte of the cache line that one CPU or thread wrote was accessed by another (true sharing).
     pub fn is_true(&self) -> bool {
         self.is_true
     }
 
-    /// Returns `true` if one CPU or thread wrote bytes of the line and another accessed other bytes (false
+    /// Returns `true` if one CPU or thread wrote bytes of the cache line and another accessed other bytes (false
     /// sharing).
     pub fn is_false(&self) -> bool {
         self.is_false
@@ -351,7 +352,8 @@ impl Part {
         self.offset
     }
 
-    /// Returns the type and field as text, or the reason why they are unknown.
+    /// Returns the type and field to which these bytes of a shared cache line belong, as text, or the reason why they
+    /// are unknown.
     pub fn what(&self) -> &str {
         &self.what
     }
@@ -411,10 +413,10 @@ pub fn sharing(profile: &Profile, filter: &Filter) -> Sharing {
     find(profile, filter, false)
 }
 
-/// Finds the cache lines that several threads access in samples of cycles or a clock that pass the filter. Addresses are
-/// those that registers tell ([`Needs::ADDRESSES`](crate::keys::Needs::ADDRESSES)); a sample on the load of an update,
-/// which waits for the line, counts as a write. Threads that use memory one after the other, as stacks of threads that
-/// ended are used, share nothing.
+/// Finds the cache lines that several threads access in samples of cycles or a clock that pass the filter. Addresses
+/// are those that registers tell ([`Needs::ADDRESSES`](crate::keys::Needs::ADDRESSES)); a sample on the load of an
+/// update, which waits for the line, counts as a write. Threads that use memory one after the other, as stacks of
+/// threads that ended are used, share nothing.
 pub fn sharing_by_registers(profile: &Profile, filter: &Filter) -> Sharing {
     find(profile, filter, true)
 }

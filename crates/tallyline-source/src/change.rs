@@ -25,8 +25,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// Creates a request that changes nothing yet, for the struct declared at this line (counted from 1) with this name
-    /// (empty if it is unnamed).
+    /// Creates a still empty request to change the declaration of one struct: the one declared at this line of a source
+    /// (counted from 1) with this name (empty if it is unnamed).
     pub fn new(language: Language, line: u32, name: impl AsRef<[u8]>) -> Change {
         Change {
             language,

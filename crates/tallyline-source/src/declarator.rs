@@ -184,7 +184,8 @@ fn split(tokens: &[Token], language: Language) -> Vec<Range<usize>> {
     segments
 }
 
-/// Returns the index of the token after the bracket that closes the group opened at token `open`.
+/// Returns the index of the token after the bracket (round, square or curly) that closes the one at token `open` of a
+/// source; the number of tokens if none closes it.
 pub(crate) fn skip_group(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0_u32;
     for (index, token) in tokens.iter().enumerate().skip(open) {

@@ -108,7 +108,8 @@ fn next_is(tokens: &[Token], at: usize, byte: u8) -> bool {
     tokens.get(at + 1).is_some_and(|token| token.is(byte))
 }
 
-/// Returns the index of the token that closes the brace at token `open`; `None` if nothing does.
+/// Returns the index of the closing brace that belongs to the opening brace at token `open` of a source; `None` if
+/// there is none.
 pub(crate) fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0_u32;
     for (index, token) in tokens.iter().enumerate().skip(open) {

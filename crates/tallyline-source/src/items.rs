@@ -170,7 +170,7 @@ fn lines(text: &[u8], span: &Range<usize>) -> std::ops::RangeInclusive<u32> {
     count(span.start)..=count(span.end)
 }
 
-/// Formats a member's name for messages; "an unnamed member" if it is empty.
+/// Formats the name of a struct's member for messages; "an unnamed member" if it is empty.
 pub(crate) fn display_name(name: &[u8]) -> String {
     if name.is_empty() { "an unnamed member".into() } else { String::from_utf8_lossy(name).into_owned() }
 }
@@ -264,8 +264,8 @@ fn conditional_end(items: &[Item], start: usize) -> Option<(usize, bool)> {
     None
 }
 
-/// Inverts a new order of members: returns each member's position in it, by the member's present index. Fails with
-/// [`Refusal::Order`] if `order` is no permutation.
+/// Inverts a new order of a struct's members: returns each member's position in it, by the member's present index.
+/// Fails with [`Refusal::Order`] if `order` is no permutation.
 pub(crate) fn positions(order: &[usize]) -> Result<Vec<usize>, Refusal> {
     let mut position = vec![usize::MAX; order.len()];
     for (at, member) in order.iter().enumerate() {

@@ -297,7 +297,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// Counter of a text's lines up to places in it, from 1; the places of one pass should rise.
+/// Converter of byte offsets in a source's text to line numbers, counted from 1. Ascending offsets cost one pass over
+/// the text; a lower offset starts again at the beginning.
 pub(crate) struct LineCounter<'t> {
     text: &'t [u8],
     at: usize,
@@ -305,17 +306,17 @@ pub(crate) struct LineCounter<'t> {
 }
 
 impl<'t> LineCounter<'t> {
-    /// Creates a counter at the begin of a text.
+    /// Creates a converter of byte offsets in a source's text to line numbers, at the start of the text.
     pub(crate) fn new(text: &'t [u8]) -> Self {
         Self { text, at: 0, line: 1 }
     }
 
-    /// Goes back to the begin of the text.
+    /// Goes back to the start of the source's text, before a new pass of ascending byte offsets.
     pub(crate) fn rewind(&mut self) {
         (self.at, self.line) = (0, 1);
     }
 
-    /// Returns the line of a byte.
+    /// Returns the number, counted from 1, of the line that has the byte at offset `at` of the source's text.
     pub(crate) fn of(&mut self, at: usize) -> u32 {
         if at < self.at {
             self.rewind();

@@ -33,7 +33,8 @@ pub fn member_type(text: &[u8], change: &Change, member: usize) -> Result<Range<
 }
 
 /// Returns a copy of a source's text in which members of a struct have other types, as `change` requests. Fails if a
-/// member's declaration is not plain or is shared with a member that keeps its type.
+/// member's declaration says more than a type (a pointer, array, bitfield, attribute or nonzero initial value) or is
+/// shared with a member that keeps its type.
 pub(crate) fn retype(text: &[u8], change: &Change) -> Result<Vec<u8>, Refusal> {
     let tokens = tokens(text, change.language);
     let mut edits: Vec<Edit> = Vec::new();
@@ -146,8 +147,8 @@ fn of_field(text: &[u8], tokens: &[Token], core: &Range<usize>, declaration: &De
     Some(Plain { behind: name.end..name.end, name, ty, others: Vec::new() })
 }
 
-/// Returns `true` if the compiler lays out the struct's fields in the order of the source: always in C and C++, in Rust
-/// only with `repr(C)`.
+/// Returns `true` if the compiler lays out the fields of the struct that `change` names in the order of the source:
+/// always in C and C++, in Rust only with `repr(C)`.
 pub fn is_laid_out_in_order(text: &[u8], change: &Change) -> Result<bool, Refusal> {
     if change.language != Language::Rust {
         return Ok(true);

@@ -74,8 +74,8 @@ impl<'l, W: Write> LinkWriter<'l, W> {
         LinkWriter { links, out, line: Vec::new(), known: HashMap::new() }
     }
 
-    /// Writes the last line, which may be incomplete, flushes, and returns the underlying writer with the result of
-    /// that.
+    /// Ends a text whose source positions become hyperlinks: writes its last line, which may be incomplete, flushes,
+    /// and returns the underlying writer with the result of these writes.
     pub(crate) fn into_inner(mut self) -> (W, io::Result<()>) {
         let ended = self.write_line().and_then(|()| self.out.flush());
         (self.out, ended)

@@ -82,8 +82,8 @@ enum Destination {
 }
 
 impl Output {
-    /// Checks that the results' file can be written and returns it as destination; standard output if `path` is `None`
-    /// or `-`.
+    /// Checks that the file for a command's results can be written and returns it as their destination; standard output
+    /// if `path` is `None` or `-`.
     pub fn open(path: Option<&Path>, color: Color) -> Result<Self> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             return Ok(Output {
@@ -99,7 +99,7 @@ impl Output {
         })
     }
 
-    /// Returns `true` if results written to this destination may be coloured.
+    /// Returns `true` if a command's results may be coloured in this destination (a file or standard output).
     pub fn has_colors(&self) -> bool {
         match &self.place {
             Destination::Stdout(choice) => *choice != ColorChoice::Never,
@@ -107,8 +107,9 @@ impl Output {
         }
     }
 
-    /// Runs `write` with a buffered writer to the file or standard output, through the pager and with hyperlinks where
-    /// those are set; without colours where they are not wanted. A file is replaced only if all succeeds.
+    /// Writes a command's results: runs `write` with a buffered writer to the file or standard output, through the
+    /// pager and with hyperlinks where those are set; without colours where they are not wanted. A file is replaced
+    /// only if all succeeds.
     pub fn write(self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         let Output { place, name } = self;
         let written = || -> Result<()> {

@@ -29,7 +29,8 @@ impl Replacement {
         Ok(if made.part.is_none() { Some(made) } else { None })
     }
 
-    /// Creates the temporary file for the destination `path`, with the owner and mode of the file that it will replace.
+    /// Creates a writer that will replace the file at `path`: a temporary file in the same folder, with the owner and
+    /// mode of the old file. A destination that cannot be replaced, such as a pipe, is opened itself.
     pub fn create(path: &Path) -> io::Result<Replacement> {
         let target = Target::of(path)?;
         let path = target.path;
@@ -62,7 +63,8 @@ impl Replacement {
         &self.path
     }
 
-    /// Syncs the temporary file to disk and renames it to its destination.
+    /// Completes the replacement of a file: syncs the temporary file to disk and renames it to its destination. A file
+    /// that was overwritten in place is cut off at the end of what was written.
     pub fn finish(mut self) -> io::Result<()> {
         if self.part.is_none() && self.file.metadata()?.is_file() && !self.appends {
             let end = self.file.stream_position()?;

@@ -21,7 +21,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Computes the median and spread of a series of results; `None` if it is empty or a value is infinite or NaN.
+    /// Computes the median and spread of a benchmark's results, one for each round; `None` if there are none or one is
+    /// infinite or NaN.
     pub fn of(series: &[f64]) -> Option<Self> {
         let mut sorted = series.to_vec();
         if sorted.iter().any(|value| !value.is_finite()) {
@@ -39,8 +40,8 @@ impl Summary {
         Some(Summary { median, q1, q3, min, max, rounds: sorted.len() })
     }
 
-    /// Computes the median and spread of the round-by-round ratios `over[i] / under[i]` of two series; `None` if there
-    /// are none or one is not finite.
+    /// Computes the median and spread of the round-by-round ratios `over[i] / under[i]` of the results of two sides
+    /// that a benchmark compares; `None` if there are none or one is not finite.
     ///
     /// The two sides of a round ran one after the other, so what disturbed both cancels out; a
     /// ratio of two medians would keep it.

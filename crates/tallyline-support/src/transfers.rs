@@ -80,8 +80,8 @@ const WRITE: u64 = 1;
 /// Add to the word until the next number.
 const ADD: u64 = 2;
 
-/// Measures the cycles that a modified cache line takes from one CPU to another, as [`measure_parts`] does, in parts of
-/// 0.2 seconds in all.
+/// Measures the cycles that a modified cache line takes from one CPU to another, in short parts that take 0.2 seconds
+/// in all; returns the results of the parts in the order of their latencies, as [`measure_parts`] does.
 ///
 /// # Errors
 /// If the kernel does not say which CPUs there are.
@@ -119,7 +119,8 @@ pub fn measure_parts(count: usize) -> io::Result<Vec<LineTransfer>> {
     Ok(sensible)
 }
 
-/// Returns the measurement at the quantile `part` (0.5: the median) of sorted ones; `None` if there are none.
+/// Returns the measurement of cache-line transfers between two CPUs at the quantile `part` (0.5: the median) of
+/// `parts`, which must be sorted; `None` if there are none.
 pub fn quantile(parts: &[LineTransfer], part: f64) -> Option<LineTransfer> {
     let last = parts.len().checked_sub(1)?;
     parts.get((last as f64 * part.clamp(0.0, 1.0)).round() as usize).copied()

@@ -69,8 +69,8 @@ pub struct TimedCores {
 }
 
 impl TimedCores {
-    /// Creates `cores` simulated cores of one processor, with empty caches. `instructions` are those of the trace
-    /// to replay, and `code` decodes the instructions that ran between its accesses.
+    /// Creates `cores` simulated cores of one processor, with empty caches. `instructions` are those of the trace to
+    /// replay, and `code` decodes them.
     ///
     /// # Errors
     /// A sentence that names the parameter of `processor` that cannot be simulated.
@@ -109,8 +109,8 @@ impl TimedCores {
         self.paths.make_plain(instruction);
     }
 
-    /// Simulates the instructions still pending on the cores, ends the simulation, and returns the cost of every
-    /// instruction.
+    /// Ends the simulation of a trace: executes the instructions still pending on the simulated cores, and returns the
+    /// cost of every instruction of the trace.
     pub fn finish(mut self) -> TraceCosts {
         for place in 0..self.threads.len() {
             if let Some(last) = self.threads[place].pending.take() {

@@ -137,12 +137,13 @@ pub struct SharingLoss {
 }
 
 impl SharingLoss {
-    /// Returns the address of the access that waited for its cache line.
+    /// Returns the memory address whose access waited for its cache line to come from another simulated core.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Returns the instruction that waited, as its index in the trace's list of instructions.
+    /// Returns the instruction that waited for a cache line of another simulated core, as its index in the trace's list
+    /// of instructions.
     pub fn instruction(&self) -> u32 {
         self.instruction
     }
@@ -153,8 +154,8 @@ impl SharingLoss {
         self.transfers
     }
 
-    /// Returns the total wait in parts of a cycle ([`TraceCosts::PARTS`]): simulated time in which the core retired
-    /// nothing because the line had not arrived.
+    /// Returns the instruction's total wait for the cache line, in parts of a cycle ([`TraceCosts::PARTS`]): simulated
+    /// time in which its core retired nothing because the line had not arrived from another core.
     pub fn time(&self) -> u64 {
         self.time
     }
@@ -187,15 +188,15 @@ impl TraceCosts {
         &self.instructions
     }
 
-    /// Returns the number of executed instructions without memory accesses whose path was found in the program's
-    /// code. The trace records only their number; the simulation looks for them between two recorded accesses.
+    /// Returns the number of executed instructions without memory accesses that the simulation found in the program's
+    /// code. The trace records only how many of them ran between two accesses.
     #[inline]
     pub fn explained(&self) -> u64 {
         self.explained
     }
 
-    /// Returns the number of executed instructions without memory accesses for which no path through the program's
-    /// code was found, so that they are charged by their number alone.
+    /// Returns the number of executed instructions without memory accesses that the simulation did not find in the
+    /// program's code, so that they are charged by their number alone.
     #[inline]
     pub fn unexplained(&self) -> u64 {
         self.unexplained
@@ -219,7 +220,7 @@ impl TraceCosts {
         self.end.saturating_sub(self.together)
     }
 
-    /// Returns the average of the costs of some runs of one trace.
+    /// Returns the average of the simulated costs of a trace over several replays of it.
     pub fn average(runs: &[TraceCosts]) -> TraceCosts {
         let Some((first, others)) = runs.split_first() else { return TraceCosts::default() };
         let mut sum = first.clone();
@@ -254,11 +255,11 @@ impl TraceCosts {
         sum
     }
 
-    /// The unit of all simulated times: this many parts are one cycle.
+    /// The number of parts that a cycle of a simulated core is divided into: all simulated times are counted in them.
     pub const PARTS: u64 = CYCLE;
 
-    /// Returns the number and the simulated time of the [`unexplained`](Self::unexplained) instructions as one
-    /// cost; its other fields are empty.
+    /// Returns the number and the simulated time of the instructions that were not found in the program's code
+    /// ([`unexplained`](Self::unexplained)) as one cost; its other fields are empty.
     pub fn unexplained_cost(&self) -> InstructionCost {
         InstructionCost {
             executions: self.unexplained,

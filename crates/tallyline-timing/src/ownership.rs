@@ -30,8 +30,8 @@ const HOLD: u32 = 25;
 /// Nobody.
 const NONE: u16 = u16::MAX;
 
-/// The cycles that a simulated machine takes to move a cache line from one core to another, and those of restarted
-/// loads.
+/// The cycles that a simulated machine takes to move a cache line from one core to another, and those that a load loses
+/// if its line is taken away before it retires, so that it is executed again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharingCosts {
     transfer: u32,
@@ -64,7 +64,8 @@ impl SharingCosts {
         Self { restart, ..self }
     }
 
-    /// Sets the seed of the pseudo-random variation of simulated transfer times; equal seeds give equal runs.
+    /// Sets the seed of the pseudo-random variation of the simulated times of cache-line transfers between cores; equal
+    /// seeds give equal runs.
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }

@@ -14,8 +14,9 @@ const SEARCH_LIMIT: usize = 1 << 14;
 /// The most ways that are remembered, and the instructions in them; what comes later is looked for each time.
 const REMEMBERED_LIMIT: usize = 1 << 24;
 
-/// Source of decoded machine instructions of a traced process, by address; implemented by the caller of
-/// [`TimedCores::new`](crate::TimedCores::new). Schedules are replayed on several threads at a time.
+/// A source of decoded machine instructions of a traced process, by address, for the timing simulation of its trace;
+/// implemented by the caller of [`TimedCores::new`](crate::TimedCores::new). Threads that replay the trace at the same
+/// time share it.
 pub trait Code: Sync {
     /// Describes the instruction at an address of the process; none where its code is not known.
     fn operation(&self, address: u64) -> Option<Operation>;

@@ -108,8 +108,8 @@ impl Default for Processor {
 }
 
 impl Processor {
-    /// Returns the parameters of a core on which nothing was measured: those of [`Processor::default`] without what Zen 5
-    /// does when another core takes a line, and with Zen 4's atomic updates.
+    /// Returns the parameters for simulating a processor on which nothing was measured: those of [`Processor::default`]
+    /// without what Zen 5 does when another core takes a line, and with Zen 4's cycles of an atomic update.
     pub fn unmeasured() -> Processor {
         Processor {
             integer_registers: 0,
@@ -146,8 +146,9 @@ impl Processor {
         }
     }
 
-    /// Returns a copy of these parameters for one hardware thread of a core whose other thread is busy, as are the other
-    /// users of the last level: half of the reorder buffer and of the store buffer, and the program's share of the cache.
+    /// Returns a copy of this simulated processor's parameters for one hardware thread of a core whose other thread is
+    /// busy, as are the other users of the last-level cache: half of the reorder buffer, of the integer registers and
+    /// of the store buffer, and the program's share of the cache.
     pub fn beside_busy_thread(&self) -> Processor {
         let mut levels = self.levels.clone();
         if let Some(last) = levels.last_mut() {

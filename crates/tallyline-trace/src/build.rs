@@ -141,8 +141,8 @@ impl ThreadBuilder {
         }
     }
 
-    /// Appends a memory access to the thread's block: by the instruction of an index, executed `advance`
-    /// instructions after the thread's previous access.
+    /// Appends a memory access to a block of a thread's trace events, for tests: by the instruction of an index,
+    /// executed `advance` instructions after the thread's previous access.
     pub(crate) fn access(&mut self, instruction: u64, address: u64, size: u64, store: bool, advance: u64) {
         let distance = instruction.wrapping_sub(self.instruction);
         let together = distance == advance;
@@ -161,8 +161,8 @@ impl ThreadBuilder {
         self.accesses += 1;
     }
 
-    /// Appends a synchronisation with other threads to the thread's block; `number`, from [`Builder::number`], is
-    /// its place in the order of all threads.
+    /// Appends a synchronisation with other threads to a block of a thread's trace events, for tests; `number`, from
+    /// [`Builder::number`], is its place in the order of all threads' synchronisations.
     pub(crate) fn point(&mut self, kind: SyncPoint, number: u64) {
         let number_of_kind = (0..).find(|number| SyncPoint::from_number(*number) == Some(kind));
         varint(&mut self.events, 7 | number_of_kind.expect("each kind has a number") << 3);

@@ -138,7 +138,7 @@ impl Mapping {
         self.offset.checked_add(distance)
     }
 
-    /// Returns `true` if the mapping is executable.
+    /// Returns `true` if the traced process mapped the file as executable code.
     pub(crate) fn is_code(&self) -> bool {
         self.protection & 4 != 0
     }
@@ -260,7 +260,7 @@ impl Access {
     }
 }
 
-/// An entry of a traced thread: a memory access, or a synchronisation with other threads.
+/// An event in the trace of a thread: a memory access, or a synchronisation with other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An access to memory.
@@ -276,8 +276,8 @@ pub enum Event {
     },
 }
 
-/// The kind of a traced thread's synchronisation with others: an atomic instruction, a futex call, the start, end
-/// or creation of a thread.
+/// The kind of a traced thread's synchronisation with others: an atomic instruction, a futex call, the start, end or
+/// creation of a thread, or the start or end of a spin loop that is left out of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPoint {
     /// An atomic instruction; its accesses follow.

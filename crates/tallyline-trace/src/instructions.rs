@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-/// An instruction that made recorded memory accesses: its address, its length, and whether it is atomic.
+/// A machine instruction of a traced program: its address, its length, and whether it is atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// Its address.
@@ -15,7 +15,8 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Creates an entry for the instruction of `length` bytes at `address`.
+    /// Creates the entry for an instruction of a traced program: `length` bytes at `address`; `atomic` is `true` for an
+    /// atomic one, such as one with a lock prefix.
     pub fn new(address: u64, length: u8, atomic: bool) -> Self {
         Self { address, length, atomic }
     }
@@ -33,7 +34,8 @@ impl Instruction {
     }
 }
 
-/// The table of instructions that made a trace's memory accesses. Accesses name an instruction by its index here.
+/// The table of the machine instructions of a traced program, with and without memory accesses. Recorded accesses name
+/// an instruction by its index here.
 #[derive(Clone, Debug, Default)]
 pub struct Instructions {
     runs: Vec<NumberRange>,
@@ -52,28 +54,28 @@ struct NumberRange {
 }
 
 impl Instructions {
-    /// Returns the number of instructions in the table.
+    /// Returns the number of instructions in a trace's table of instructions.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns `true` if the table has no instructions.
+    /// Returns `true` if a trace's table of instructions is empty.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Returns the instruction with the index that an access carries; `None` if the table is shorter.
+    /// Returns the instruction with the index that a recorded memory access carries; `None` if the table is shorter.
     pub fn get(&self, index: u32) -> Option<&Instruction> {
         self.all.get(index as usize)
     }
 
-    /// Returns an iterator over all instructions in the order of their indices.
+    /// Returns an iterator over all instructions of a trace's table in the order of their indices.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Instruction> {
         self.all.iter()
     }
 
-    /// Adds the instruction that has a number in the trace file. Instructions at one address share an entry of the
-    /// table, so that its index can differ from the number.
+    /// Adds an instruction to a trace's table, with the number that it has in the trace file. Instructions at one
+    /// address share an entry of the table, so that its index can differ from the number.
     pub fn add(&mut self, number: u64, instruction: Instruction) {
         let index = *self.by_address.entry(instruction.address).or_insert_with(|| {
             self.all.push(instruction);
@@ -86,8 +88,8 @@ impl Instructions {
         self.indices.push(index);
     }
 
-    /// Sorts the trace file's numbers for their look-up, once all instructions were added. The numbers of several
-    /// processes are not in order in the file.
+    /// Sorts the numbers that instructions have in the trace file for their look-up, once all were added. The numbers
+    /// of several processes are not in order in the file.
     pub fn sort(&mut self) {
         self.runs.sort_by_key(|run| run.first);
     }

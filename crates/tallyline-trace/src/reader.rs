@@ -60,7 +60,7 @@ pub struct EventBlock {
 }
 
 impl EventBlock {
-    /// Returns the number of memory accesses that the block holds.
+    /// Returns the number of memory accesses in this block of the trace file.
     #[inline]
     pub fn accesses(&self) -> u32 {
         self.accesses
@@ -133,7 +133,7 @@ impl<'s> Trace<'s> {
         Self::read(Source::File(file))
     }
 
-    /// Opens a trace in memory, as [`open`](Self::open) does.
+    /// Opens a trace of memory accesses whose whole file is in memory, as [`open`](Self::open) does with a file.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
@@ -219,7 +219,8 @@ impl<'s> Trace<'s> {
         &self.header
     }
 
-    /// Returns the table of the instructions that made the recorded accesses; an access holds an index of it.
+    /// Returns the table of the traced program's instructions; a recorded memory access holds the index of the one that
+    /// made it.
     pub fn instructions(&self) -> &Instructions {
         &self.instructions
     }
@@ -250,7 +251,8 @@ impl<'s> Trace<'s> {
         self.names.get(&(process, thread)).map(String::as_str)
     }
 
-    /// Returns one entry with totals for each traced process that ended by itself; a killed process has none.
+    /// Returns the totals (instructions, accesses) of each traced process that ended by itself; a killed process has
+    /// none.
     pub fn ends(&self) -> &[ProcessEnd] {
         &self.ends
     }
@@ -261,8 +263,9 @@ impl<'s> Trace<'s> {
         self.executions.iter().map(|execution| execution.path.as_str())
     }
 
-    /// Returns `true` if the file holds the end of the first traced process (or its `exec`), is not cut off, and no
-    /// write to it failed. A trace that stopped at its size limit counts as complete, see [`ProcessEnd::full`].
+    /// Returns `true` if the trace is complete: the file holds the end of the first traced process (or its `exec`), is
+    /// not cut off, and no write to it failed. A trace that stopped at its size limit counts as complete, see
+    /// [`ProcessEnd::full`].
     pub fn is_complete(&self) -> bool {
         let first = self.header.process;
         let has_ended = self.ends.iter().any(|end| end.process == first)
@@ -270,7 +273,7 @@ impl<'s> Trace<'s> {
         has_ended && self.cut == 0 && !self.ends.iter().any(|end| end.broken)
     }
 
-    /// Reads a block of a thread from the source and returns an iterator over its events (memory accesses,
+    /// Reads a block of a traced thread from the trace and returns an iterator over its events (memory accesses,
     /// synchronisations). `buffer` is reused for the block's bytes; `Events::into_buffer` gives it back.
     ///
     /// # Errors
@@ -463,7 +466,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Returns the byte buffer that the block was read into, to be reused for the next block.
+    /// Returns the byte buffer that the block of the trace was read into, to be reused for the next block.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.bytes
     }

@@ -40,7 +40,8 @@ impl Fit {
         }
     }
 
-    /// Shortens the last cell of a line, which starts at terminal column `behind`, to what is left of the line.
+    /// Shortens the last cell of a text table's line, which starts at terminal column `behind`, to the width that is
+    /// left.
     pub(crate) fn rest<'t>(&self, text: &'t str, behind: usize) -> Cow<'t, str> {
         match self.line {
             Some(line) => shortened(text, line.saturating_sub(behind).max(LEAST)),
@@ -115,8 +116,8 @@ pub(crate) fn widths<'c>(
     fitted(columns, natural(columns, rows, fit.line.is_some()), fit)
 }
 
-/// Returns the width that each column's cells need. If lines are not limited, cells that are far wider than others
-/// are ignored.
+/// Returns the width that each column of a text table needs for its heading and cells. If the table's lines are not
+/// limited in width, cells of more than 100 terminal columns are ignored.
 pub(crate) fn natural<'c>(
     columns: &[Column],
     rows: impl Iterator<Item = &'c [String]>,
@@ -135,8 +136,8 @@ pub(crate) fn natural<'c>(
     widths
 }
 
-/// Reduces column widths to what the line's limit leaves room for; text columns shrink first, the widest before
-/// others.
+/// Reduces the column widths of a text table to what the limit on its lines leaves room for; text columns shrink first,
+/// the widest before others.
 pub(crate) fn fitted(columns: &[Column], mut widths: Vec<usize>, fit: &Fit) -> Vec<usize> {
     let mut asked = fit.columns.iter().copied().chain(std::iter::repeat(0));
     let mut is_free = vec![false; columns.len()];

@@ -9,8 +9,8 @@ use std::path::Path;
 pub(crate) struct Instances(HashMap<String, u64>);
 
 impl Instances {
-    /// Reads numbers of objects from a file with lines `TYPE COUNT`, or from a copy of the kernel's
-    /// `/proc/slabinfo`.
+    /// Reads the number of live objects of each type from a file with lines `TYPE COUNT`, or from a copy of the
+    /// kernel's `/proc/slabinfo`. Without a file, no type is listed.
     pub(crate) fn read(path: Option<&Path>) -> Result<Instances> {
         let Some(path) = path else { return Ok(Instances::default()) };
         let text =

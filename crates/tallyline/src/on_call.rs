@@ -44,8 +44,9 @@ thread_local! {
     static IS_WHOLE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the command with the options of all its sub-commands, without the user's settings. Completion scripts and
-/// manual pages need them before `Command::build`, which copies the tree of `help` and fixes the order of options.
+/// Returns the program's clap command with the options of all sub-commands, without the user's settings. Completion
+/// scripts and manual pages need them before `Command::build`, which copies the tree of `help` and fixes the order of
+/// options.
 pub(crate) fn whole(command: fn() -> Command) -> Command {
     IS_WHOLE.set(true);
     let command = command();

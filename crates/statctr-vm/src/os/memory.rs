@@ -22,7 +22,7 @@ pub(crate) fn node_of(address: usize) -> io::Result<u32> {
     u32::try_from(node).map_err(io::Error::other)
 }
 
-/// Atomically loads (acquire) the word at an address that the caller knows to hold one.
+/// Atomically loads (acquire) the word at an address of this process's memory that the caller knows to hold one.
 pub(crate) fn load(address: usize) -> usize {
     let pointer = std::ptr::with_exposed_provenance::<std::sync::atomic::AtomicUsize>(address);
     // SAFETY: its only caller takes the address from a counter's handle, whose table has an entry

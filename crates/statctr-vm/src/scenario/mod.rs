@@ -15,14 +15,15 @@ mod storm;
 use crate::report::ScenarioResult;
 use std::time::Duration;
 
-/// A test of the counters that is run in the emulated machine, in a process of its own: name, description and function.
+/// A test of statctr's per-CPU counters that is run in the emulated machine, in a process of its own: name, description
+/// and function.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) run: fn(&Settings) -> ScenarioResult,
 }
 
-/// All scenarios (tests of the counters) of the emulated machine, in the order in which they are run.
+/// All scenarios (tests of per-CPU counters) of the emulated machine, in the order in which they are run.
 pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "aborts", what: "a kernel that does not abort sections is found out", run: aborts::run },
     Scenario { name: "arrive", what: "CPUs that were not there at boot come under load", run: arrive::run },
@@ -34,8 +35,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "storm", what: "CPUs go offline and online under load", run: storm::run },
 ];
 
-/// The settings of a run of the scenarios: number of hotplug cycles, seconds for each scenario, and which scenario to
-/// run.
+/// The settings of a run of the scenarios (tests of per-CPU counters): number of CPU hotplug cycles, seconds for each
+/// scenario, and the one scenario to run, if not all.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// Number of times that a CPU is taken away and given back.
@@ -47,8 +48,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Parses scenario settings from words such as `cycles=20`, `seconds=2` and `only=storm`; settings not given keep
-    /// their defaults.
+    /// Parses the settings of a test run from words such as `cycles=20` (CPU hotplug cycles), `seconds=2` (for each
+    /// test scenario) and `only=storm` (the one scenario to run); settings not given keep their defaults.
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Settings, String> {
         let mut settings = Settings { cycles: 20, time: Duration::from_secs(2), only: String::new() };
         for word in words {
@@ -63,8 +64,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Formats the cycles and seconds as `cycles=N` and `seconds=N`, the arguments of a child process that runs one
-    /// scenario.
+    /// Formats the number of CPU hotplug cycles and the seconds for each scenario as `cycles=N` and `seconds=N`, the
+    /// arguments of a child process that runs one test scenario.
     pub(crate) fn arguments(&self) -> [String; 2] {
         [format!("cycles={}", self.cycles), format!("seconds={}", self.time.as_secs())]
     }

@@ -7,8 +7,8 @@
 use super::atomics::{Atomics, Room};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bit mask of the CPUs that ever counted in a piece of memory; readers sum these CPUs' words. A bit is set
-/// atomically and never cleared in place.
+/// The bit mask of the CPUs that ever wrote to a piece of per-CPU counter memory; readers sum these CPUs' words. A bit
+/// is set atomically and never cleared in place.
 #[derive(Debug)]
 pub(crate) struct ActiveCpuMask {
     summary: Atomics<AtomicU64>,
@@ -16,7 +16,8 @@ pub(crate) struct ActiveCpuMask {
 }
 
 impl ActiveCpuMask {
-    /// Creates an empty mask with room for CPUs 0 to `cpus` − 1.
+    /// Creates an empty mask of active CPUs (those that ever wrote to a piece of counter memory), for this number of
+    /// CPUs.
     pub(crate) fn new(cpus: usize) -> Self {
         let words = cpus.div_ceil(64);
         ActiveCpuMask { summary: Atomics::new(words.div_ceil(64)), words: Atomics::new(words) }
@@ -34,7 +35,8 @@ impl ActiveCpuMask {
         cpus.div_ceil(64) + cpus.div_ceil(4096)
     }
 
-    /// Sets a CPU's bit in the mask; the calling thread's later stores are ordered after it.
+    /// Sets a CPU's bit in the mask of active CPUs, so that readers sum its words, too; the calling thread's later
+    /// stores are ordered after it.
     ///
     /// Lower level first: a reader that finds the upper bit finds the lower one.
     pub(crate) fn insert(&self, cpu: usize) {
@@ -42,8 +44,8 @@ impl ActiveCpuMask {
         self.summary[cpu / 4096].fetch_or(1 << (cpu / 64 % 64), Ordering::SeqCst);
     }
 
-    /// Overwrites this mask with a copy of `other` without `cpu`. Both have room for the same CPUs, and no bit is set
-    /// meanwhile; concurrent walks may see either content.
+    /// Overwrites this mask of active CPUs with a copy of `other` without `cpu`. Both have room for the same CPUs, and
+    /// no bit is set meanwhile; concurrent walks may see either content.
     pub(crate) fn copy_without(&self, other: &ActiveCpuMask, cpu: usize) {
         for (index, (word, theirs)) in self.words.iter().zip(&*other.words).enumerate() {
             let mut bits = theirs.load(Ordering::Relaxed);
@@ -63,7 +65,8 @@ impl ActiveCpuMask {
         self.words.get(cpu / 64).is_some_and(|word| word.load(Ordering::Acquire) >> (cpu % 64) & 1 == 1)
     }
 
-    /// Calls `visit` with each CPU in the mask, in ascending order; a CPU that is inserted meanwhile may be missed.
+    /// Calls `visit` with each CPU in the mask of active CPUs, in ascending order; a CPU that is inserted meanwhile may
+    /// be missed.
     #[inline]
     pub(crate) fn for_each(&self, mut visit: impl FnMut(usize)) {
         for (outer, summary) in self.summary.iter().enumerate() {

@@ -104,8 +104,8 @@ impl Arena {
         self.state.lock()
     }
 
-    /// Returns the number of updates that went to the fallback cell (the word that all CPUs add to atomically) because
-    /// their CPU had no memory of its own, and `true` if updates may be doing so at present.
+    /// Returns the number of updates of the arena's counters that went to the fallback cell (the word that all CPUs add
+    /// to atomically) because their CPU had no memory of its own, and `true` if updates may be doing so at present.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         self.supply.shortfalls()
     }
@@ -323,7 +323,8 @@ impl Arena {
         cpus
     }
 
-    /// Prefaults the memory of `cpu`'s words of all existing counters, so that its updates take no page fault.
+    /// Prefaults the memory of `cpu`'s words of all existing counters in the arena (a pool's counter memory), so that
+    /// its updates take no page fault.
     pub(crate) fn prefault(&self, cpu: CpuId) -> Result<()> {
         let state = self.state.lock();
         for held in state.reservations.values() {
@@ -333,7 +334,8 @@ impl Arena {
         Ok(())
     }
 
-    /// Returns the memory of dropped counters to the system; the result says how much.
+    /// Returns the memory of dropped counters in the arena (a pool's counter memory) to the system; the result says how
+    /// many cache lines and address ranges.
     pub(crate) fn trim(&self) -> Result<Trimmed> {
         let mut state = self.state.lock();
         self.supply.clear_short();

@@ -150,8 +150,8 @@ impl BoundedSum {
         self.handle.read()
     }
 
-    /// Returns the value without what CPUs have not flushed (added to the shared word) yet: off by at most
-    /// [`bound`](Self::bound).
+    /// Returns the approximate counter's value without what CPUs have not flushed (added to the shared word) yet: off
+    /// by at most [`bound`](Self::bound).
     #[inline]
     pub(crate) fn approximate(&self) -> u64 {
         // the baseline first, as in `Handle::read`

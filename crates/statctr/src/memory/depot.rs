@@ -22,8 +22,8 @@ const READY: usize = 32;
 /// No slab takes more address space than this, unless a block alone does.
 const SLAB_BYTES: usize = 64 << 20;
 
-/// Allocator of the zeroed memory blocks that flexible pools give to CPUs for their counter words, with a stock for
-/// each NUMA node.
+/// Allocator of the zeroed memory blocks that flexible pools (with memory only for CPUs that count or are expected to)
+/// give to CPUs for their counter words, with a stock for each NUMA node.
 pub(crate) struct Depot {
     block_bytes: usize,
     stride: usize,
@@ -213,8 +213,8 @@ impl Depot {
         self.slabs.iter().map(Mapping::addresses).collect()
     }
 
-    /// Returns the number of updates that found no block (memory for a CPU's words) in stock, and `true` if there was
-    /// one since the last complete refill.
+    /// Returns the number of updates that got no block (memory for a CPU's counter words) from the stock or from a new
+    /// mapping, and `true` if blocks have run short since memory for more was last mapped.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         (self.shortfalls.load(Ordering::Relaxed), self.short.load(Ordering::Relaxed) != 0)
     }

@@ -31,8 +31,8 @@ pub struct Drained {
 }
 
 impl Arena {
-    /// Moves `cpu`'s counts in the arena to the residue (words with the counts of drained CPUs, which reads add), and
-    /// frees its memory.
+    /// Moves `cpu`'s counts in the arena (a pool's counter memory) to the residue (words with the counts of drained
+    /// CPUs, which reads add), and frees its memory.
     pub(crate) fn drain(&self, cpu: CpuId) -> Result<Drained> {
         let Some(depot) = self.depot() else { return Ok(Drained::default()) };
         let cpu = cpu.index();
@@ -63,7 +63,8 @@ impl Arena {
         Ok(drained)
     }
 
-    /// Stocks memory blocks for these CPUs, so that their first updates of any counter need no system call.
+    /// Gives these CPUs memory blocks for their words of all counters in the arena (a pool's counter memory), and
+    /// stocks some more, so that their first updates of any counter need no system call.
     pub(crate) fn expect(&self, cpus: &CpuSet) {
         if self.depot().is_some() {
             let mut state = self.lock();

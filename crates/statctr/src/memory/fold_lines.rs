@@ -5,8 +5,8 @@ use super::layout::CHUNK_WORDS;
 use super::owner::Lines;
 use std::ops::Range;
 
-/// Sums groups of `chunks` cache lines each over the CPUs and passes the sums to `sink(index of the piece, index of the
-/// first word in it, sums)`. Adjacent pieces (memory of one array or group) are read in one pass.
+/// Sums several groups of counters over the CPUs, each a piece of counter memory of `chunks` cache lines, and passes
+/// the sums to `sink(index of the piece, index of the first word in it, sums)`. Adjacent pieces are read in one pass.
 pub(crate) fn fold_runs<'a>(
     pieces: impl IntoIterator<Item = &'a Lines>,
     chunks: usize,
@@ -38,9 +38,9 @@ pub(crate) fn fold_runs<'a>(
     }
 }
 
-/// Sums the rows `rows` (groups of an array) of a piece (consecutive cache lines) of counter memory over the CPUs and
-/// passes the sums to `sink(row, index of the first word in it, sums)`. A row is `chunks` cache lines; `front` lines
-/// precede the first.
+/// Sums the counter words of the rows `rows` of an array (groups of `chunks` cache lines each) over the CPUs and passes
+/// the sums to `sink(row, index of the first word in it, sums)`. `lines` is the array's piece of counter memory, of
+/// which `front` lines precede the first row.
 pub(crate) fn fold_rows(
     lines: &Lines,
     front: usize,

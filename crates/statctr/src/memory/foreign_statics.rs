@@ -6,7 +6,7 @@ use crate::rseq::HandleTag;
 use crate::sys::{Link, Linked, StaticList};
 use std::ffi::{CStr, c_char};
 
-/// The kind of a statistic that is a static variable of a C program.
+/// The kind of a statistic that is a static variable of a C program: counter, gauge, maximum or minimum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StaticKind {
     /// A sum modulo 2⁶⁴.
@@ -26,8 +26,8 @@ impl StaticKind {
     }
 }
 
-/// A statistic that is a static variable of a C program (`statctr_static_t`), or a member of a family of a C program:
-/// all zeros but for its texts before the first use.
+/// A statistic that is a static variable of a C program (`statctr_static_t`), or a member of a C program's family
+/// (statistics of one name, by the values of labels): all zeros but for its texts before the first use.
 #[derive(Debug)]
 #[repr(C)]
 pub struct RawStatic {
@@ -56,7 +56,8 @@ impl Linked for RawStatic {
 static LISTED: [StaticList<RawStatic>; 4] = [const { StaticList::new() }; 4];
 
 impl RawStatic {
-    /// Creates a statistic without a name, for what has one elsewhere: a member of a family.
+    /// Creates a statistic without a name of its own: a member of a C program's family (statistics of one name, by the
+    /// values of labels), which has the name.
     pub(crate) fn unnamed() -> RawStatic {
         let none = std::ptr::null();
         RawStatic { word: StaticWord::new(), link: Link::new(), name: none, help: none, unit: none }
@@ -92,13 +93,15 @@ impl RawStatic {
         self.word.add_early(value);
     }
 
-    /// Observes a value in the static C extreme of this kind. Async-signal-safe.
+    /// Observes a value in the static C maximum or minimum, as `kind` says: keeps it if it is the largest (smallest) so
+    /// far. Async-signal-safe.
     pub fn observe(&'static self, kind: StaticKind, value: u64) {
         self.list(kind);
         self.word.raise(kind.stored(value));
     }
 
-    /// Returns the extreme of this kind since the last call, and begins anew. Async-signal-safe.
+    /// Returns the largest or smallest value, as `kind` says, that the static C extreme observed since the last call,
+    /// and begins anew. Async-signal-safe.
     pub fn take(&self, kind: StaticKind) -> u64 {
         kind.stored(self.word.take_early())
     }

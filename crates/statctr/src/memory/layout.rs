@@ -44,8 +44,8 @@ impl Layout {
     }
 }
 
-/// The layout of latched cache lines: each line twice, and a sequence number that says which copy is current and not
-/// being written (as the kernel's `seqcount_latch`).
+/// The layout of latched cache lines of counters: each line twice, and a sequence number that says which copy is
+/// current and not being written (as the kernel's `seqcount_latch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LatchLayout {
     /// Lines that hold items.
@@ -53,7 +53,8 @@ pub(crate) struct LatchLayout {
 }
 
 impl LatchLayout {
-    /// Returns the number of cache lines that the two copies and the sequence numbers take together.
+    /// Returns the number of cache lines that latched lines of counters take: both copies of each, and the sequence
+    /// numbers.
     #[inline]
     pub(crate) fn chunks(self) -> usize {
         2 * self.lines + self.lines.div_ceil(CHUNK_WORDS)

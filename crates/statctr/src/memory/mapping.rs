@@ -174,7 +174,8 @@ pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Zeroes a byte range behind `start` by stores, to those words alone that are not zero.
+/// Zeroes the bytes at the offsets `bytes` from `start`, in a mapping of counter memory, by stores, to those words
+/// alone that are not zero.
 ///
 /// # Safety
 /// The contract is that of [`zero`].

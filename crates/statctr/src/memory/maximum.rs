@@ -61,8 +61,8 @@ impl Drop for EpochWords {
     }
 }
 
-/// Owner of the memory of a per-CPU maximum: words for the last two epochs (a reset starts an epoch) for each CPU, and
-/// shared words.
+/// Owner of the memory of a per-CPU maximum, a statistic that keeps the largest value observed since the last reset:
+/// words for the last two epochs (a reset starts an epoch) for each CPU, and shared words.
 ///
 /// On a line of its own: all writers load the epoch.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ unsafe impl Send for Maximum {}
 unsafe impl Sync for Maximum {}
 
 impl Maximum {
-    /// Allocates memory in `arena` (a pool's counter memory) for a maximum without values.
+    /// Allocates memory in `arena` (a pool's counter memory) for a per-CPU maximum that has observed no values.
     pub(crate) fn take_memory(arena: &Arc<Arena>) -> Result<Maximum> {
         let words = [EpochWords::take(arena)?, EpochWords::take(arena)?];
         // the CPUs' words are zero, and so is no epoch
@@ -89,7 +89,8 @@ impl Maximum {
         Ok(Maximum { words, epoch: AtomicU64::new(1), fallback })
     }
 
-    /// Raises the maximum to `value` if it is smaller, in the calling thread's CPU's word.
+    /// Raises the per-CPU maximum (the largest value observed) to `value` if it is smaller, in the word of the calling
+    /// thread's CPU.
     #[inline(always)]
     pub(crate) fn raise(&self, value: u64) {
         if cfg!(feature = "uniprocessor") || !self.raise_in_section(value) {
@@ -146,12 +147,14 @@ impl Maximum {
         ended
     }
 
-    /// Sets the maximum to `value`, dropping what CPUs observed before. Takes the arena's lock.
+    /// Sets the per-CPU maximum (the largest value observed) to `value`, dropping what CPUs observed before. Takes the
+    /// arena's lock.
     pub(crate) fn set(&self, value: u64) {
         arena_of(self.words[0].0).while_locked(|| _ = self.begin_locked(value));
     }
 
-    /// Resets the maximum and returns its value until then. Takes the arena's lock.
+    /// Resets the per-CPU maximum (the largest value observed) and returns its value until then. Takes the arena's
+    /// lock.
     pub(crate) fn take(&self) -> u64 {
         arena_of(self.words[0].0).while_locked(|| {
             let ended = self.begin_locked(0);

@@ -61,12 +61,14 @@ impl Word {
         arena_of(self.0)
     }
 
-    /// Gives up ownership of the counter and returns its handle, for C.
+    /// Gives up ownership of the counter's memory and returns the handle (two words: the addresses of its home word and
+    /// of the table of the CPUs' words) by which C code owns it.
     pub(crate) fn into_handle(self) -> Handle {
         std::mem::ManuallyDrop::new(self).0
     }
 
-    /// Takes ownership of a counter back, by the handle that [`into_handle`](Self::into_handle) returned.
+    /// Takes ownership of a per-CPU counter's memory back from C, by the handle that [`into_handle`](Self::into_handle)
+    /// returned.
     ///
     /// # Safety
     /// The handle came from [`Word::into_handle`] and was not taken back yet.
@@ -82,8 +84,8 @@ impl Drop for Word {
     }
 }
 
-/// Owner of consecutive cache lines of counter memory (in each CPU's unit), for an array or a group; freed when
-/// dropped.
+/// Owner of the memory of an array or group of counters, or of a histogram: consecutive cache lines at the same place
+/// in each CPU's unit (part of a pool's counter memory); freed when dropped.
 #[derive(Debug)]
 pub(crate) struct Lines {
     handle: Handle,
@@ -107,7 +109,8 @@ impl Lines {
     }
 
     /// Allocates `chunks` consecutive cache lines in the arena (a pool's counter memory) for groups of counters, all
-    /// zero; with a `layout`, latched ones (two copies and a sequence number).
+    /// zero; with a `layout`, where groups are updated by rseq, latched ones (each line twice, with a sequence number,
+    /// so that reads are consistent).
     pub(crate) fn take_group(
         arena: &Arc<Arena>,
         chunks: usize,
@@ -163,8 +166,8 @@ impl Lines {
         self.chunks as usize
     }
 
-    /// Returns the parts of the cache lines of counter memory, for C: the handle of the first word, the number of lines,
-    /// and the layout if they are latched (kept twice, with a sequence number).
+    /// Returns the parts by which C code owns these cache lines of counter memory: the handle of the first word, the
+    /// number of lines, and the layout if they are latched (kept twice, with a sequence number).
     pub(crate) fn parts(&self) -> (Handle, u32, Option<LatchLayout>) {
         (self.handle, self.chunks, self.layout)
     }
@@ -178,14 +181,15 @@ impl Lines {
         Lines::of(handle, chunks, layout)
     }
 
-    /// Returns the number of cache lines with items (64-bit statistics); of latched lines, which exist twice, each
-    /// counts once.
+    /// Returns the number of cache lines in which an array or group of counters, or a histogram, keeps items (64-bit
+    /// statistics) for each CPU; of latched lines, which exist twice so that reads are consistent, each counts once.
     #[inline]
     pub(crate) fn item_chunks(&self) -> usize {
         self.layout.map_or(self.chunks as usize, |layout| layout.lines)
     }
 
-    /// Returns the handle of the counter in word `index` of the cache lines; `None` beyond their end.
+    /// Returns the handle by which the counter in 64-bit word `index` of these cache lines of counter memory is updated
+    /// and read; `None` beyond their end.
     #[inline(always)]
     pub(crate) fn word(&self, index: usize) -> Option<Handle> {
         // SAFETY: in range, so the owner's.
@@ -205,8 +209,9 @@ impl Lines {
         (index < self.chunks() * CHUNK_WORDS).then(|| (unsafe { handle.word(index) }, area))
     }
 
-    /// Returns the counter in the word `index` of these lines with its handle and the offset of the threads' rseq areas, so
-    /// that it can be updated without the lines, which must not be latched; `None` past their end.
+    /// Returns a reference to the counter in word `index` of these cache lines of counter memory, with its handle and
+    /// the offset of the threads' rseq areas, so that it can be updated without the lines, which must not be latched
+    /// (kept twice); `None` past their end.
     #[inline(always)]
     pub(crate) fn plain_word(&self, index: usize) -> Option<LineWord<'_>> {
         let (handle, area) = self.for_section(index)?;
@@ -244,8 +249,9 @@ impl Lines {
         }
     }
 
-    /// Adds `deltas` to consecutive counters from word `first` on by one commit (a single store where counters are
-    /// updated by rseq); does nothing if `first` is not aligned for that or out of range.
+    /// Adds `deltas` to consecutive counters, from word `first` of these cache lines of counter memory on, by one
+    /// commit (a single store where counters are updated by rseq); does nothing if `first` is not aligned for that or
+    /// out of range.
     #[inline(always)]
     pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
         const { assert!(N >= 1 && N <= CHUNK_WORDS) };
@@ -288,7 +294,8 @@ impl Lines {
         }
     }
 
-    /// Returns the value of the counter in word `index`, summed over the CPUs; `None` beyond the lines' end.
+    /// Returns the value of the counter in word `index` of these cache lines of counter memory, summed over the CPUs;
+    /// `None` beyond their end.
     pub(crate) fn read(&self, index: usize) -> Option<u64> {
         let word = self.word(index)?;
         Some(match self.layout {
@@ -301,7 +308,8 @@ impl Lines {
         })
     }
 
-    /// Returns the part of the value of the counter in word `index` that one CPU counted; `None` beyond the lines' end.
+    /// Returns the part of the value of the counter in word `index` of these cache lines of counter memory that one CPU
+    /// counted; `None` beyond their end.
     pub(crate) fn read_cpu(&self, cpu: usize, index: usize) -> Option<u64> {
         let word = self.word(index)?;
         Some(match self.layout {
@@ -312,8 +320,8 @@ impl Lines {
         })
     }
 
-    /// Sets the value of the counter in word `index` by changing its baseline, a number that reads add; `None` beyond
-    /// the lines' end. The arena's lock has to be held.
+    /// Sets the value of the counter in word `index` of these cache lines of counter memory by changing its baseline, a
+    /// number that reads add; `None` beyond their end. The arena's lock has to be held.
     pub(crate) fn set_locked(&self, index: usize, value: u64) -> Option<()> {
         let word = self.word(index)?;
         match self.layout {
@@ -326,8 +334,9 @@ impl Lines {
         Some(())
     }
 
-    /// Adds `value` to the counter in word `index` on a synthetic CPU that this kernel cannot have; returns `false` if
-    /// there is no such word. See [`Handle::add_on_synthetic_locked`].
+    /// Adds `value` to the counter in word `index` of these cache lines of counter memory on a synthetic CPU (made up
+    /// for tests, one that this kernel cannot have); returns `false` if there is no such word, or no memory for that
+    /// CPU. See [`Handle::add_on_synthetic_locked`].
     pub(crate) fn add_on_synthetic_locked(&self, index: usize, cpu: usize, value: u64) -> bool {
         self.word(index).is_some_and(|word| match self.layout {
             None => word.add_on_synthetic_locked(cpu, value),
@@ -370,7 +379,8 @@ impl Drop for Lines {
     }
 }
 
-/// A counter in borrowed cache lines of counter memory, with all that its updates need.
+/// A reference to one counter of an array, in the cache lines that the array owns, with all that its updates need: the
+/// counter's handle and the offset of the threads' rseq areas.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineWord<'a> {
     handle: Handle,

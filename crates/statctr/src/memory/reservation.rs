@@ -287,7 +287,8 @@ impl Reservation {
     /// The shortcut ends, for good, before anything else may have to be read. So a reader that could know of other
     /// counts does not find it any more, and one that finds it before and after reading has missed nothing.
     ///
-    /// # Safety The contract is that of [`of_table`](Self::of_table).
+    /// # Safety
+    /// The contract is that of [`of_table`](Self::of_table).
     #[inline]
     pub(crate) unsafe fn only_unit_of(table: NonNull<u8>) -> Option<usize> {
         // SAFETY: the header stands in front of the table and lives by the caller's promise.
@@ -316,8 +317,8 @@ impl Reservation {
         &self.header().hold
     }
 
-    /// Returns a CPU's entry in a tagged table: the distance in bytes from a counter's home word (its word that belongs
-    /// to no CPU) to the CPU's word, 0 if the CPU has not counted.
+    /// Returns a CPU's entry in a reservation's table, whose address `table` has tag bits: the distance in bytes from a
+    /// counter's home word (its word that belongs to no CPU) to the CPU's word, 0 if the CPU has not counted.
     ///
     /// # Safety
     /// The table's reservation lives.
@@ -332,8 +333,9 @@ impl Reservation {
         unsafe { (*entries.add(cpu)).load(Ordering::Acquire) }
     }
 
-    /// Returns the distance in bytes from home words (words that belong to no CPU) to the words that the calling thread
-    /// alone adds to; `None` if it has none, or they are not in use.
+    /// Returns the distance in bytes from counters' home words (words that belong to no CPU) to the words that the
+    /// calling thread alone adds to; `None` if it has none, or they are not in use in this reservation (address range
+    /// for counters).
     ///
     /// # Safety
     /// The table's reservation lives.
@@ -348,9 +350,9 @@ impl Reservation {
         (displacement != 0).then_some(displacement)
     }
 
-    /// Returns the distance in bytes from home words (words that belong to no CPU) to the words that the calling thread
-    /// alone adds to, which it takes if some are free, and which readers include from now on; `None` if there are none
-    /// for it. Async-signal-safe.
+    /// Returns the distance in bytes from counters' home words (words that belong to no CPU) to the words that the
+    /// calling thread alone adds to, which it takes if some are free, and which readers include from now on; `None` if
+    /// there are none for it. Async-signal-safe.
     #[cold]
     pub(crate) fn announced_owned(&self) -> Option<usize> {
         let (numbers, offset) = self.layout.owned;
@@ -474,8 +476,8 @@ impl Reservation {
         }
     }
 
-    /// Gives a CPU memory for its words in the reservation, where that is allocated on demand and it has none; returns
-    /// `true` if it has some afterwards. The arena's lock has to be held.
+    /// Gives a CPU memory for its words of the reservation's counters, where that is allocated on demand and it has
+    /// none; returns `true` if it has some afterwards. The arena's lock has to be held.
     pub(crate) fn assign(&self, cpu: usize) -> bool {
         if self.cpus.is_movable() && cpu < self.cpus.len() {
             let held = self.cpus.changing().lock();
@@ -582,8 +584,9 @@ impl Reservation {
         self.entry(announced).map(|entry| entry.load(Ordering::Acquire))
     }
 
-    /// Makes the calling thread's CPU active, so that readers include its words and rseq critical sections count there.
-    /// Returns `false` if the thread is not registered for rseq or the CPU has no words.
+    /// Makes the calling thread's CPU active in the reservation (address range for counters), so that readers include
+    /// its words and rseq critical sections count there. Returns `false` if the thread is not registered for rseq or
+    /// the CPU has no words.
     pub(crate) fn announce_current(&self) -> bool {
         rseq::current_cpu().is_some_and(|cpu| self.announce(cpu as usize))
     }
@@ -623,8 +626,9 @@ impl Reservation {
         self.state.load(Ordering::Acquire) & BASELINE != 0
     }
 
-    /// Prefaults the first `bytes` of a CPU's part of the reservation, and of the parts that belong to its threads,
-    /// so that updates there take no page fault; does nothing if the CPU has no memory.
+    /// Prefaults the first `bytes` of a CPU's unit (its part of the reservation, an address range for counters), and of
+    /// the units that belong to its threads, so that updates there take no page fault; does nothing if the CPU has no
+    /// memory.
     pub(crate) fn populate(&self, cpu: usize, bytes: usize) -> Result<()> {
         if bytes == 0 || self.cpus.displacement(cpu).is_none() {
             return Ok(());
@@ -642,7 +646,8 @@ impl Reservation {
         Ok(())
     }
 
-    /// Zeroes `chunks` free cache lines from line `first` on, in every CPU's part of the reservation.
+    /// Zeroes `chunks` free cache lines from line `first` on, in all parts of the reservation (address range for
+    /// counters): every CPU's, and those that belong to no CPU.
     ///
     /// # Safety
     /// No slot in these chunks is taken, and none is taken meanwhile.

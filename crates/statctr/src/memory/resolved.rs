@@ -14,9 +14,9 @@ thread_local! {
     static DISPLACEMENT: AtomicUsize = const { AtomicUsize::new(NOWHERE) };
 }
 
-/// A counter's handle together with the offset of threads' rseq areas, so that an update follows no pointer but the
-/// table's, and does not wait for that: it predicts that the words of the CPU are where the thread's last update found
-/// them.
+/// A counter's handle (the addresses of its home word and of the table of the CPUs' words) together with the offset of
+/// threads' rseq areas, so that an update follows no pointer but the table's, and does not wait for that: it predicts
+/// that the words of the CPU are where the thread's last update found them.
 ///
 /// A wrong prediction, after a migration or where a thread's counters are of several reservations in turn, costs a
 /// jump and a call more. The displacement is one for all counters of a reservation, and in the fixed placement for all

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Pause between attempts where a lock is held for long.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// A spin lock that may be tried in signal handlers and on the slow path of updates, which never wait for it.
+/// A spin lock that may be tried in signal handlers and on the slow path of counters' updates, which never wait for it.
 #[derive(Debug)]
 pub(crate) struct SignalSafeLock(AtomicU64);
 

@@ -96,8 +96,8 @@ impl Drop for Slabs {
     }
 }
 
-/// A gate through which updates that found no memory ready may map some: one thread at a time, with exponential
-/// back-off after the kernel refused.
+/// A gate through which updates of counters that found no memory ready may map some: one thread at a time, with
+/// exponential back-off after the kernel refused.
 #[derive(Debug)]
 pub(crate) struct Growth {
     lock: SignalSafeLock,
@@ -118,8 +118,9 @@ impl Growth {
         }
     }
 
-    /// Calls `map` to get memory, unless `is_there`, another thread is mapping, or the kernel refused too recently;
-    /// returns `true` if there is memory now. Restores `errno`; async-signal-safe if `map` is.
+    /// Calls `map` to get memory for an update of a counter, unless `is_there`, another thread is mapping, or the
+    /// kernel refused too recently; returns `true` if there is memory now. Restores `errno`; async-signal-safe if `map`
+    /// is.
     #[cold]
     pub(crate) fn try_grow(
         &self,
@@ -149,7 +150,8 @@ impl Growth {
         mapped.is_ok()
     }
 
-    /// Waits until no update is mapping memory, and keeps others from it until the guard is dropped. Not for updates.
+    /// Waits until no update of a counter is mapping memory, and keeps others from it until the guard is dropped. Not
+    /// for updates.
     pub(crate) fn wait(&self) -> SignalSafeLockGuard<'_> {
         self.lock.lock()
     }

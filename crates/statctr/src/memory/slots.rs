@@ -25,8 +25,8 @@ pub(crate) struct Slots {
     words: usize,
 }
 
-/// An allocated word or run of cache lines, as an index of words in the unit (a CPU's part of the memory), with a flag
-/// that says whether it has to be zeroed.
+/// An allocated word or run of cache lines of counter memory, as an index of words in the unit (a CPU's part of the
+/// memory), with a flag that says whether it has to be zeroed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AllocatedSlots {
     /// Index of the first word in the unit.
@@ -75,7 +75,8 @@ impl Slots {
         Some(first)
     }
 
-    /// Allocates `length` consecutive cache lines; `None` if there is no free run.
+    /// Allocates `length` consecutive cache lines of each CPU's unit (its part of the counter memory); `None` if there
+    /// is no free run.
     pub(crate) fn take_chunks(&mut self, length: usize) -> Option<AllocatedSlots> {
         let first = self.take_run(u32::try_from(length).ok().filter(|&length| length > 0)?)? as usize;
         let range = first..first + length;
@@ -110,8 +111,9 @@ impl Slots {
         Some(result)
     }
 
-    /// Allocates two words at an even index, preferably in a cache line that other single counters use; `None` if the
-    /// unit (a CPU's part of the memory) is full.
+    /// Allocates two words at an even index, for a statistic that needs two (such as a maximum and its epoch),
+    /// preferably in a cache line that other single counters use; `None` if the unit (a CPU's part of the memory) is
+    /// full.
     pub(crate) fn take_pair(&mut self) -> Option<AllocatedSlots> {
         // of the chunks with room only the first few: a program may have many with one word left
         let with_room = self.partial.iter().take(PAIR_SEARCH).find_map(|&chunk| {
@@ -138,7 +140,8 @@ impl Slots {
         Some(result)
     }
 
-    /// Frees one allocated word; returns `false` if it was not allocated.
+    /// Frees the allocated word of one counter, by its index in the unit (a CPU's part of the memory); returns `false`
+    /// if it was not allocated.
     pub(crate) fn free_word(&mut self, word: usize) -> bool {
         let (chunk, bit) = (word / CHUNK_WORDS, 1u8 << (word % CHUNK_WORDS));
         if self.taken.get(chunk).is_none_or(|taken| taken & bit == 0) {
@@ -155,7 +158,8 @@ impl Slots {
         true
     }
 
-    /// Frees `length` cache lines; returns `false` if one of them was not allocated as a whole.
+    /// Frees `length` cache lines of counter memory, beginning with the one that contains word `word`; returns `false`
+    /// if one of them was not allocated as a whole.
     pub(crate) fn free_chunks(&mut self, word: usize, length: usize) -> bool {
         let first = word / CHUNK_WORDS;
         let range = first..first.saturating_add(length);
@@ -185,8 +189,8 @@ impl Slots {
         self.insert_run(first, length);
     }
 
-    /// Returns the runs of free cache lines that may not be zero, as they were allocated before: (first line, number of
-    /// lines).
+    /// Returns the runs of free cache lines of counter memory that may not be zero, as they were allocated before:
+    /// (first line, number of lines).
     pub(crate) fn used_runs(&self) -> Vec<(usize, usize)> {
         let used = |&(first, length): &(usize, usize)| {
             self.used[first..first + length].iter().any(|&bits| bits != 0)
@@ -194,13 +198,13 @@ impl Slots {
         self.runs.iter().map(|(&first, &length)| (first as usize, length as usize)).filter(used).collect()
     }
 
-    /// Records that these free cache lines have been zeroed.
+    /// Records that `length` free cache lines of counter memory, from line `first` on, have been zeroed.
     pub(crate) fn mark_unused(&mut self, first: usize, length: usize) {
         self.used[first..first + length].fill(0);
     }
 
-    /// Returns the number of cache lines, from the first on, that contain all words allocated since the memory was last
-    /// zero.
+    /// Returns the number of cache lines, from the start of a unit (a CPU's part of the counter memory), that contain
+    /// all words allocated since the memory was last zero.
     pub(crate) fn used_extent(&self) -> usize {
         self.used.iter().rposition(|&bits| bits != 0).map_or(0, |last| last + 1)
     }

@@ -54,8 +54,9 @@ struct CpuState {
     done: u64,
 }
 
-/// The state of the last fold (read) of a [`TrackedGroupArray`](crate::TrackedGroupArray)'s rows (groups): the next
-/// fold rereads only cache lines stamped as written since.
+/// The state of a series of folds (reads that sum over the CPUs) of the rows (groups of counters) in one piece of a
+/// [`TrackedGroupArray`](crate::TrackedGroupArray): each rereads only cache lines stamped as written since the last
+/// one.
 #[derive(Debug)]
 pub(crate) struct StampedFold {
     cpus: Vec<CpuState>,
@@ -71,8 +72,8 @@ pub(crate) struct StampedFold {
 }
 
 impl StampedFold {
-    /// Creates the state of repeated reads of `rows` rows (groups of an array) of `chunks` cache lines each; nothing is
-    /// read yet.
+    /// Creates the state of a series of folds (reads) of `rows` rows (groups of counters of an array) of `chunks` cache
+    /// lines each; nothing is read yet.
     pub(crate) fn new(chunks: usize, rows: usize) -> StampedFold {
         StampedFold {
             cpus: Vec::new(),
@@ -84,15 +85,15 @@ impl StampedFold {
         }
     }
 
-    /// Returns the number of cache lines that the last fold (read of what changed) reread; each was read on all active
-    /// CPUs.
+    /// Returns the number of cache lines of counters that the last fold (read of what changed) reread; each was read on
+    /// all active CPUs.
     pub(crate) fn lines_read(&self) -> usize {
         self.read.unwrap_or(0)
     }
 
-    /// Rereads the cache lines written since the last fold (read) of the same `piece` (an array's memory), and passes
-    /// the sums over the CPUs of the lines that may have changed (at first all) to `sink(row, index of the first word in
-    /// it, sums)`: a row (group) may have others.
+    /// Rereads the cache lines written since the last fold (read) of the same `piece` (part of an array's memory), and
+    /// passes the sums over the CPUs of the lines that may have changed (at first all) to `sink(row, index of the first
+    /// word in it, sums)`; other lines of a row (group of counters) did not change, or come in other calls.
     pub(crate) fn fold(&mut self, piece: &StampedLines, mut sink: impl FnMut(usize, usize, &[u64])) {
         let epoch = piece.advance();
         self.meet_cpus(piece);

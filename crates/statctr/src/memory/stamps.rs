@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 struct Epoch(AtomicU64);
 
 /// Owner of cache lines of counter memory whose updates also store a stamp (a byte that marks the line as written since
-/// the last fold); freed when dropped. Without stamps on machines that cannot keep them.
+/// the last fold, a read that sums over the CPUs); freed when dropped. Without stamps on machines that cannot keep
+/// them.
 #[derive(Debug)]
 pub(crate) struct StampedLines {
     lines: Lines,
@@ -45,8 +46,8 @@ pub(crate) fn most_stamped(unit_words: usize) -> usize {
 }
 
 impl StampedLines {
-    /// Returns `true` if groups in the arena (a pool's counter memory) can be stamped (marked as written since the last
-    /// fold): they are updated by rseq critical sections, in memory that does not move.
+    /// Returns `true` if updates of groups of counters in the arena (a pool's counter memory) can stamp cache lines as
+    /// written, so that folds reread only these: they are rseq critical sections, in memory that does not move.
     pub(crate) fn fit(arena: &Arena) -> bool {
         rseq::CAN_STAMP && arena.settings().groups == HandleTag::Rseq && arena.depot().is_none()
     }
@@ -64,7 +65,8 @@ impl StampedLines {
         Ok(StampedLines::new(piece, front))
     }
 
-    /// Wraps cache lines for which no stamps are kept, so that each fold reads all of them.
+    /// Wraps cache lines of counter memory for which no stamps (marks of the lines that were written) are kept, so that
+    /// each fold (read that sums over the CPUs) reads all of them.
     pub(crate) fn unstamped(lines: Lines) -> StampedLines {
         StampedLines::new(lines, 0)
     }
@@ -74,17 +76,20 @@ impl StampedLines {
         StampedLines { lines, front, epoch, is_read: AtomicBool::new(false) }
     }
 
-    /// Returns the allocated cache lines, those in front that hold the stamps included.
+    /// Returns the allocated cache lines of counter memory, including those in front that hold the stamps (marks of the
+    /// lines that were written).
     pub(crate) fn lines(&self) -> &Lines {
         &self.lines
     }
 
-    /// Returns the number of cache lines, at the start, that hold stamps and no counters.
+    /// Returns the number of cache lines, at the start of the allocated counter memory, that hold stamps (marks of the
+    /// lines that were written) and no counters; 0 if no stamps are kept.
     pub(crate) fn front(&self) -> usize {
         self.front
     }
 
-    /// Converts the index of a counter word to its index among all words of the allocation, stamps included.
+    /// Converts the index of a counter's word to its index among all words of the allocated cache lines, including
+    /// those in front with the stamps (marks of the lines that were written).
     #[inline(always)]
     pub(crate) fn slot(&self, index: usize) -> usize {
         self.front * CHUNK_WORDS + index
@@ -204,13 +209,14 @@ impl StampedLines {
         self.lines.handle().at(displacement).load(Ordering::Acquire)
     }
 
-    /// Claims the right to read only lines stamped as written, which one reader has at a time; returns `false` if
-    /// another one has it.
+    /// Claims the right to read, of these cache lines of counters, only those stamped as written since the last read,
+    /// which one reader has at a time; returns `false` if another one has it.
     pub(crate) fn begin_reading(&self) -> bool {
         !self.is_read.swap(true, Ordering::Acquire)
     }
 
-    /// Gives up the right to read only lines stamped as written, so that another reader can claim it.
+    /// Gives up the right to read, of these cache lines of counters, only those stamped as written since the last read,
+    /// so that another reader can claim it.
     pub(crate) fn end_reading(&self) {
         self.is_read.store(false, Ordering::Release);
     }

@@ -140,15 +140,16 @@ impl StaticWord {
         self.early.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// Sets the value of a static sum by what is added to the early word. Other sets have to be excluded; updates need
-    /// not be.
+    /// Sets the value of a static counter or gauge (a `static` of the program) by adding the difference to its early
+    /// word, which CPUs share. Other sets have to be excluded; updates need not be.
     pub(crate) fn set_alone(&self, value: u64) {
         // A reader that sees this sees all words as new as they were read here: otherwise it would take away what it
         // does not see.
         self.early.fetch_add(value.wrapping_sub(self.read()), Ordering::Release);
     }
 
-    /// Raises the early word to `value`, in a static that is a maximum and never claims a slot. Async-signal-safe.
+    /// Raises a static maximum (a `static` of the program) to `value` if it is smaller, atomically in its early word:
+    /// static extremes never get per-CPU words, and a minimum keeps complements. Async-signal-safe.
     #[inline]
     pub(crate) fn raise(&self, value: u64) {
         // most values are no records: without a store the line stays in the caches of all CPUs
@@ -157,12 +158,14 @@ impl StaticWord {
         }
     }
 
-    /// Returns the early word. Async-signal-safe.
+    /// Returns the early word, which CPUs share: the value of a static extreme (a `static` of the program; of a minimum
+    /// the complement), or what a static counter counted without per-CPU words. Async-signal-safe.
     pub(crate) fn early(&self) -> u64 {
         self.early.load(Ordering::Relaxed)
     }
 
-    /// Returns the early word and sets it to 0. Async-signal-safe.
+    /// Returns the early word, which has the value of a static extreme (a maximum or, as a complement, a minimum that
+    /// is a `static` of the program), and resets it to 0. Async-signal-safe.
     pub(crate) fn take_early(&self) -> u64 {
         self.early.swap(0, Ordering::Relaxed)
     }
@@ -324,7 +327,8 @@ fn make_block() -> Option<(Mapping, NonNull<Reservation>)> {
     Some((books, block))
 }
 
-/// The memory that all static counters (`static`s of the program) of the process use.
+/// The number of memory blocks, their addresses, and the number of slots (places of counters) that all static counters
+/// (`static`s of the program) of the process use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaticsInUse {
     /// Blocks made.
@@ -335,7 +339,8 @@ pub(crate) struct StaticsInUse {
     pub(crate) addresses: Vec<std::ops::Range<usize>>,
 }
 
-/// Measures the memory that all static counters (`static`s of the program) of the process use.
+/// Returns the number of memory blocks, their addresses, and the number of slots (places of counters) that all static
+/// counters (`static`s of the program) of the process use.
 pub(crate) fn statics_in_use() -> StaticsInUse {
     let addresses: Vec<_> = blocks().map(|block| block.mapping().addresses()).collect();
     StaticsInUse { blocks: addresses.len(), slots: TAKEN.load(Ordering::Relaxed), addresses }

@@ -5,8 +5,8 @@ use super::layout::Layout;
 use crate::cpu::{CpuSet, NodeId};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The source of memory for CPUs' counter words in an arena: an allocator of blocks where memory is given on demand,
-/// and the number of updates that found none.
+/// The source of memory for CPUs' counter words in an arena (a pool's counter memory): an allocator of blocks where
+/// memory is given on demand, and the number of updates that found none.
 pub(crate) struct UnitSupply {
     /// Blocks, where units are movable.
     depot: Option<Depot>,

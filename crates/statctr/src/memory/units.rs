@@ -188,7 +188,7 @@ impl Units {
         }
     }
 
-    /// Returns the number (generation) of the readers' view (the set of CPUs whose words they sum) that the lock's
+    /// Returns the index (0 or 1) of the readers' view (the set of CPUs whose counter words they sum) that the lock's
     /// holder will publish next.
     pub(crate) fn next_view(&self) -> usize {
         // readers of what is overwritten from here on must see that its time is over
@@ -268,7 +268,7 @@ impl Walk<'_> {
     }
 
     /// Returns the distance in bytes from a counter's home word (its word that belongs to no CPU) to its word of one
-    /// CPU; `None` if that CPU never counted.
+    /// CPU; `None` if that CPU is not in this view, as it never counted or was drained.
     #[inline]
     pub(crate) fn displacement_if_active(self, cpu: usize) -> Option<usize> {
         self.units.displacement(cpu).filter(|_| self.view.active.contains(cpu))

@@ -281,7 +281,8 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// The memory costs of a pool: bytes per counter and CPU, size of a unit (one CPU's part), distance between units.
+/// The memory costs of a pool of counters: bytes per counter and CPU, size of a unit (one CPU's part), distance between
+/// units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cost {
@@ -297,7 +298,7 @@ pub struct Cost {
     pub vector_bytes: usize,
 }
 
-/// Builder of a [`Pool`] with other settings than the defaults.
+/// Builder of a [`Pool`] of counter memory with other settings than the defaults.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct PoolBuilder {
@@ -311,7 +312,7 @@ pub struct PoolBuilder {
 const DEFAULT_UNIT_BYTES: usize = 256 << 10;
 
 impl PoolBuilder {
-    /// Sets the topology (CPUs and NUMA nodes) that the pool is laid out for; by default this machine's.
+    /// Sets the topology (CPUs and NUMA nodes) that the pool of counters is laid out for; by default this machine's.
     pub fn topology(mut self, topology: Topology) -> Self {
         self.topology = Some(topology);
         self
@@ -335,13 +336,15 @@ impl PoolBuilder {
         self
     }
 
-    /// Limits the vector stores that updates use to this width, as if the machine had no wider ones; for tests.
+    /// Limits the vector stores that update several of the pool's counters at once to this width, as if the machine had
+    /// no wider ones; for tests.
     pub fn max_vector(mut self, width: VectorWidth) -> Self {
         self.max_vector = width;
         self
     }
 
-    /// Creates the pool. No memory is taken before its first counter is created.
+    /// Creates the pool of counter memory with the builder's settings. No memory is taken before its first counter is
+    /// created.
     ///
     /// # Errors
     /// [`Error::BadSetting`] for a unit size out of range, and [`Error::NotUniprocessor`].
@@ -388,7 +391,7 @@ impl PoolBuilder {
 }
 
 impl Pool {
-    /// Returns a builder for a pool with other settings than the defaults.
+    /// Returns a builder for a pool of counter memory with other settings than the defaults.
     pub fn builder() -> PoolBuilder {
         PoolBuilder {
             topology: None,
@@ -432,8 +435,8 @@ impl Pool {
         self.arena.shortfalls().0
     }
 
-    /// Moves the counts of `cpu` to words that belong to no CPU and frees the CPU's memory: for a CPU that went
-    /// offline, or no longer counts here. Does nothing in other placements than the flexible one.
+    /// Moves the counts of `cpu` in the pool's counters to words that belong to no CPU and frees the CPU's memory: for
+    /// a CPU that went offline, or no longer counts here. Does nothing in other placements than the flexible one.
     ///
     /// Reads go on meanwhile and see neither a loss nor a double count. The CPU may go on counting,
     /// too, or come back at any moment: its updates go to the fallback cell meanwhile, at most one
@@ -461,21 +464,22 @@ impl Pool {
         self.drain_callbacks.add(callback)
     }
 
-    /// Prepares memory in a flexible pool for these CPUs, and a few others, so that their first updates need no system
-    /// call. Initially the CPUs that are online when the pool is created are prepared for.
+    /// Prepares memory in a flexible pool (which gives CPUs memory for counters on demand) for these CPUs, and a few
+    /// others, so that their first updates need no system call. Initially the CPUs that are online when the pool is
+    /// created are prepared for.
     ///
     /// If there is none, updates use the shared fallback cell until there is, and [`mode`](Self::mode) says so.
     pub fn expect(&self, cpus: &CpuSet) {
         self.arena.expect(cpus);
     }
 
-    /// Returns the placement (where per-CPU words lie) that the pool was built with.
+    /// Returns the placement (where counters have their per-CPU words) that the pool was built with.
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// Returns the topology (CPUs and NUMA nodes) that the pool is laid out for.
+    /// Returns the topology (CPUs and NUMA nodes) that the pool of counters is laid out for.
     #[must_use]
     pub fn topology(&self) -> &Topology {
         &self.topology
@@ -495,7 +499,8 @@ impl Pool {
         }
     }
 
-    /// Returns the address space that the pool occupies, and how much of it is resident by the kernel's account.
+    /// Returns the bytes of address space that the pool of counters occupies, and how many of them are resident by the
+    /// kernel's account.
     ///
     /// Reads `/proc/self/smaps`: milliseconds in a large program.
     ///
@@ -539,7 +544,7 @@ impl Pool {
     }
 
     /// Returns `true` if a thread could run on this CPU under this kernel, so that it must not be used as a synthetic
-    /// CPU.
+    /// CPU (one made up for tests).
     pub(crate) fn could_be_real(cpu: u32) -> bool {
         static REAL: OnceBox<Option<CpuSet>> = OnceBox::new();
         let real = REAL.get_or_make(|| Topology::current().ok().map(|topology| topology.possible().clone()));

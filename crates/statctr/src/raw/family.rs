@@ -14,7 +14,8 @@ use crate::statics::{Entry, LARGEST_LIMIT, LabelTable, MAX_VALUE_BYTES, OVERFLOW
 use crate::sys::{Lock, OnceBox, Rank};
 use crate::value::{Kind, SampleItem, Source, Value, sealed};
 
-/// The kind of the members of a family that C code defines.
+/// The kind of the statistics in a family (one name, told apart by values of labels) that C code defines: counters,
+/// gauges, maxima or minima like statics, floating-point gauges, averages, or histograms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FamilyKind {
     /// Members that are like statics of this kind.
@@ -73,9 +74,9 @@ impl Source for RawMember {
 
 type Members = LabelTable<Box<[Box<str>]>, RawMember>;
 
-/// A family of statistics by labels that C code defines (`statctr_family_t`), bounded as a
-/// [`StaticFamily`](crate::StaticFamily). It lives as long as the process, and refers to no memory of its definition,
-/// which may be unloaded.
+/// A family of statistics that C code defines (`statctr_family_t`): one name, with a member for each combination of
+/// label values, bounded as a [`StaticFamily`](crate::StaticFamily). It lives as long as the process, and refers to no
+/// memory of its definition, which may be unloaded.
 pub struct RawFamily {
     /// The name, help text and unit, and the names of the labels.
     description: Description,
@@ -85,16 +86,18 @@ pub struct RawFamily {
 }
 
 impl RawFamily {
-    /// The largest number of labels of a family.
+    /// The largest number of labels of a family of statistics.
     pub const MAX_LABELS: usize = 16;
-    /// The largest length in bytes of a label's value; longer ones are counted by the overflow member.
+    /// The largest length in bytes of a label's value in a family of statistics; longer ones are counted by the
+    /// overflow member, which they share.
     pub const MAX_VALUE_BYTES: usize = MAX_VALUE_BYTES;
-    /// The value that all labels of the overflow member have.
+    /// The value that all labels have in a family's overflow member, the statistic that counts for label values beyond
+    /// the family's bounds.
     pub const OVERFLOW: &'static str = OVERFLOW;
 
-    /// Returns the family of `limit` members of this kind with this description and these names of labels: the same one
-    /// each time, so that a definition that is loaded again, or is in several libraries, goes on with its members.
-    /// Takes a lock and allocates.
+    /// Returns the family of `limit` members (statistics, by label values) of this kind with this description and these
+    /// names of labels: the same one each time, so that a definition that is loaded again, or is in several libraries,
+    /// goes on with its members. Takes a lock and allocates.
     ///
     /// # Errors
     /// [`Error::BadName`] for names and labels that exporters would not take, and a label that is given twice,
@@ -136,9 +139,9 @@ impl RawFamily {
         self.description.labels().count()
     }
 
-    /// Returns the member for these values of the labels, in the order of the labels, of a family of statics of this
-    /// kind; `None` for a family of another kind, and for another number of values. Creates the member if it does not
-    /// exist, and puts it into the program's registry. Async-signal-safe where the member exists.
+    /// Returns the member (a statistic) for these values of the labels, in the order of the labels, of a family of
+    /// statics of this kind; `None` for a family of another kind, and for another number of values. Creates the member
+    /// if it does not exist, and puts it into the program's registry. Async-signal-safe where the member exists.
     #[must_use]
     pub fn get_static(&'static self, values: &[&str], kind: StaticKind) -> Option<&'static RawStatic> {
         if self.kind != FamilyKind::Static(kind) {
@@ -150,9 +153,10 @@ impl RawFamily {
         }
     }
 
-    /// Returns the words of the histogram for these values of the labels, in the order of the labels; `None` for a
-    /// family of another kind, and for another number of values. Creates the histogram in memory of `pool` if it does
-    /// not exist, and puts it into the program's registry. Async-signal-safe where the member exists.
+    /// Returns the words by which C code uses the family's histogram for these values of the labels, in the order of
+    /// the labels; `None` for a family of another kind, and for another number of values. Creates the histogram in
+    /// memory of `pool` if it does not exist, and puts it into the program's registry. Async-signal-safe where the
+    /// member exists.
     ///
     /// # Errors
     /// Those of [`Histogram::new_in`] for the histogram of values that have none of their own.
@@ -173,8 +177,8 @@ impl RawFamily {
         })
     }
 
-    /// Returns the handle by which C code uses the floating-point gauge for these values of the labels; otherwise as
-    /// [`get_histogram`](Self::get_histogram).
+    /// Returns the handle by which C code uses the family's floating-point gauge for these values of the labels;
+    /// otherwise as [`get_histogram`](Self::get_histogram).
     ///
     /// # Errors
     /// Those of [`FloatGauge::new_in`] for the gauge of values that have none of their own.
@@ -196,8 +200,8 @@ impl RawFamily {
         })
     }
 
-    /// Returns the words of the average for these values of the labels, a group with an event of two items; otherwise as
-    /// [`get_histogram`](Self::get_histogram).
+    /// Returns the words by which C code uses the family's average for these values of the labels, a group of two
+    /// counters (number of values, sum) updated together; otherwise as [`get_histogram`](Self::get_histogram).
     ///
     /// # Errors
     /// Those of [`Group::new_in`] for the average of values that have none of their own.

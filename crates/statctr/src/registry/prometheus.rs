@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 impl Registry {
-    /// Reads everything and formats it in Prometheus' classic text format (`text/plain; version=0.0.4`); see
-    /// [`RegistryValues::prometheus_text`]. Cost: a [`visit`](Self::visit), and allocations.
+    /// Reads all registered statistics and formats their values in Prometheus' classic text format
+    /// (`text/plain; version=0.0.4`); see [`RegistryValues::prometheus_text`]. Cost: a [`visit`](Self::visit), and
+    /// allocations.
     #[must_use]
     pub fn prometheus_text(&self) -> String {
         self.read().prometheus_text()
@@ -15,7 +16,8 @@ impl Registry {
 }
 
 impl RegistryValues {
-    /// Formats the values in Prometheus' classic text format (`text/plain; version=0.0.4`).
+    /// Formats the values that were read from a registry of statistics in Prometheus' classic text format
+    /// (`text/plain; version=0.0.4`).
     ///
     /// Names and units stay as they were registered. Items of a group are named `GROUP_ITEM`, elements of an array have
     /// a label `index`. Gauges and extremes are of the type `gauge`; a minimum of nothing is `NaN`. An average is a

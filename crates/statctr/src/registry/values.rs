@@ -78,19 +78,21 @@ pub struct RegistryValues(
 );
 
 impl RegistryValues {
-    /// Returns the number of values that were read: one for each counter, array element and group item.
+    /// Returns the number of values that were read from the registry of statistics: one for each counter, array element
+    /// and group item.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns `true` if there are no values, as nothing was registered.
+    /// Returns `true` if no values were read from the registry of statistics, as nothing was registered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns an iterator over the values with their descriptions, in the order of [`Registry::visit`].
+    /// Returns an iterator over the values that were read from the registry of statistics, with their descriptions, in
+    /// the order of [`Registry::visit`].
     pub fn iter(&self) -> impl Iterator<Item = Sample<'_>> {
         self.0.iter().map(|reading| Sample {
             description: &reading.description,

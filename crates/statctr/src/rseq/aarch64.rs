@@ -347,9 +347,9 @@ pub(crate) unsafe fn commit_in_area<const N: usize>(
     false
 }
 
-/// Adds `deltas` to a latched cache line (kept twice) in an rseq critical section: changes the copy that is not
-/// current, `copies` bytes apart, and makes it current by storing the sequence number, `sequence` bytes away
-/// (`latch_commit` of the specification).
+/// Adds `deltas` to the counters of the current CPU's latched cache line (kept twice, for consistent reads) in an rseq
+/// critical section: changes the copy that is not current, `copies` bytes apart, and makes it current by storing the
+/// sequence number, `sequence` bytes away (`latch_commit` of the specification).
 ///
 /// Returns `false` if nothing was added and the slow path has to be taken.
 ///
@@ -424,8 +424,8 @@ pub(crate) unsafe fn latch_commit(
     true
 }
 
-/// Adds `value` to one 64-bit word of the current CPU's latched cache line (kept twice, `copies` bytes apart, for
-/// consistent reads) in an rseq critical section, in the copy that the line's sequence number names; `word` and
+/// Adds `value` to one counter's 64-bit word in the current CPU's latched cache line (kept twice, `copies` bytes apart,
+/// for consistent reads) in an rseq critical section, in the copy that the line's sequence number names; `word` and
 /// `sequence` are the word and the number of the line that belongs to no CPU. Returns `false`, with nothing added, if
 /// the CPU has no line yet or the kernel aborted the section. (`latch_add` of the specification.)
 ///

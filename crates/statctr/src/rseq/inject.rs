@@ -32,7 +32,8 @@ pub fn abort(point: usize, count: u64) {
     }
 }
 
-/// Returns the number of passages of injection point `point` that are still to be aborted.
+/// Returns the number of passages of injection point `point` in rseq critical sections that are still to be aborted for
+/// a test.
 #[must_use]
 pub fn aborts_left(point: usize) -> u64 {
     if (1..=POINTS).contains(&point) { INJECTIONS[2 * point + 1].load(Ordering::SeqCst) } else { 0 }
@@ -46,7 +47,8 @@ pub fn clear() {
     }
 }
 
-/// The kinds of requests (for address space, pages, blocks, `membarrier` and so on) that tests can make fail.
+/// The kinds of the library's requests (for address space, memory pages, blocks of counter memory, `membarrier` and so
+/// on) that tests can make fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Site {
@@ -66,26 +68,29 @@ pub enum Site {
     Membarrier,
 }
 
-/// All kinds of requests (for address space, pages, blocks, `membarrier` and so on) that tests can make fail.
+/// All kinds of the library's requests (for address space, memory pages, blocks of counter memory, `membarrier` and so
+/// on) that tests can make fail.
 pub const SITES: [Site; 7] =
     [Site::Map, Site::Populate, Site::Discard, Site::Block, Site::Instance, Site::Table, Site::Membarrier];
 
 /// By site: how many of the next requests are to fail.
 static FAILURES: [AtomicU64; SITES.len()] = [const { AtomicU64::new(0) }; SITES.len()];
 
-/// Makes the next `count` requests of this kind fail, on any thread, as if memory were short or the kernel refused; for
-/// tests.
+/// Makes the library's next `count` requests of this kind (for memory, or to the kernel) fail, on any thread, as if
+/// memory were short or the kernel refused; for tests.
 pub fn fail(site: Site, count: u64) {
     FAILURES[site as usize].store(count, Ordering::SeqCst);
 }
 
-/// Returns the number of requests of this kind that are still to fail.
+/// Returns the number of the library's requests of this kind (for memory, or to the kernel) that are still to fail for
+/// a test.
 #[must_use]
 pub fn failures_left(site: Site) -> u64 {
     FAILURES[site as usize].load(Ordering::SeqCst)
 }
 
-/// Returns `true` if a test wants this request to fail, and counts it as failed. Async-signal-safe.
+/// Returns `true` if a test wants this request of the library (for memory, or to the kernel) to fail, and counts it as
+/// failed. Async-signal-safe.
 pub(crate) fn fails(site: Site) -> bool {
     let less = |count: u64| count.checked_sub(1);
     FAILURES[site as usize].fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()

@@ -282,7 +282,8 @@ pub(crate) use tag::{HandleTag, TAG_MASK};
 
 use std::sync::atomic::AtomicU64;
 
-/// The number of items (64-bit statistics) of a lazy object: four, as many as one vector store commits.
+/// The number of items (64-bit statistics) of a lazy object, which gets per-CPU copies of them when CPUs first write:
+/// four, as many as one vector store commits.
 pub(crate) const ITEMS: usize = 4;
 
 /// The parameters with which rseq critical sections update (join values into) the lazy objects (four statistics each) of a
@@ -309,8 +310,9 @@ pub(crate) struct JoinSettings {
     pub(crate) indices: u64,
 }
 
-/// The part of [`JoinSettings`] that tells where threads have their index and how wide stores are. By value: behind a load
-/// that acquires, the compiler would load it again.
+/// The part of [`JoinSettings`] that tells where threads have their index (the CPU or concurrency id whose copy of a
+/// lazy object's four statistics they update) and how wide stores are. By value: behind a load that acquires, the
+/// compiler would load it again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JoinIndex {
     pub(crate) area: isize,
@@ -329,8 +331,8 @@ const _: () = assert!(
     std::mem::offset_of!(JoinSettings, area) == 96 && std::mem::offset_of!(JoinSettings, indices) == 120
 );
 
-/// The parameters of a stamp, which an update stores to mark its cache line as written: address of the stamps, current
-/// epoch (time between two folds), index of the line.
+/// The parameters of a stamp, which an update of a counter stores to mark its cache line as written: address of the
+/// stamps, current epoch (time between two folds, which reread what was written), index of the line.
 #[derive(Debug, Clone, Copy)]
 #[allow(dead_code)] // read by sections alone, where there are some that stamp
 pub(crate) struct Stamps {
@@ -343,8 +345,8 @@ pub(crate) struct Stamps {
     pub(crate) line: usize,
 }
 
-/// The number of times that the slow path of an update retries its rseq critical section before it uses the fallback
-/// cell, a word that all CPUs add to atomically.
+/// The number of times that the slow path of a counter's update retries its rseq critical section before it uses the
+/// fallback cell, a word that all CPUs add to atomically.
 ///
 /// A section of a few nanoseconds that is preempted this often in a row runs under a debugger or an emulator.
 pub(crate) const TRIES: usize = 16;

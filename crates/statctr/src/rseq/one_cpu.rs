@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Adds `value` to the 64-bit word at `word`, atomically, for machines with a single possible CPU.
+/// Adds `value` to the counter's 64-bit word at `word`, atomically, for machines with a single possible CPU.
 ///
 /// # Safety
 /// `word` is an aligned live `u64` that only these functions write.
@@ -13,7 +13,7 @@ pub(crate) unsafe fn add_on_one_cpu(word: *mut u8, value: u64) {
     unsafe { &*word.cast::<AtomicU64>() }.fetch_add(value, Ordering::Relaxed);
 }
 
-/// Adds 1 to the 64-bit word at `word`, atomically, for machines with a single possible CPU.
+/// Adds 1 to the counter's 64-bit word at `word`, atomically, for machines with a single possible CPU.
 ///
 /// # Safety
 /// The contract is that of [`add_on_one_cpu`].
@@ -23,7 +23,7 @@ pub(crate) unsafe fn inc_on_one_cpu(word: *mut u8) {
     unsafe { add_on_one_cpu(word, 1) };
 }
 
-/// Subtracts 1 from the 64-bit word at `word`, atomically, for machines with a single possible CPU.
+/// Subtracts 1 from the counter's 64-bit word at `word`, atomically, for machines with a single possible CPU.
 ///
 /// # Safety
 /// The contract is that of [`add_on_one_cpu`].
@@ -33,8 +33,8 @@ pub(crate) unsafe fn dec_on_one_cpu(word: *mut u8) {
     unsafe { add_on_one_cpu(word, u64::MAX) };
 }
 
-/// Adds `value` to the 64-bit word at `word`, which the calling thread alone writes: atomically, as a signal could
-/// split a load and a store.
+/// Adds `value` to the counter's 64-bit word at `word`, which the calling thread alone writes: atomically, as a signal
+/// could split a load and a store.
 ///
 /// # Safety
 /// `word` is an aligned live `u64`.

@@ -29,8 +29,8 @@ pub(crate) unsafe fn has_area(_table: *const u8) -> bool {
     false
 }
 
-/// Returns 0, the value for counters that are not updated by rseq: a stub for architectures without rseq critical
-/// sections.
+/// Returns 0 in place of the offset of threads' rseq areas that a table of per-CPU counters stores: a stub for
+/// architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -39,16 +39,18 @@ pub(crate) unsafe fn offset_of_table(_table: *const u8) -> usize {
     0
 }
 
-/// Returns null: a stub for architectures without rseq critical sections.
+/// Returns null in place of the pointer at `_place`: a stub for architectures without rseq critical sections.
 #[inline(always)]
 pub(crate) fn load_stored_once(_place: &'static AtomicPtr<u8>) -> *const u8 {
     std::ptr::null()
 }
 
-/// Does nothing: a stub for architectures without rseq critical sections, of which none would load the header.
+/// Does nothing in place of making the header of a table of per-CPU counters visible: a stub for architectures without
+/// rseq critical sections, of which none would load the header.
 pub(crate) fn publish_header(_header: *const u8) {}
 
-/// Does nothing: a stub for architectures without rseq critical sections.
+/// Does nothing, as no thread's rseq area has a pointer to a critical section to clear: a stub for architectures
+/// without rseq critical sections.
 pub(crate) fn clear_section(_offset: isize) {}
 
 /// Adds nothing to the counter and returns `false`: a stub for architectures without rseq critical sections.
@@ -96,7 +98,7 @@ pub(crate) unsafe fn dec(_base: *mut u8, _table: *const u8) -> bool {
     false
 }
 
-/// Adds nothing to the counter and returns `false`: a stub for architectures without rseq critical sections.
+/// Subtracts nothing from the counter and returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -163,8 +165,8 @@ pub(crate) unsafe fn commit_in_area<const N: usize>(
     false
 }
 
-/// Adds nothing to the latched cache line (kept twice, with a sequence number) and returns `false`: a stub for
-/// architectures without rseq critical sections.
+/// Adds nothing to a latched cache line of counters (kept twice, with a sequence number, for consistent reads) and
+/// returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.
@@ -178,8 +180,8 @@ pub(crate) unsafe fn latch_commit(
     false
 }
 
-/// Adds nothing to the latched cache line (kept twice, with a sequence number) and returns `false`: a stub for
-/// architectures without rseq critical sections.
+/// Adds nothing to a latched cache line of counters (kept twice, with a sequence number, for consistent reads) and
+/// returns `false`: a stub for architectures without rseq critical sections.
 ///
 /// # Safety
 /// None needed here.

@@ -20,5 +20,6 @@ pub(crate) enum HandleTag {
     Striped = 16,
 }
 
-/// The mask of the tag bits in the address of a reservation's table, which is aligned to more.
+/// The mask of the low bits in which a counter's handle keeps its tag (the way in which the counter is updated), in the
+/// address of the table by which the counter's per-CPU words are found, which is aligned to more.
 pub(crate) const TAG_MASK: usize = 63;

@@ -2,8 +2,8 @@
 
 use super::{add_in_area, dec_in_area, inc_in_area};
 
-/// Support for predicting where a CPU's word is, which saves an update the wait for the table's entry: `false`, as the
-/// target's critical sections load that entry.
+/// Support for predicting the address of a CPU's word of a counter, so that an update need not wait for the entry of
+/// the table of these addresses: `false`, as the target's critical sections load that entry.
 pub(crate) const CAN_PREDICT: bool = false;
 
 /// Adds `value` to the current CPU's word of a counter in an rseq critical section. Returns `false`, with nothing

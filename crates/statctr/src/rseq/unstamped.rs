@@ -2,11 +2,12 @@
 
 use super::Stamps;
 
-/// Support for stamping cache lines as written: `false`, as the architecture's stores become visible in any order or it
-/// has no rseq critical sections.
+/// Support for stamping cache lines of counters as written, so that an incremental fold rereads only those: `false`, as
+/// the architecture's stores become visible in any order or it has no rseq critical sections.
 pub(crate) const CAN_STAMP: bool = false;
 
-/// Adds nothing to the counter and returns `false`: a stub for architectures on which cache lines cannot be stamped.
+/// Adds nothing to the counter and returns `false`: a stub for architectures on which cache lines cannot be stamped as
+/// written.
 ///
 /// # Safety
 /// None needed here.
@@ -16,7 +17,7 @@ pub(crate) unsafe fn add_stamped(_base: *mut u8, _table: *const u8, _stamps: Sta
 }
 
 /// Adds nothing to the items of an event (statistics updated together) and returns `false`: a stub for architectures on
-/// which cache lines cannot be stamped.
+/// which cache lines cannot be stamped as written.
 ///
 /// # Safety
 /// None needed here.

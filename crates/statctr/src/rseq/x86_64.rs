@@ -514,9 +514,9 @@ unsafe fn commit_64(area: usize, base: *mut u8, table: *const u8, d: [u64; 8]) -
     true
 }
 
-/// Adds `deltas` to a latched cache line (kept twice) in an rseq critical section: changes the copy that is not
-/// current, `copies` bytes apart, and makes it current by storing the sequence number, `sequence` bytes away
-/// (`latch_commit` of the specification).
+/// Adds `deltas` to the eight words of the current CPU's latched cache line of counters (kept twice, for consistent
+/// reads) in an rseq critical section: changes the copy that is not current, `copies` bytes apart, and makes it current
+/// by storing the sequence number, `sequence` bytes away (`latch_commit` of the specification).
 ///
 /// Returns `false` if nothing was added and the slow path has to be taken.
 ///
@@ -645,7 +645,7 @@ define_on_one_cpu!(
     dec_on_one_cpu, "dec qword ptr [{word}]"
 );
 
-/// Adds `value` to the 64-bit word at `word`, which the calling thread alone writes.
+/// Adds `value` to the 64-bit counter word at `word`, which belongs to the calling thread: no other one writes it.
 ///
 /// One instruction, which a signal cannot split; other threads only load the word.
 ///

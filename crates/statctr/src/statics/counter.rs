@@ -101,13 +101,13 @@ impl StaticCounter {
         self.0.word.read()
     }
 
-    /// Returns the part of the value that one CPU counted; what was counted atomically belongs to no CPU.
+    /// Returns the part of the counter's value that one CPU counted; what was counted atomically belongs to no CPU.
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId) -> u64 {
         self.0.word.read_cpu(cpu.index())
     }
 
-    /// Returns the part of the value that was counted atomically, in a word that all CPUs share; for tests.
+    /// Returns the part of the counter's value that was counted atomically, in a word that all CPUs share; for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn fallback_part(&self) -> u64 {

@@ -200,11 +200,14 @@ impl<const N: usize> StaticFamily<N, Histogram> {
 }
 
 impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
-    /// The largest number of members in a family, unless [`limit`](Self::limit) sets another.
+    /// The largest number of members (statistics, one for each combination of label values) in a family, unless
+    /// [`limit`](Self::limit) sets another.
     pub const DEFAULT_LIMIT: usize = 1000;
-    /// The largest length in bytes of a label's value; longer ones are counted by the overflow member.
+    /// The largest length in bytes of a label's value with which a family has a statistic of its own; longer ones are
+    /// counted by the overflow member.
     pub const MAX_VALUE_BYTES: usize = MAX_VALUE_BYTES;
-    /// The value that all labels of the overflow member have; it counts for label values beyond the family's bounds.
+    /// The value that all labels of the overflow member have: the statistic of a family that counts for label values
+    /// beyond the family's bounds.
     pub const OVERFLOW: &'static str = OVERFLOW;
 
     const fn with_settings(
@@ -230,7 +233,8 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
         StaticFamily { name, help, unit, labels, limit, settings, table }
     }
 
-    /// Sets the largest number of members in the family, 1 to 65 536, without the overflow member.
+    /// Sets the largest number, 1 to 65 536, of members (statistics, one for each combination of label values) in the
+    /// family, without the overflow member.
     ///
     /// # Panics
     /// For other numbers; in a static that is an error of the compilation.
@@ -241,8 +245,8 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
         self
     }
 
-    /// Returns the member for these values of the labels, in the order of the labels. Creates it if it does not exist,
-    /// and puts it into the program's registry.
+    /// Returns the family's member (statistic) for these values of the labels, in the order of the labels. Creates it
+    /// if it does not exist, and puts it into the program's registry.
     ///
     /// Finding an existing member takes no lock and does not allocate, so it is async-signal-safe; creating one
     /// allocates.
@@ -272,14 +276,15 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
         labels.fold(plain, |description, (label, value)| description.label(*label, value.to_owned()))
     }
 
-    /// Returns the number of members that the family has so far (one for each combination of label values in use), without
-    /// the overflow member, which stands for all combinations beyond the limit.
+    /// Returns the number of members (statistics, one for each combination of label values in use) that the family has
+    /// so far, without the overflow member, which stands for all combinations beyond the limit.
     #[must_use]
     pub fn len(&'static self) -> usize {
         self.table.get().map_or(0, LabelTable::len)
     }
 
-    /// Returns `true` if the family has no members.
+    /// Returns `true` if the family has no members (statistics, one for each combination of label values in use) so
+    /// far.
     #[must_use]
     pub fn is_empty(&'static self) -> bool {
         self.len() == 0

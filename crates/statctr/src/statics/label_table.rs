@@ -7,14 +7,17 @@ use crate::value::Source;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The largest length in bytes of a label's value that has a member of its own.
+/// The largest length in bytes of a label's value with which a family of statistics has a member of its own; longer
+/// ones are counted by the overflow member.
 pub(crate) const MAX_VALUE_BYTES: usize = 256;
-/// The value that all labels of the overflow member have.
+/// The value that all labels of the overflow member have: the statistic of a family that counts for label values beyond
+/// the family's bounds.
 pub(crate) const OVERFLOW: &str = "overflow";
-/// The largest number of members that a family can have.
+/// The largest number of members (statistics, one for each combination of label values) that a family can have.
 pub(crate) const LARGEST_LIMIT: usize = 1 << 16;
 
-/// A member of a family with the values of its labels. Entries are only ever added.
+/// A member (statistic) of a family with the values of its labels, in the family's hash table. Entries are only ever
+/// added.
 pub(crate) struct Entry<V, M> {
     values: V,
     pub(crate) member: M,
@@ -22,8 +25,8 @@ pub(crate) struct Entry<V, M> {
     listed: OnceBox<ListedObject>,
 }
 
-/// A hash table with open addressing, at most half full, whose places are filled once, and an overflow member for all
-/// that does not fit.
+/// A hash table of the members (statistics) of a family by the values of their labels, with open addressing, at most
+/// half full, whose places are filled once, and an overflow member for all that does not fit.
 ///
 /// Finding a member takes no lock and does not allocate, so it is async-signal-safe.
 pub(crate) struct LabelTable<V, M> {
@@ -40,15 +43,16 @@ where
     V: AsRef<[Box<str>]> + Send + Sync + 'static,
     M: Send + Sync + 'static,
 {
-    /// Creates a table of at most `limit` members, without the overflow member.
+    /// Creates a table for at most `limit` members (statistics) of a family, without the overflow member.
     pub(crate) fn new(limit: usize) -> LabelTable<V, M> {
         let places = (0..(2 * limit).next_power_of_two()).map(|_| OnceBox::new()).collect();
         let (entries, overflow) = (AtomicUsize::new(0), OnceBox::new());
         LabelTable { hasher: RandomState::new(), places, limit, entries, overflow }
     }
 
-    /// Returns the entry for these values, created by `make` if it does not exist; the overflow member's, which has the
-    /// values `overflow`, for values that are too long, beyond the limit, and where `make` fails.
+    /// Returns the entry of a family's member (statistic) for these values of the labels, created by `make` if it does
+    /// not exist; the overflow member's, which has the values `overflow`, for values that are too long, beyond the
+    /// limit, and where `make` fails.
     ///
     /// # Errors
     /// Those of `make` for the overflow member.
@@ -110,15 +114,15 @@ where
         made?.err()
     }
 
-    /// Returns the number of members, without the overflow member.
+    /// Returns the number of members (statistics of the family) in the table, without the overflow member.
     pub(crate) fn len(&self) -> usize {
         self.entries.load(Ordering::Relaxed)
     }
 }
 
 impl<V: AsRef<[Box<str>]> + Send + Sync + 'static, M: Send + Sync + 'static> Entry<V, M> {
-    /// Puts the member into the program's registry as `source`, under the description that `describe` makes of its
-    /// values, unless it is there.
+    /// Puts the entry's member (a statistic of a family) into the program's registry as `source`, under the description
+    /// that `describe` makes of the values of its labels, unless it is there.
     pub(crate) fn list(
         &'static self,
         source: &'static dyn Source,

@@ -23,7 +23,8 @@ use crate::sys::{Link, Linked, StaticList};
 use crate::value::{Kind, SampleItem, Source, Value};
 use std::borrow::Cow;
 
-/// A static's word with its kind and description, and its link in the list of those that the program's registry has.
+/// A statistic that is a `static` of the program: the word with its value, its kind and description, and the link by
+/// which it is in the list of such statistics that the program's registry exports.
 #[repr(C)]
 pub(crate) struct NamedWord {
     word: StaticWord,
@@ -113,8 +114,8 @@ impl Linked for ListedObject {
 
 static OBJECTS: StaticList<ListedObject> = StaticList::new();
 
-/// Returns the descriptions and values of the statics, and of the members of families, that are in the program's
-/// registry.
+/// Returns the descriptions and values of the statistics in the program's registry that are statics of the program or
+/// members of a family (statistics by the values of labels).
 pub(crate) fn listed() -> impl Iterator<Item = (Cow<'static, Description>, Value)> {
     let words = LISTED.iter().map(|word| (Cow::Borrowed(&word.description), word.value()));
     let objects = OBJECTS.iter().filter_map(|object| {

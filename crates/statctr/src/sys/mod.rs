@@ -34,7 +34,7 @@ pub(crate) use static_list::{Link, Linked, StaticList};
 pub(crate) use stripe::stripe;
 
 /// The page size in bytes that memory layouts assume: the largest that the architecture has, so that guard pages are
-/// whole pages and no two units share one. The kernel's page size divides it.
+/// whole pages and no page has counters of two CPUs. The kernel's page size divides it.
 pub(crate) const PAGE: usize = if cfg!(any(
     target_arch = "x86_64",
     target_arch = "x86",

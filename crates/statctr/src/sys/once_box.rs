@@ -19,7 +19,7 @@ impl<T: Send + Sync + 'static> OnceBox<T> {
         OnceBox(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
 
-    /// Returns the value; `None` if it was not set.
+    /// Returns the value of the cell; `None` if it was not set.
     #[must_use]
     #[inline]
     pub fn get(&'static self) -> Option<&'static T> {

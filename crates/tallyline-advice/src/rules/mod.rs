@@ -63,9 +63,9 @@ impl FindingKind {
 /// simulated thread schedule, medium if on most, low otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// The model gains on some schedules only, or names are missing.
+    /// The model loses on some schedules, or names are missing.
     Low,
-    /// The model gains on most schedules.
+    /// The model gains by the median of the schedules and loses on none.
     Medium,
     /// The model gains on each schedule.
     High,
@@ -104,21 +104,21 @@ pub struct FieldEvidence {
 }
 
 impl FieldEvidence {
-    /// Returns the program's own instructions with their reads and writes, the most frequent first. Those of the C
-    /// library are left out: an allocator links freed objects through their first bytes, and copies say nothing that
-    /// their caller's line does not.
+    /// Returns the program's own instructions that access the field or variable, each with its reads and writes, the
+    /// most frequent first. Those of the C library are left out: an allocator links freed objects through their first
+    /// bytes, and copies say nothing that their caller's line does not.
     pub fn own_sites<'e>(&'e self, evidence: &'e Evidence) -> impl Iterator<Item = (&'e Site, u64, u64)> {
         let site =
             |(at, reads, writes): &(usize, u64, u64)| Some((evidence.sites.get(*at)?, *reads, *writes));
         self.sites.iter().filter_map(site).filter(|(site, ..)| !site.is_runtime)
     }
 
-    /// Returns the number of reads of the field, summed over all threads.
+    /// Returns the number of reads of the field or variable that a finding names, summed over all threads.
     pub fn reads(&self) -> u64 {
         self.threads.iter().map(|(_, reads, _)| reads).sum()
     }
 
-    /// Returns the number of writes to the field, summed over all threads.
+    /// Returns the number of writes to the field or variable that a finding names, summed over all threads.
     pub fn writes(&self) -> u64 {
         self.threads.iter().map(|(.., writes)| writes).sum()
     }
@@ -130,7 +130,7 @@ impl FieldEvidence {
         subject.members.iter().find(is_all).filter(|member| !member.is_fixed)
     }
 
-    /// Returns the number of threads that write to the field.
+    /// Returns the number of threads that write to the field or variable that a finding names.
     pub fn writers(&self) -> usize {
         self.threads.iter().filter(|(.., writes)| *writes > 0).count()
     }
@@ -204,11 +204,11 @@ impl Finding {
         }
     }
 
-    /// Stores the predicted speed-up in the finding and lowers its confidence, at most `evident`, where some
-    /// schedules do not gain. Returns `false` if the finding should be dropped: the median speed-up, and the mean of one
-    /// that loses on no schedule, is below [`LEAST_EFFECT`] (below 1.05 where each of many objects gets larger by half of
-    /// its size or more), or the run gets slower, or too few lines were transferred to tell. Two threads may lose nothing
-    /// between near CPUs and half of their time between far ones.
+    /// Stores the predicted speed-up in the finding and sets its confidence: `evident` if the proposed change gains on
+    /// all simulated thread schedules, lower if not. Returns `false` if the finding should be dropped: the median
+    /// speed-up, and the mean of one that loses on no schedule, is below [`LEAST_EFFECT`] (below 1.05 where each of
+    /// many objects gets larger by half of its size or more), or the run gets slower, or too few lines were transferred
+    /// to tell. Two threads may lose nothing between near CPUs and half of their time between far ones.
     pub fn judge(&mut self, outlook: Outlook, evident: Confidence) -> bool {
         self.outlook = outlook;
         let least_effect = if self.grows_many() { LEAST_GROWTH_EFFECT } else { LEAST_EFFECT };
@@ -236,8 +236,8 @@ impl Finding {
     }
 }
 
-/// Applies all rules to the evidence of a run and returns the findings, the most costly first, without predicted
-/// speed-ups: [`predict`](crate::predict()) and [`Finding::judge`] add those.
+/// Applies all rules of `tallyline advise` to the evidence of a program's run and returns the findings, the most costly
+/// first, without predicted speed-ups: [`predict`](crate::predict()) and [`Finding::judge`] add those.
 pub fn findings(evidence: &Evidence) -> Vec<Finding> {
     let sums = conflicts(evidence);
     with_counters(evidence, &sums, counter::findings(evidence, &sums, CounterWords::OfCpus))
@@ -258,8 +258,9 @@ pub fn edits(evidence: &Evidence) -> Vec<Finding> {
 /// The part of all cycles from which a wait is worth a word though nothing is advised: one of so many.
 const LEAST_LEFT_OPEN: u64 = 20;
 
-/// Returns the fields for which all cores together wait more than 5 % of the run's cycles, and that none of the findings
-/// is about, the most costly first. Memory of which neither a type nor a variable is known is one field, of size 0.
+/// Returns the fields for which all cores together wait more than 5 % of the run's cycles, and that none of the
+/// findings is about, the most costly first. Memory of which neither a type nor a variable is known is one field, of
+/// size 0.
 pub fn left_open(evidence: &Evidence, findings: &[&Finding]) -> Vec<FieldEvidence> {
     let advised: BTreeSet<(usize, u64)> = findings
         .iter()

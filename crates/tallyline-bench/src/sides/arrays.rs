@@ -69,28 +69,29 @@ fn sum(counters: &[Counter]) -> u64 {
     counters.iter().map(Counter::read).sum()
 }
 
-/// Returns the benchmark loop `vec/inc`: it increments one of 256 separate counters, chosen irregularly.
+/// Returns the benchmark loop `vec/inc`: it increments one of 256 separately created per-CPU counters, chosen
+/// irregularly.
 pub(crate) fn vec_inc(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<VecInc>::with_shared_state(counters(pool)?, |counters| sum(counters)).boxed())
 }
 
-/// Returns the benchmark loop `vec/add`: it adds to one of 256 separate counters, chosen irregularly.
+/// Returns the benchmark loop `vec/add`: it adds to one of 256 separately created per-CPU counters, chosen irregularly.
 pub(crate) fn vec_add(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<VecAdd>::with_shared_state(counters(pool)?, |counters| sum(counters))
         .counting(PACKET_LENGTH)
         .boxed())
 }
 
-/// Returns the benchmark loop `counter-array/inc`: it increments one element of a `CounterArray` of 256, chosen
-/// irregularly.
+/// Returns the benchmark loop `counter-array/inc`: it increments one element of a `CounterArray` of 256 per-CPU
+/// counters, chosen irregularly.
 pub(crate) fn array_inc(pool: &Pool) -> Result<Box<dyn Side>> {
     let counters = CounterArray::new_in(pool, LEN, 0)?;
     let sum = |counters: &CounterArray| counters.iter().map(|counter| counter.read()).sum();
     Ok(Looped::<ArrayInc>::with_shared_state(counters, sum).boxed())
 }
 
-/// Returns the benchmark loop `group-array/add`: it adds to one item (64-bit statistic) of one group in a `GroupArray`
-/// of 256, chosen irregularly.
+/// Returns the benchmark loop `group-array/add`: it adds to one item (64-bit statistic) of one group of per-CPU
+/// counters in a `GroupArray` of 256, chosen irregularly.
 pub(crate) fn groups_add(pool: &Pool) -> Result<Box<dyn Side>> {
     let groups = GroupArray::new_in(pool, LEN, Interface::schema()?)?;
     let sum = |groups: &GroupArray| {
@@ -100,8 +101,8 @@ pub(crate) fn groups_add(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<GroupsAdd>::with_shared_state(groups, sum).counting(PACKET_LENGTH).boxed())
 }
 
-/// Returns the benchmark loop `tracked/add`: it adds to one item (64-bit statistic) of one group in a
-/// `TrackedGroupArray` of 256, which also marks the group as changed for incremental reads.
+/// Returns the benchmark loop `tracked/add`: it adds to one item (64-bit statistic) of one group of per-CPU counters in
+/// a `TrackedGroupArray` of 256, which also marks the group as changed for incremental reads.
 pub(crate) fn tracked_add(pool: &Pool) -> Result<Box<dyn Side>> {
     let groups = TrackedGroupArray::new_in(pool, LEN, Interface::schema()?)?;
     let sum = |groups: &TrackedGroupArray| {

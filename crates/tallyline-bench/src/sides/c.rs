@@ -11,19 +11,22 @@ pub(crate) const COMPILER: &str = env!("TALLYLINE_C_COMPILER");
 #[cfg(c_sides)]
 pub(crate) use built::{call_inc, inc, static_inc};
 
-/// Returns an error with the reason why the C loop `fixed/inc-c` was not built.
+/// Returns an error with the reason why the C loop `fixed/inc-c`, which increments a per-CPU counter by the inline
+/// function of `statctr.h`, was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn inc(_think: bool) -> Available {
     Err(COMPILER.into())
 }
 
-/// Returns an error with the reason why the C loop `static/inc-c` was not built.
+/// Returns an error with the reason why the C loop `static/inc-c`, which increments a static per-CPU counter by the
+/// inline function of `statctr.h`, was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn static_inc() -> Available {
     Err(COMPILER.into())
 }
 
-/// Returns an error with the reason why the C loop `fixed/inc-c-call` was not built.
+/// Returns an error with the reason why the C loop `fixed/inc-c-call`, which calls the library for each increment of a
+/// per-CPU counter, was not built.
 #[cfg(not(c_sides))]
 pub(crate) fn call_inc() -> Available {
     Err(COMPILER.into())

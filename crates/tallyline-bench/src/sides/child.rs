@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The CPU time and the peak memory of one run of a program.
+/// The elapsed time and the peak memory of one run of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     /// From start to end.
@@ -13,7 +13,8 @@ pub(crate) struct Cost {
     pub(crate) resident: u64,
 }
 
-/// Runs a program to its end, with its output discarded, and returns its CPU time and peak memory.
+/// Runs a program to its end, with its output discarded, and returns its elapsed time and peak memory. A failed exit
+/// status is an error.
 pub(crate) fn run(command: &mut Command) -> Result<Cost> {
     let start = Instant::now();
     let name = command.get_program().to_string_lossy().into_owned();

@@ -107,8 +107,8 @@ pub(crate) fn static_inc() -> Box<dyn Side> {
     Looped::<StaticInc>::with_shared_state((), |()| STATIC.read()).boxed()
 }
 
-/// Returns the benchmark loop `fixed/event2`: it updates two counters of one of many groups, in turn, by one commit (a
-/// single store). Only the first counter is checked.
+/// Returns the benchmark loop `fixed/event2`: it updates two per-CPU counters of one group by one commit (a single
+/// store), taking several groups in turn. Only the first counter is checked for lost counts.
 pub(crate) fn event2(pool: &Pool) -> Result<Box<dyn Side>> {
     let events = |interfaces: &Interfaces| {
         interfaces.iter().map(|interface| interface.read()[Interface::requests.index()]).sum()
@@ -123,12 +123,12 @@ pub(crate) fn observe(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Observe>::with_shared_state(histogram, |histogram| histogram.snapshot().count()).boxed())
 }
 
-/// Returns the benchmark loop `fixed/max`: it gives a per-CPU maximum values that rarely exceed it.
+/// Returns the benchmark loop `fixed/max`: it updates a per-CPU maximum with values that rarely exceed it.
 pub(crate) fn max(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Extreme>::with_shared_state(Max::new_in(pool)?, |_| 0).counting(0).boxed())
 }
 
-/// Returns the benchmark loop `fixed/max-rising`: it gives a per-CPU maximum values that exceed it every time.
+/// Returns the benchmark loop `fixed/max-rising`: it updates a per-CPU maximum with values that exceed it every time.
 pub(crate) fn rising_max(pool: &Pool) -> Result<Box<dyn Side>> {
     Ok(Looped::<Rising>::with_shared_state(Max::new_in(pool)?, |_| 0).counting(0).boxed())
 }

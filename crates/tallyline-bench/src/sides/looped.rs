@@ -138,13 +138,15 @@ impl<T: Step> Looped<T> {
         Looped { states, loops: loops::<false, T>(), total, per_operation: 1 }
     }
 
-    /// Sets the amount by which each operation must raise the total (1 by default), for the check of exactness.
+    /// Sets the amount by which each operation of the benchmark loop must raise the total of its counters (1 by
+    /// default), for the check that no count is lost or doubled.
     pub(crate) fn counting(mut self, counts: u64) -> Self {
         self.per_operation = counts;
         self
     }
 
-    /// With `think`, lets each thread compute between operations, as real programs do between updates.
+    /// Makes each thread of the benchmark loop compute between operations if `think`, as real programs do between
+    /// updates.
     pub(crate) fn thinking(mut self, think: bool) -> Self {
         self.loops = if think { loops::<true, T>() } else { loops::<false, T>() };
         self

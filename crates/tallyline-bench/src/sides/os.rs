@@ -40,12 +40,12 @@ impl BenchMemory {
         Ok(BenchMemory { address: address as usize, bytes })
     }
 
-    /// Returns the address of the memory's first byte.
+    /// Returns the address of the first byte of the benchmark's memory mapping.
     pub(crate) fn address(&self) -> usize {
         self.address
     }
 
-    /// Returns the atomic 64-bit word at byte `offset` of the memory, which must be a multiple of 8.
+    /// Returns the atomic 64-bit word at byte `offset` (a multiple of 8) of the benchmark's memory mapping.
     pub(crate) fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "word at {offset} of {}", self.bytes);
         // SAFETY: inside the mapping, which lives as long as `self`, aligned, and only ever

@@ -10,14 +10,14 @@ use super::Available;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) use x86_64::inc;
 
-/// Returns an error with the reason why `percpu-atomic/inc` cannot be measured: its critical section is not written
-/// for this architecture.
+/// Returns an error with the reason why the benchmark loop `percpu-atomic/inc`, an atomic increment of the current
+/// CPU's word, cannot be measured: it is written for x86-64 Linux only.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn inc(_cpus: usize, _think: bool) -> Available {
     Err("written for x86-64 Linux only".into())
 }
 
-/// A 64-bit word alone on a cache line.
+/// A 64-bit word alone on a cache line: the part of one counter of `percpu-atomic` that a CPU has.
 #[repr(align(64))]
 #[derive(Default)]
 pub(crate) struct Line(std::sync::atomic::AtomicU64);

@@ -10,15 +10,15 @@ use super::Available;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) use x86_64::{add, inc, registered_area};
 
-/// Returns an error with the reason why `rseq-minimal/inc` cannot be measured: its critical section is not written
-/// for this architecture.
+/// Returns an error with the reason why the benchmark loop `rseq-minimal/inc`, an increment of a per-CPU word in a
+/// minimal restartable sequence, cannot be measured: it is written for x86-64 Linux only.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn inc(_cpus: usize, _think: bool) -> Available {
     Err("written for x86-64 Linux only".into())
 }
 
-/// Returns an error with the reason why `rseq-minimal/add` cannot be measured: its critical section is not written
-/// for this architecture.
+/// Returns an error with the reason why the benchmark loop `rseq-minimal/add`, an addition to a per-CPU word in a
+/// minimal restartable sequence, cannot be measured: it is written for x86-64 Linux only.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) fn add(_cpus: usize) -> Available {
     Err("written for x86-64 Linux only".into())
@@ -154,14 +154,12 @@ mod x86_64 {
         Add::step(words, 0);
     }
 
-    /// Returns the reason why the side `rseq-minimal/inc` of a benchmark is missing: it is not written for
-    /// this architecture.
+    /// Returns the benchmark loop `rseq-minimal/inc`: an increment of a per-CPU word in a minimal restartable sequence.
     pub(crate) fn inc(cpus: usize, think: bool) -> Available {
         Ok(Looped::<Inc>::with_shared_state(Words::new(cpus)?, Words::total).thinking(think).boxed())
     }
 
-    /// Returns the reason why the side `rseq-minimal/add` of a benchmark is missing: it is not written for
-    /// this architecture.
+    /// Returns the benchmark loop `rseq-minimal/add`: an addition to a per-CPU word in a minimal restartable sequence.
     pub(crate) fn add(cpus: usize) -> Available {
         let side = Looped::<Add>::with_shared_state(Words::new(cpus)?, Words::total);
         Ok(side.counting(super::super::PACKET_LENGTH).boxed())

@@ -12,7 +12,8 @@ thread_local! {
     static SLOT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// The number of per-thread slots of a counter in `thread-slots`; threads beyond it share slots.
+/// The number of slots (atomic words of one thread each) that a counter of the benchmark loop `thread-slots/inc` has;
+/// threads beyond it share slots.
 pub(crate) const SLOTS: usize = 1024;
 
 #[cold]

@@ -32,7 +32,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Returns the bytes of all groups in one CPU's memory, rounded up to a multiple of
+    /// Returns the size in bytes of one CPU's copy of all counter groups, rounded up to a multiple of
     /// [`TURN_BYTES`](super::scan::TURN_BYTES).
     pub(crate) fn unit_bytes(&self) -> usize {
         (self.groups * self.group_words * 8).next_multiple_of(scan::TURN_BYTES)
@@ -58,7 +58,7 @@ enum Memory {
 }
 
 impl Units {
-    /// Maps zeroed memory for the counters of CPUs 0 to `cpus` − 1.
+    /// Maps zeroed memory of the benchmark's own for the copies of the counters of CPUs 0 to `cpus` − 1.
     pub(crate) fn new(cpus: usize, shape: Shape) -> io::Result<Self> {
         let stride = shape.stride.max(shape.unit_bytes()).next_multiple_of(64);
         let memory = BenchMemory::new(cpus * stride)?;
@@ -67,11 +67,8 @@ impl Units {
         Ok(Units { memory: Memory::Own(memory), home, offsets, shape })
     }
 
-    /// Finds the library's own memory in which `cpus` keep the counters of `groups`; `real` is a CPU that has
-    /// counted in one. `None` if it cannot be found: without restartable sequences, or if the groups are not
-    /// adjacent.
-    ///
-    /// `real` is a CPU that has counted in one of them.
+    /// Finds the library's own memory in which `cpus` keep the counters of `groups`; `real` is a CPU that has counted
+    /// in one of them. `None` if it cannot be found: without restartable sequences, or if the groups are not adjacent.
     pub(crate) fn of_groups(
         groups: &Arc<Vec<Group>>,
         cpus: impl Iterator<Item = usize>,
@@ -95,7 +92,8 @@ impl Units {
         units.offsets.iter().all(mapped).then_some(units)
     }
 
-    /// Returns `true` if the counters' memory is the library's, `false` if the benchmark mapped it.
+    /// Returns `true` if the memory that the benchmark reads is that of the library's counters, `false` if the
+    /// benchmark mapped it.
     pub(crate) fn is_library(&self) -> bool {
         matches!(self.memory, Memory::Library(_))
     }

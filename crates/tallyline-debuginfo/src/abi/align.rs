@@ -21,7 +21,8 @@ impl Alignments {
         Alignments { records }
     }
 
-    /// Returns the alignments in bytes of all records, indexed by record id; 0 for those not computed yet.
+    /// Consumes the cache and returns the natural alignments in bytes of all records (structs, classes, unions),
+    /// indexed by record id; 0 for those not computed yet.
     pub(crate) fn into_records(self) -> Vec<u64> {
         self.records
     }

@@ -19,7 +19,7 @@ impl<'a> Bytes<'a> {
         Bytes { slice, position: 0, origin, big_endian }
     }
 
-    /// Returns `true` if the cursor is at the end of its section.
+    /// Returns `true` if the cursor is at the end of its section of the BTF blob.
     pub(crate) fn is_empty(&self) -> bool {
         self.position >= self.slice.len()
     }
@@ -29,17 +29,17 @@ impl<'a> Bytes<'a> {
         self.origin + self.position as u64
     }
 
-    /// Returns the offset of the next byte to be read, from the start of the cursor's section.
+    /// Returns the offset of the next byte to be read, from the start of the cursor's section of the BTF blob.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    /// Moves the cursor to an offset in its section, at most to the section's end.
+    /// Moves the cursor to an offset in its section of the BTF blob, at most to the section's end.
     pub(crate) fn seek(&mut self, position: usize) {
         self.position = position.min(self.slice.len());
     }
 
-    /// Returns the number of bytes of the section that are still to be read.
+    /// Returns the number of bytes of the cursor's BTF section that are still to be read.
     pub(crate) fn remaining(&self) -> usize {
         self.slice.len() - self.position
     }
@@ -58,7 +58,7 @@ impl<'a> Bytes<'a> {
         Ok(if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
     }
 
-    /// Advances the cursor by a number of bytes; an error if the section ends before.
+    /// Advances the cursor by a number of bytes of its BTF section; an error if the section ends before.
     pub(crate) fn skip(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.remaining() {
             return Err(self.error("the data ends within an entry"));

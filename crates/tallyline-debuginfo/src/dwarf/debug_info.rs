@@ -109,7 +109,8 @@ impl<'u, 'a> DebugInfo<'u, 'a> {
         Ok(unit)
     }
 
-    /// Returns the location list that an attribute's value refers to; `None` if the value is none.
+    /// Returns the location list that the value of an attribute, such as a variable's `DW_AT_location`, refers to;
+    /// `None` if it refers to none.
     pub(crate) fn locations(
         &self,
         index: usize,
@@ -360,8 +361,8 @@ impl TypeReader<'_, '_> {
         Ok(())
     }
 
-    /// Adds a loaded type to [`Types::listed`], and its compilation unit to [`Types::sources`], with file and line if
-    /// line tables are read.
+    /// Adds a loaded type to the requested types ([`Types::listed`]), and its compilation unit to [`Types::sources`],
+    /// with file and line if line tables are read.
     pub fn list(&mut self, id: TypeId) -> Result<()> {
         let Some(place) = self.loader.place_of(id) else { return Ok(()) };
         let Some(unit) = self.loader.units.index_of(place) else { return Ok(()) };
@@ -373,12 +374,12 @@ impl TypeReader<'_, '_> {
         Ok(())
     }
 
-    /// Returns the types loaded so far.
+    /// Returns the types that the reader has loaded from DWARF so far.
     pub fn types(&self) -> &Types {
         &self.loader.types
     }
 
-    /// Consumes the reader and returns the types that it loaded.
+    /// Consumes the reader and returns the types that it loaded from DWARF.
     pub fn into_types(self) -> Types {
         self.loader.types
     }

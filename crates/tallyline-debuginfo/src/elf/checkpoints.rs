@@ -40,7 +40,8 @@ struct Checkpoint {
 }
 
 impl Checkpoints {
-    /// Returns the offset of the last checkpoint at or before an offset of the inflated section; 0 if there is none.
+    /// Returns the offset of the last checkpoint (saved decompressor state) at or before an offset of the inflated ELF
+    /// section; 0 if there is none.
     pub(crate) fn nearest(&self, offset: u64) -> u64 {
         self.before(offset).map_or(0, |(start, _)| start)
     }

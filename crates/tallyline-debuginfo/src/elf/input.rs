@@ -73,7 +73,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Sequential reader of a byte range of a file.
+/// Sequential reader of a byte range of an ELF file.
 pub(crate) struct Pieces<'a> {
     input: Input<'a>,
     offset: u64,

@@ -21,14 +21,14 @@ pub struct Definitions<'t> {
 }
 
 impl<'t> Definitions<'t> {
-    /// Creates an index of these types' definitions; the tables are built by the first query that needs them.
+    /// Creates an index, by name, of these types' definitions; the tables are built by the first query that needs them.
     pub fn new(types: &'t Types) -> Definitions<'t> {
         let sources = types.sources().collect();
         Definitions { types, contents: Contents::default(), sources, by_name: None, records: None }
     }
 
-    /// Returns all records, enumerations and typedefs of this name, which may have scopes (`ns::T`). A typedef of the
-    /// same name as its target is left out.
+    /// Returns all records (structs, classes, unions), enumerations, typedefs and, in DWARF, base types of this name,
+    /// which may have scopes (`ns::T`). A typedef of the same name as its target is left out.
     pub fn called(&mut self, name: &[u8]) -> Vec<TypeId> {
         let types = self.types;
         let by_name = self.by_name.get_or_insert_with(|| {
@@ -67,8 +67,9 @@ impl<'t> Definitions<'t> {
         found
     }
 
-    /// Returns all records of this name, also by a typedef's name; if there is none, those that match it as a pattern
-    /// with `*` and `?`. Exact names come first, as names of templates may look like patterns.
+    /// Returns all records (structs, classes, unions) of this name, also by a typedef's name; if there is none, those
+    /// that match it as a pattern with `*` and `?`. Exact names come first, as names of templates may look like
+    /// patterns.
     pub fn records_called(&mut self, name: &str) -> Vec<TypeId> {
         let types = self.types;
         let mut seen = FxHashSet::default();
@@ -88,7 +89,8 @@ impl<'t> Definitions<'t> {
         named
     }
 
-    /// Returns all distinct records that have a name and members, sorted by name.
+    /// Returns all distinct records (structs, classes, unions) of the index that have a name and a definition, sorted
+    /// by name.
     pub fn records(&mut self) -> &[(TypeId, RecordId)] {
         if self.records.is_none() {
             let types = self.types;

@@ -32,7 +32,8 @@ fn limit(length: usize) -> usize {
     (length + 1) / 3
 }
 
-/// Collector of the names in a file that are most similar to a requested name, in case the file does not have that.
+/// Collector of the names of records (structs, classes, unions) in a file that are most similar to a requested name, in
+/// case no type of the file has that.
 #[derive(Clone, Debug)]
 pub(crate) struct NearestNames {
     asked: String,
@@ -40,19 +41,22 @@ pub(crate) struct NearestNames {
 }
 
 impl NearestNames {
-    /// Creates an empty collector of names similar to `name`, whose scopes are ignored.
+    /// Creates an empty collector of names of records (structs, classes, unions) similar to `name`, whose scopes are
+    /// ignored.
     pub(crate) fn of(name: &[u8]) -> NearestNames {
         let name = canonical(name);
         let own = endings(&name).min_by_key(|ending| ending.len()).unwrap_or_default();
         NearestNames { asked: String::from_utf8_lossy(own).into_owned(), near: BTreeSet::new() }
     }
 
-    /// Creates an empty collector for the same requested name, to be merged into this one by [`append`](Self::append).
+    /// Creates an empty collector of names similar to the same requested name, to be merged into this one by
+    /// [`append`](Self::append).
     pub(crate) fn fork(&self) -> NearestNames {
         NearestNames { asked: self.asked.clone(), near: BTreeSet::new() }
     }
 
-    /// Adds a name of the file if it is similar to the requested one and among the three most similar so far.
+    /// Adds the name of a record (struct, class or union) of the file if it is similar to the requested one and among
+    /// the three most similar so far.
     pub(crate) fn add(&mut self, name: &[u8]) {
         let limit = limit(self.asked.len());
         if name.is_empty() || name.len().abs_diff(self.asked.len()) > limit {
@@ -65,7 +69,7 @@ impl NearestNames {
         }
     }
 
-    /// Merges in the names that another collector for the same requested name has kept.
+    /// Merges in the names of records that another collector for the same requested name has kept as similar to it.
     pub(crate) fn append(&mut self, other: NearestNames) {
         other.near.into_iter().for_each(|name| self.insert(name));
     }
@@ -77,7 +81,7 @@ impl NearestNames {
         }
     }
 
-    /// Returns the collected names, the most similar first.
+    /// Returns the collected names, up to three that are similar to the requested one, the most similar first.
     pub(crate) fn into_names(self) -> Vec<String> {
         self.near.into_iter().map(|(_, name)| name).collect()
     }

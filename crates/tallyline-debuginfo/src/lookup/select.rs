@@ -8,8 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Returns the first listed (requested) record, enumeration or typedef of this name that is defined, not only declared;
-/// `None` if there is none.
+/// Returns the first listed (requested) record (struct, class or union), enumeration, typedef or, in DWARF, base type
+/// of this name that is defined, not only declared; `None` if there is none.
 pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
     types.listed().iter().copied().find(|id| is_defined(types, *id) && is_type_called(types, *id, name))
 }
@@ -26,19 +26,20 @@ pub fn find_mentioned(types: &Types, name: &[u8]) -> Option<TypeId> {
     find(types, name).or_else(|| (1..types.len() as u32).map(TypeId).find(named))
 }
 
-/// Returns the listed (requested) records that have a name and a definition, in the order of the file; of equal ones
-/// ([`is_same_record`]) the first.
+/// Returns the listed (requested) records (structs, classes, unions) that have a name and a definition, in the order of
+/// the file; of equal ones ([`is_same_record`]) the first.
 pub fn distinct_records(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, false)
 }
 
-/// Returns the listed (requested) records that have a definition, in the order of the file: of equal named ones
-/// ([`is_same_record`]) the first, and all anonymous ones.
+/// Returns the listed (requested) records (structs, classes, unions) that have a definition, in the order of the file:
+/// of equal named ones ([`is_same_record`]) the first, and all anonymous ones.
 pub fn records_and_anonymous(types: &Types) -> Vec<(TypeId, RecordId)> {
     distinct(types, true)
 }
 
-/// Returns a map from each anonymous record to the name of its first typedef; records without a typedef are not in it.
+/// Returns a map from each anonymous record (struct, class or union) to the name of its first typedef; records without
+/// a typedef are not in it.
 pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
     let mut aliases = FxHashMap::default();
     for id in (1..types.len() as u32).map(TypeId) {
@@ -51,7 +52,8 @@ pub fn aliases(types: &Types) -> FxHashMap<TypeId, NameId> {
     aliases
 }
 
-/// Returns the names of all typedefs of a record, each once; typedefs of pointers to it do not count.
+/// Returns the names of all typedefs of a record (struct, class or union), each once; typedefs of pointers to it do not
+/// count.
 pub fn typedefs(types: &Types, record: RecordId) -> Vec<NameId> {
     let mut names: Vec<NameId> = Vec::new();
     for id in (1..types.len() as u32).map(TypeId) {
@@ -114,8 +116,8 @@ fn hash(types: &Types, record: &Record, state: &RandomState) -> u64 {
     hasher.finish()
 }
 
-/// A set of the records seen so far, across several [`Types`], which tells new records from repeated ones
-/// ([`is_same_record`]). Keeps a 16-byte keyed hash of each.
+/// A set of the records (structs, classes, unions) seen so far, across several [`Types`], which tells new records from
+/// repeated ones ([`is_same_record`]). Keeps a 16-byte keyed hash of each.
 #[derive(Debug, Default)]
 pub struct RecordDeduplicator {
     states: [RandomState; 2],
@@ -123,7 +125,8 @@ pub struct RecordDeduplicator {
 }
 
 impl RecordDeduplicator {
-    /// Adds a record to the set; returns `true` if no equal one was in it.
+    /// Adds a record (struct, class or union) to the set of those seen so far; returns `true` if no equal one
+    /// ([`is_same_record`]) was in it.
     pub fn is_new(&mut self, types: &Types, record: &Record) -> bool {
         let [one, other] = self.states.each_ref().map(|state| {
             let mut hasher = state.build_hasher();

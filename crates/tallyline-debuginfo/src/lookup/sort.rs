@@ -3,7 +3,7 @@
 use crate::model::{Member, RecordId, TypeId, Types};
 use std::cmp::Ordering;
 
-/// Sorts records by name; those of one name by their members, then by size.
+/// Sorts records (structs, classes, unions) by name; those of one name by their members, then by size.
 pub fn sort_by_name(types: &Types, records: &mut [(TypeId, RecordId)]) {
     records.sort_by(|a, b| compare(types, a.1, b.1));
 }

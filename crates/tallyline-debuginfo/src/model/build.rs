@@ -23,31 +23,35 @@ fn append<T>(table: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Result<R
 }
 
 impl Range {
-    /// Creates the range of table positions from `start` up to but not including `end`; an error from 2^31 on.
+    /// Creates the range of elements from position `start` up to but not including `end` of one table of the type model
+    /// (members, enumerators, …); an error from 2^31 on.
     pub(crate) fn of(start: usize, end: usize) -> Result<Range> {
         Ok(Range { start: index(start)?, end: index(end)? })
     }
 }
 
 impl Types {
-    /// Creates a set of types that contains only `void`, for types from this format and pointers of this size in bytes.
+    /// Creates a set of types that contains only `void`, for types from this debug format (DWARF or BTF) and pointers
+    /// of this size in bytes.
     pub fn new(origin: Origin, pointer_size: u8) -> Types {
         Types { origin, pointer_size, types: vec![Type::Void], ..Types::default() }
     }
 
-    /// Adds a type and returns its id; an error if there are too many.
+    /// Adds a type to the set and returns its id; an error from 2^31 types on.
     pub fn push(&mut self, ty: Type) -> Result<TypeId> {
         let id = TypeId(index(self.types.len())?);
         self.types.push(ty);
         Ok(id)
     }
 
-    /// Returns the id of a name, which is stored if it is new.
+    /// Returns the id of a name (of a type, member and so on), which is stored if it is new; an error if the
+    /// names exceed 4 GiB in all.
     pub(crate) fn intern(&mut self, name: &[u8]) -> Result<NameId> {
         self.names.intern(name).ok_or(Error::Limit { what: "bytes of names", limit: u64::from(u32::MAX) })
     }
 
-    /// Adds a struct, class or union as it is, members included by its ranges, and returns its record id.
+    /// Adds a struct, class or union, whose members, if any, are already in the table of members, and returns its
+    /// record id.
     pub fn push_record(&mut self, record: Record) -> Result<RecordId> {
         let id = RecordId(index(self.records.len())?);
         self.records.push(record);
@@ -88,7 +92,7 @@ impl Types {
         self.push_function_of(returns, parameters, variadic)
     }
 
-    /// Adds a function type whose parameters are already in the table, at this range, and returns its id.
+    /// Adds a function type whose parameters are already in the table of parameters, at this range, and returns its id.
     pub(crate) fn push_function_of(
         &mut self,
         returns: TypeId,
@@ -127,7 +131,7 @@ impl Types {
         }
     }
 
-    /// Frees the unused capacity of all tables.
+    /// Frees the unused capacity of the tables of types, members, records, enumerators and parameters.
     pub(crate) fn shrink(&mut self) {
         self.types.shrink_to_fit();
         self.members.shrink_to_fit();

@@ -16,27 +16,27 @@ macro_rules! id {
 }
 
 id!(
-    /// A type.
+    /// The id of a type in the type model of a file.
     TypeId
 );
 id!(
-    /// A struct, class or union.
+    /// The id of a record (struct, class or union) in the type model of a file.
     RecordId
 );
 id!(
-    /// An enumeration.
+    /// The id of an enumeration in the type model of a file.
     EnumId
 );
 id!(
-    /// An array.
+    /// The id of an array type in the type model of a file.
     ArrayId
 );
 id!(
-    /// A function's type.
+    /// The id of a function type in the type model of a file.
     FunctionId
 );
 id!(
-    /// A name; equal names have equal ids.
+    /// The id of a name (of a type, member or enumerator) in the type model of a file; equal names have equal ids.
     NameId
 );
 
@@ -49,13 +49,14 @@ impl NameId {
     /// The id that stands for no name, as of an anonymous type or member; an empty name has another id.
     pub const NONE: NameId = NameId(0);
 
-    /// Returns `true` unless the id is [`NameId::NONE`].
+    /// Returns `true` unless the id is [`NameId::NONE`], which stands for no name.
     pub fn is_some(self) -> bool {
         self != NameId::NONE
     }
 }
 
-/// A range of consecutive positions in one of the tables of [`Types`](super::Types), such as those of a record's members.
+/// A range of consecutive elements of one of the tables of [`Types`](super::Types) (members, enumerators, …), such as
+/// the members of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Range {
     pub(crate) start: u32,
@@ -63,12 +64,13 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// Returns the number of positions in the range.
+    /// Returns the number of elements in the range: consecutive elements (members, enumerators, …) of one table of the
+    /// type model.
     pub(crate) fn len(self) -> usize {
         self.end.saturating_sub(self.start) as usize
     }
 
-    /// Returns `true` if the range contains no position.
+    /// Returns `true` if the range contains no element (member, enumerator, …) of its table of the type model.
     pub(crate) fn is_empty(self) -> bool {
         self.end <= self.start
     }

@@ -47,7 +47,7 @@ const NAMES: [(u64, DwLang); 22] = [
 pub struct Language(pub u16);
 
 impl Language {
-    /// Returns `true` if the language is C++, of any version.
+    /// Returns `true` if the language is C++, of any version, or Objective-C++.
     pub fn is_cpp(self) -> bool {
         matches!(
             DwLang(self.0),
@@ -139,8 +139,8 @@ impl Language {
         i64::from(is_one)
     }
 
-    /// Returns `true` if the language stores arrays in column-major order (Fortran), the default if the file does not
-    /// say.
+    /// Returns `true` if the language stores arrays in column-major order (Fortran, Julia), the default if the file
+    /// does not say.
     pub(crate) fn is_column_major(self) -> bool {
         self.is_fortran() || DwLang(self.0) == c::DW_LANG_Julia
     }

@@ -105,7 +105,7 @@ impl Types {
         self.alignments.get(&id).copied()
     }
 
-    /// Returns the size of a pointer on the target in bytes.
+    /// Returns the size in bytes of a pointer on the machine that the types are laid out for.
     pub fn pointer_size(&self) -> u64 {
         u64::from(self.pointer_size)
     }
@@ -127,13 +127,13 @@ impl Types {
         self.listed.iter().copied().zip(self.sources.iter().copied())
     }
 
-    /// Returns messages about what the reader left out, and why, one line each.
+    /// Returns the warnings of reading the types: messages about what the reader left out, and why, one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns the names of records most similar to the one requested name that no type has; `None` if they were not
-    /// collected.
+    /// Returns the names of records (structs, classes, unions) most similar to the one requested name that no type has;
+    /// `None` if they were not collected.
     pub fn nearest(&self) -> Option<&[String]> {
         self.nearest.as_deref()
     }
@@ -158,7 +158,7 @@ impl Types {
         self.types.len() <= 1
     }
 
-    /// Returns the name with this id as bytes; empty for [`NameId::NONE`].
+    /// Returns the name (of a type, member and so on) with this id as bytes; empty for [`NameId::NONE`].
     pub fn name(&self, name: NameId) -> &[u8] {
         self.names.get(name)
     }
@@ -173,7 +173,8 @@ impl Types {
         self.records.len()
     }
 
-    /// Returns the record that a type is, with its record id; `None` for other types, also for typedefs of records.
+    /// Returns the record (struct, class or union) that a type is, with its record id; `None` for other types, also for
+    /// typedefs of records.
     pub fn as_record(&self, id: TypeId) -> Option<(RecordId, &Record)> {
         match self.get(id) {
             Type::Record(record) => Some((record, self.record(record))),
@@ -196,7 +197,7 @@ impl Types {
         self.functions[id.index()]
     }
 
-    /// Returns the members and base classes of a record, sorted by where they lie.
+    /// Returns the members and base classes of a record (struct, class or union), sorted by where they lie.
     pub fn members(&self, record: &Record) -> &[Member] {
         slice(&self.members, record.members)
     }

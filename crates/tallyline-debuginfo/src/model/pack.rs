@@ -16,7 +16,7 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// Appends an unsigned number in LEB128, 7 bits a byte.
+    /// Appends an unsigned number to the encoder's buffer in LEB128, 7 bits a byte.
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
@@ -25,40 +25,40 @@ impl Packer {
         self.bytes.push(number as u8);
     }
 
-    /// Appends one byte to the buffer.
+    /// Appends one byte to the encoder's buffer, as it is.
     pub fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
 
-    /// Appends a signed number, zigzag-encoded, so that numbers near zero take few bytes.
+    /// Appends a signed number to the encoder's buffer, zigzag-encoded, so that numbers near zero take few bytes.
     pub fn signed(&mut self, number: i64) {
         self.number(((number << 1) ^ (number >> 63)).cast_unsigned());
     }
 
-    /// Appends a `bool` to the buffer as one byte.
+    /// Appends a `bool` to the encoder's buffer as one byte.
     pub fn flag(&mut self, flag: bool) {
         self.bytes.push(u8::from(flag));
     }
 
-    /// Appends a byte string, preceded by its length.
+    /// Appends a byte string to the encoder's buffer, preceded by its length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Appends the id of a type whose [`Types`] is packed too.
+    /// Appends the id of a type, whose [`Types`] is packed too, to the encoder's buffer.
     pub fn type_id(&mut self, id: TypeId) {
         self.number(id.0.into());
     }
 
-    /// Returns all bytes appended so far.
+    /// Consumes the encoder and returns its buffer: the numbers, byte strings and types appended so far, encoded.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// A decoder of bytes that a [`Packer`] encoded. Every read after the first damaged one returns `None`; no table is
-/// allocated larger than the remaining bytes can fill.
+/// A decoder of bytes that a [`Packer`] encoded (numbers, byte strings, whole [`Types`]). Damaged bytes decode to
+/// `None` or to other values; no table is allocated larger than the remaining bytes can fill.
 #[derive(Clone, Copy, Debug)]
 pub struct Unpacker<'b> {
     rest: &'b [u8],
@@ -70,12 +70,12 @@ impl<'b> Unpacker<'b> {
         Unpacker { rest: bytes }
     }
 
-    /// Returns `true` if all bytes were decoded.
+    /// Returns `true` if all bytes that a [`Packer`] encoded were decoded.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Decodes one byte; `None` at the end.
+    /// Decodes one byte that a [`Packer`] encoded; `None` at the end.
     #[inline]
     pub fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
@@ -83,7 +83,7 @@ impl<'b> Unpacker<'b> {
         Some(*first)
     }
 
-    /// Decodes an unsigned number of up to 64 bits; `None` if the bytes are damaged.
+    /// Decodes an unsigned number of up to 64 bits that a [`Packer`] encoded; `None` if the bytes are damaged.
     #[inline]
     pub fn number(&mut self) -> Option<u64> {
         match self.rest {
@@ -109,18 +109,19 @@ impl<'b> Unpacker<'b> {
         None
     }
 
-    /// Decodes an unsigned number that must fit the type `T`; `None` if it does not.
+    /// Decodes an unsigned number that a [`Packer`] encoded and that must fit the type `T`; `None` if it does not, or
+    /// the bytes are damaged.
     pub fn small<T: TryFrom<u64>>(&mut self) -> Option<T> {
         self.number()?.try_into().ok()
     }
 
-    /// Decodes a signed number; `None` if the bytes are damaged.
+    /// Decodes a signed number that a [`Packer`] encoded; `None` if the bytes are damaged.
     pub fn signed(&mut self) -> Option<i64> {
         let number = self.number()?;
         Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// Decodes a `bool`; `None` if the byte is neither 0 nor 1.
+    /// Decodes a `bool` that a [`Packer`] encoded; `None` at the end, or if the byte is neither 0 nor 1.
     pub fn flag(&mut self) -> Option<bool> {
         match self.byte()? {
             0 => Some(false),
@@ -129,7 +130,7 @@ impl<'b> Unpacker<'b> {
         }
     }
 
-    /// Decodes a byte string with its length; `None` if the bytes are damaged.
+    /// Decodes a byte string with its length that a [`Packer`] encoded; `None` if the bytes are damaged.
     pub fn bytes(&mut self) -> Option<&'b [u8]> {
         let size = self.small()?;
         let (bytes, rest) = self.rest.split_at_checked(size)?;
@@ -137,14 +138,15 @@ impl<'b> Unpacker<'b> {
         Some(bytes)
     }
 
-    /// Decodes the id of a type; `None` if the bytes are damaged. An id that the unpacked [`Types`] does not have leads
-    /// to [`Type::Missing`] there.
+    /// Decodes the id of a type that a [`Packer`] encoded; `None` if the bytes are damaged. An id that the unpacked
+    /// [`Types`] does not have leads to [`Type::Missing`] there.
     pub fn type_id(&mut self) -> Option<TypeId> {
         // as many as can be counted on from
         self.small().filter(|id| *id < 1 << 31).map(TypeId)
     }
 
-    /// Decodes a table: its length, then that many entries by calls of `each`; `None` if one fails.
+    /// Decodes a table, encoded as its length and then that many entries, each decoded by a call of `each`; `None` if
+    /// one fails, or if the length exceeds the bytes that are left.
     pub fn table<T>(&mut self, mut each: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count: usize = self.small()?;
         if count > self.rest.len() {
@@ -183,7 +185,7 @@ fn take<T: Copy>(from: &mut Unpacker<'_>, kinds: &[T]) -> Option<T> {
 }
 
 impl Types {
-    /// Encodes all types, with their names and tables, into a [`Packer`].
+    /// Encodes all types, with their names and tables (members, enumerators, …), into the byte buffer of a [`Packer`].
     pub fn pack(&self, out: &mut Packer) {
         put(out, &ORIGINS, &self.origin);
         out.number(self.target.machine.into());

@@ -3,7 +3,7 @@
 use super::{Member, Record, RecordId, Types};
 use crate::error::Result;
 
-/// The members and size that a record had before [`Types::replace`].
+/// The members and size that a record (struct, class or union) had before [`Types::replace`], to be restored.
 #[derive(Debug)]
 pub struct Original {
     id: RecordId,
@@ -12,7 +12,8 @@ pub struct Original {
 }
 
 impl Original {
-    /// Gives the record its original members and size back. Several replacements are to be undone in reverse order.
+    /// Gives the record (struct, class or union) its original members and size back. Several replacements are to be
+    /// undone in reverse order.
     pub fn restore(self, types: &mut Types) {
         types.records[self.id.index()] = self.record;
         types.members.truncate(self.members);
@@ -20,7 +21,8 @@ impl Original {
 }
 
 impl Types {
-    /// Replaces the members and size in bytes of a record; returns the original ones, which can be restored.
+    /// Replaces the members and size in bytes of a record (struct, class or union); returns the original ones, which
+    /// can be restored.
     ///
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) with more members than ids can name.

@@ -155,7 +155,7 @@ pub(crate) enum DeclarationScope {
     Inner,
 }
 
-/// A source position: file name and line.
+/// The source position of a declaration (of a type or member): file name and line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Position {
     /// The file's name as the compiler wrote it.
@@ -210,7 +210,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns the record with its members set to a range of the table of members, from
+    /// Returns the record (struct, class or union) with its members set to a range of the table of members, from
     /// [`Types::push_members`](super::Types::push_members).
     pub(crate) fn with_members(self, members: Range) -> Record {
         Record { members, ..self }
@@ -344,7 +344,8 @@ impl Member {
         self.kind != MemberKind::Static && self.offset != UNPLACED
     }
 
-    /// Returns `true` if the member occupies bytes of the record that are its own.
+    /// Returns `true` if the member occupies bytes of the record that are its own; `false` for members without a fixed
+    /// offset (such as static ones), empty base classes and members laid over others.
     pub fn takes_bytes(&self) -> bool {
         self.is_placed() && !self.overlaid && !(self.is_base() && self.size == 0)
     }
@@ -353,7 +354,7 @@ impl Member {
 /// The value of [`Member::offset`] that means that the offset is unknown before run time.
 pub(crate) const UNPLACED: u64 = u64::MAX;
 
-/// One variant of a tagged union (a Rust enum): the discriminant values that select it, and its members.
+/// One variant of a tagged union (a Rust enum): its name, the discriminant value that selects it, and its members.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Its name, if it has one.

@@ -20,7 +20,7 @@ pub struct FunctionScope {
     pub ranges: Vec<Range<u64>>,
     /// The scope around it; its own position for the function itself.
     pub parent: usize,
-    /// The address of the function's entry, if the scope is one.
+    /// The global offset of the function's DIE, if the scope is a function.
     pub function: Option<u64>,
 }
 

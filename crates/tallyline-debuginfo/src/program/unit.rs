@@ -32,7 +32,8 @@ impl Subprogram {
     }
 }
 
-/// The location of a variable that is the same at any time: an address, or an offset in thread-local storage.
+/// The location of a global or static variable, which stays fixed while the program runs: an address, or an offset in
+/// thread-local storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fixed {
     /// At an address.
@@ -41,8 +42,8 @@ pub enum Fixed {
     ThreadLocal(u64),
 }
 
-/// A variable at a fixed address (or thread-local offset), or a piece of one: compilers split a variable of which only
-/// parts are used.
+/// A global or static variable with its fixed address (or thread-local offset), or a piece of one: compilers split a
+/// variable of which only parts are used.
 #[derive(Clone, Copy, Debug)]
 pub struct Global {
     /// Its place.
@@ -306,8 +307,9 @@ impl<'u, 'a> Unit<'u, 'a> {
         ranges
     }
 
-    /// Returns the variables at fixed locations of a compilation unit without opening it, and the unit's language (a
-    /// `DW_LANG` number); `None` if the unit has to be opened, as its addresses are indices into `.debug_addr`.
+    /// Returns the variables at fixed locations of a compilation unit without opening it (its global variables, or its
+    /// functions' static ones, by `of`), and the unit's language (a `DW_LANG` number); `None` if the unit has to be
+    /// opened, as its addresses are indices into `.debug_addr`, or if it is damaged.
     pub fn variables(info: &DebugInfo<'u, 'a>, index: usize, of: VariablesOf) -> Option<(Vec<Global>, u64)> {
         let encoding = info.unit(index).0.encoding();
         let mut found = Vec::new();
@@ -419,8 +421,8 @@ impl<'u, 'a> Unit<'u, 'a> {
         is_room
     }
 
-    /// Returns the addresses of the run-time type descriptors in a Go program, each with the DIE of its type
-    /// (`DW_AT_go_runtime_type`).
+    /// Returns the run-time type descriptors that a unit of a Go program names: the address of each, with the DIE of
+    /// its type (`DW_AT_go_runtime_type`).
     pub fn runtime_types(&self, info: &DebugInfo<'u, 'a>) -> GoTypes {
         let mut found = GoTypes::default();
         walk(info, self.index, &self.entries, None, |entry| {
@@ -490,8 +492,9 @@ fn fixed(
     fixed.collect()
 }
 
-/// The run-time type descriptors of a Go program: pairs of a descriptor's address and the global offset (across all
-/// unit sections) of its type's DIE.
+/// The run-time type descriptors of a Go program, as pairs of a descriptor's address and the global offset (across all
+/// unit sections) of its type's DIE; also the DIEs of two types of Go's run-time library: of goroutines, and of the
+/// control word in the groups of a map.
 #[derive(Clone, Debug, Default)]
 pub struct GoTypes {
     /// Types that the program describes at addresses.

@@ -196,8 +196,8 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         self.parts_of(part).into_iter().map(|outer| (outer.record, outer.at)).collect()
     }
 
-    /// Returns the global DIE offsets (across all unit sections) of the records that have this record at offset 0, as a
-    /// derived class has its first base.
+    /// Returns the structs and classes that contain another one (`base`) at offset 0, as a derived class contains its
+    /// first base. All are given by their DIEs' global offsets (across all unit sections).
     pub fn derived(&mut self, base: u64) -> Vec<u64> {
         let starts = |(outer, at): (u64, u64)| (at == 0).then_some(outer);
         self.enclosing(base).into_iter().filter_map(starts).collect()

@@ -18,7 +18,8 @@ pub use crate::store::Store;
 use file::CachedTables;
 use tallyline_debuginfo::Companions;
 
-/// Parses the index of a cache file, for fuzzing: returns `true` if it is well-formed, whatever program it is for.
+/// Parses the index of a cache file of inferred types, for fuzzing: returns `true` if it is well-formed, whatever
+/// program it is for.
 #[doc(hidden)]
 pub fn read_index(index: &[u8]) -> bool {
     use tallyline_debuginfo::model::Unpacker;
@@ -114,10 +115,12 @@ impl Request<'_> {
     }
 }
 
-/// The file extensions of the cache: type tables of a program, and its decoded functions.
+/// The file extensions of the two cache files that type inference keeps of a program: its type tables, and its decoded
+/// functions.
 pub const EXTENSIONS: [&str; 2] = ["types", "code"];
 
-/// Returns the names of the two cache files of the program with this build-id: type tables, and decoded functions.
+/// Returns the names of the two cache files that type inference keeps of the program with this build-id: type tables,
+/// and decoded functions.
 pub fn files_of_build(build_id: &[u8]) -> [String; 2] {
     let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     EXTENSIONS.map(|extension| format!("{id}.{extension}"))

@@ -69,8 +69,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// Returns the function with these code ranges, entered at the start of the first: from the image's store of
-    /// decoded functions ([`Image::set_function_store`]), else decoded and added to that.
+    /// Returns the decoded function with these code ranges, entered at the start of the first: from the image's store
+    /// of decoded functions ([`Image::set_function_store`]), else decoded and added to that.
     pub fn of_function(image: &Image, ranges: &[Range<u64>]) -> Body {
         let entry = ranges.first().map_or(0, |range| range.start);
         let Some(store) = image.function_store() else { return Body::decode(image, ranges, entry) };

@@ -30,7 +30,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// Returns the assembler's name of a register on this machine, such as `rax`.
+    /// Returns the assembler's name of a register on this machine, such as `%rax` or `x0`.
     pub(crate) fn register_name(self, register: Register) -> String {
         const X86: [&str; 17] = [
             "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
@@ -186,8 +186,8 @@ impl Image {
         self.function_store = Some(Arc::new(FunctionStore::new(store)));
     }
 
-    /// Writes the functions decoded since the last call to the cache of decoded functions; does nothing without
-    /// one.
+    /// Writes the program's functions that were decoded since the last call to its cache of decoded functions
+    /// ([`set_function_store`](Self::set_function_store)); does nothing without one.
     pub fn keep_functions(&self) {
         self.function_store.iter().for_each(|store| store.keep());
     }
@@ -308,8 +308,8 @@ impl Image {
         self.region(address).is_some_and(|region| !region.code)
     }
 
-    /// Returns `true` if an address is in a linker-generated table of addresses, such as the global offset table
-    /// (GOT).
+    /// Returns `true` if an address is in a section of addresses that the linker fills in, such as the global offset
+    /// table (GOT) or `.data.rel.ro`.
     pub(crate) fn is_table(&self, address: u64) -> bool {
         self.tables.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
@@ -406,8 +406,9 @@ impl Image {
         Ok(direct.or_else(|| data[..before].iter().rev().take(SYMBOLS_LOOKED_AT).find(holds)))
     }
 
-    /// Returns `true` if a variable is a function's static of another C file than `file`, judged by the number that
-    /// the compiler added to its name: code of `file` that touches its address means another object.
+    /// Returns `true` if the symbol table shows that a variable is a `static` of a function in another C file than
+    /// `file`: the compiler numbered its name (`count.1`), and its symbol is listed under the other file. Code of
+    /// `file` that uses its address then means another object.
     pub(crate) fn is_static_elsewhere(&self, variable: &Symbol, file: &str) -> bool {
         self.stripped.as_ref().unwrap_or(&self.symbols).is_static_elsewhere(variable.address, file)
     }

@@ -9,10 +9,11 @@ use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, OpAcce
 /// The longest instruction of x86-64.
 const LONGEST: usize = 15;
 
-/// A set of registers as a mask; the numbering is private to this module.
+/// A set of x86-64 registers that an instruction reads or writes, as a bit mask; the flags count as a register. The
+/// numbering is private to this module.
 pub(crate) type RegisterSet = u64;
 
-/// An x86-64 instruction as a simulation of a core needs it: registers read and written, memory access, latency.
+/// An x86-64 instruction as a simulation of a CPU core needs it: registers read and written, memory access, latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The address behind it.
@@ -31,8 +32,9 @@ pub struct Operation {
     pub memory: bool,
 }
 
-/// Decodes the instruction at an address (as linked) of an x86-64 program for the simulation of a core. `None` if
-/// there is no code, the instruction is unknown, or the program is for another machine.
+/// Decodes the instruction at an address (as linked) of an x86-64 program for the simulation of a CPU core: registers
+/// read and written, memory access, latency. `None` if there is no code, the instruction is unknown, or the program is
+/// for another machine.
 pub fn operation_at(image: &Image, address: u64) -> Option<Operation> {
     if image.machine() != Machine::X86_64 {
         return None;

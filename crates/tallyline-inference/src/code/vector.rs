@@ -7,8 +7,8 @@ use super::instruction::Register;
 use super::x86_operands::register;
 use iced_x86::{EncodingKind, Mnemonic, OpKind};
 
-/// The elements (lanes) of a vector register that an analysis asks about: the register, and the width of an element
-/// and of the register in bytes.
+/// The elements (lanes) of a vector register whose values the analysis of a gather or scatter instruction asks for: the
+/// register, and the width of an element and of the register in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LaneQuery {
     /// The register.

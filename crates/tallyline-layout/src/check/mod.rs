@@ -101,17 +101,17 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns the name of the violated rule, such as `max-size`.
+    /// Returns the name of the layout policy's rule that the type violates, such as `max-size`.
     pub fn rule(&self) -> &'static str {
         self.rule
     }
 
-    /// Returns the severity of the finding: denied, or a warning.
+    /// Returns the severity of the violation: `deny`, which fails the check, or a warning.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// Returns the name of the type that violates the rule.
+    /// Returns the name of the type that violates the layout policy's rule.
     pub fn ty(&self) -> &str {
         &self.ty
     }
@@ -128,8 +128,8 @@ impl Finding {
         self.declared_at
     }
 
-    /// Returns the name of the compilation unit that defines the type, if other units define another type of this name;
-    /// else `None`.
+    /// Returns the name of the compilation unit that defines the type that violates the rule, if other units define
+    /// another type of this name; else `None`.
     pub fn unit(&self) -> Option<&str> {
         self.unit.as_deref()
     }
@@ -139,23 +139,25 @@ impl Finding {
         self.line
     }
 
-    /// Returns the text that the policy gives as the reason for the violated rule, if any.
+    /// Returns the text that the layout policy gives as the reason for the violated rule, if any.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Returns the reason that an exception gives for allowing the finding; `None` if no exception allows it.
+    /// Returns the reason for which an exception in the layout policy allows this violation of a rule; `None` if no
+    /// exception allows it.
     pub fn allowed(&self) -> Option<&str> {
         self.allowed.as_deref()
     }
 
-    /// Marks the finding as allowed for this reason, unless it already is.
+    /// Marks this violation of a layout policy's rule as allowed for a reason, unless it already is; an allowed one
+    /// does not fail the check.
     pub fn allow(&mut self, reason: &str) {
         self.allowed.get_or_insert_with(|| reason.to_string());
     }
 
-    /// Returns the observed value of the number that the rule limits, such as the type's size in bytes; `None` for
-    /// rules without a limit. Less is better.
+    /// Returns the value, such as the type's size in bytes, that exceeds the violated rule's limit; `None` for rules
+    /// without a limit. Less is better.
     pub fn measured(&self) -> Option<u64> {
         self.measured
     }
@@ -170,26 +172,29 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the number of types that were checked; a type counts once for each rule about it.
+    /// Returns the number of types that were checked against the layout policy; a type counts once for each rule about
+    /// it.
     pub fn checked_types(&self) -> usize {
         self.types
     }
 
-    /// Returns `true` if the check fails: a finding is of severity deny and no exception allows it.
+    /// Returns `true` if the check of types against the layout policy fails: a finding is of severity deny and no
+    /// exception allows it.
     pub fn fails(&self) -> bool {
         self.findings.iter().any(|finding| finding.level == Level::Deny && finding.allowed.is_none())
     }
 }
 
 impl Policy {
-    /// Returns the choice of types, for the reader of debug information, that checking this policy needs.
+    /// Returns the types that the reader of debug information has to read for a check of this layout policy: those that
+    /// the rules name, or all records if a rule is about a pattern.
     pub fn wanted(&self) -> Wanted {
         policy::wanted_for(self.rules.iter().map(|rule| rule.pattern.as_str()))
     }
 
-    /// Splits the policy into its rules about names and its rules about patterns, as the types for them have to be read
-    /// differently: of a name all types, also typedefs and types in functions; of patterns all records. The parts have
-    /// no exceptions; [`allow_in_parts`] applies those.
+    /// Splits the layout policy into one with its rules about type names and one with its rules about patterns, as the
+    /// types for them have to be read differently: of a name all types, also typedefs and types in functions; of
+    /// patterns all records. The parts have no exceptions; [`allow_in_parts`] applies those.
     pub fn parts(&self) -> Vec<Policy> {
         let (patterns, names): (Vec<Rule>, Vec<Rule>) =
             self.rules.iter().cloned().partition(Rule::is_about_a_pattern);
@@ -247,17 +252,18 @@ pub fn check(types: &Types, policy: &Policy) -> Report {
     report
 }
 
-/// The name of the rule that warns of exceptions in a policy that match no finding.
+/// The name of the rule of `tallyline check` that warns of exceptions in a layout policy that match no finding.
 pub const UNUSED_ALLOW: &str = "unused-allow";
 
-/// Marks each finding that one of the policy's exceptions covers as allowed, and adds a warning for each exception that
-/// covers none.
+/// Marks each finding (a violation of a layout policy) that one of the policy's exceptions covers as allowed, and adds
+/// a warning for each exception that covers none.
 pub(crate) fn allow(policy: &Policy, findings: &mut Vec<Finding>) {
     allow_in_parts(policy, &mut [findings]);
 }
 
-/// Marks each finding that one of the policy's exceptions covers as allowed; the findings come from the
-/// [`parts`](Policy::parts) of the policy. Warnings about unused exceptions are added to the last part.
+/// Marks each finding (a violation of a layout policy) that one of the policy's exceptions covers as allowed; the
+/// findings come from the [`parts`](Policy::parts) of the policy. Warnings about unused exceptions are added to the
+/// last part.
 pub fn allow_in_parts(policy: &Policy, parts: &mut [&mut Vec<Finding>]) {
     for allow in &policy.allows {
         let mut used = false;

@@ -52,7 +52,7 @@ impl Table {
         &self.name
     }
 
-    /// Returns the rows of the `net_cachelines` table that say which path uses a field.
+    /// Returns the rows of the `net_cachelines` table whose fields the kernel's transmit or receive path uses.
     pub(crate) fn uses(&self) -> impl Iterator<Item = &TableEntry> {
         self.entries.iter().filter(|entry| entry.path().is_some())
     }
@@ -148,18 +148,19 @@ fn cells(row: &str) -> Vec<(usize, &str)> {
 }
 
 impl TableEntry {
-    /// Returns the name of the field.
+    /// Returns the name of the struct's field that this row of a kernel's `net_cachelines` table describes.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns `true` if one of the paths writes the field.
+    /// Returns `true` if the transmit or receive path writes the field that this row of a kernel's `net_cachelines`
+    /// table describes.
     pub(crate) fn is_written(&self) -> bool {
         self.tx.max(self.rx) == Some(Access::Write)
     }
 
-    /// Returns the network paths that use the field, as names of groups have them (`tx`, `rx` or `txrx`); `None` for an
-    /// unused field.
+    /// Returns the network paths that use the field which this row of a `net_cachelines` table describes: `tx`, `rx` or
+    /// `txrx`, as the names of cache-line groups have them; `None` for an unused field.
     pub(crate) fn path(&self) -> Option<&'static str> {
         match (self.tx.is_some(), self.rx.is_some()) {
             (true, true) => Some("txrx"),
@@ -169,7 +170,8 @@ impl TableEntry {
         }
     }
 
-    /// Returns the use of this field and another one together.
+    /// Combines this row of a `net_cachelines` table with another field's row: returns one that has this field's name
+    /// and, for each network path, a write if either field is written, else a read if either is read.
     pub(crate) fn joined(&self, other: &TableEntry) -> TableEntry {
         TableEntry { tx: self.tx.max(other.tx), rx: self.rx.max(other.rx), ..self.clone() }
     }

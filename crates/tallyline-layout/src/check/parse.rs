@@ -17,12 +17,12 @@ pub struct PolicyError {
 }
 
 impl PolicyError {
-    /// Returns the line of the error in the policy, counted from 1.
+    /// Returns the line, counted from 1, of the error in the layout policy's text.
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// Returns the error's message, without the line.
+    /// Returns the message of the error in the layout policy's text, without the line.
     pub fn message(&self) -> &str {
         &self.message
     }

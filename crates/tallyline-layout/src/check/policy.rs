@@ -25,23 +25,24 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Returns the size of a cache line in bytes that the policy sets; 64 by default.
+    /// Returns the size of a cache line in bytes that the layout policy sets; 64 by default.
     pub fn cacheline(&self) -> u64 {
         self.cacheline
     }
 
-    /// Returns the severity of a rule whose type or member does not exist; `None` if such rules are ignored.
+    /// Returns the highest severity of a finding that the type or member of one of the layout policy's rules does not
+    /// exist; `None` if such rules are ignored.
     pub fn unknown(&self) -> Option<Level> {
         self.unknown
     }
 
-    /// Returns `true` if the policy has no rules.
+    /// Returns `true` if the layout policy has no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Returns the policy's rules that apply to a type of this name, as pairs of the rule's line in the policy and its
-    /// TOML table: `type`, `group`, `apart` or `together`.
+    /// Returns the layout policy's rules that apply to a type of this name, as pairs of the rule's line in the policy
+    /// and its TOML table: `type`, `group`, `apart` or `together`.
     pub fn rules_about(&self, name: &str) -> Vec<(u32, &'static str)> {
         let about = self.rules.iter().filter(|rule| fits(rule.pattern.as_bytes(), name.as_bytes()));
         let table = |kind: &RuleKind| match kind {
@@ -181,7 +182,8 @@ pub(crate) struct Allow {
 }
 
 impl Allow {
-    /// Returns `true` if the exception's type, rule and member match the finding.
+    /// Returns `true` if this exception in a layout policy allows the finding: its type, rule and member match the
+    /// finding's.
     pub(crate) fn covers(&self, finding: &Finding) -> bool {
         let member = |wanted: &String| {
             finding.member.as_ref().is_some_and(|member| fits(wanted.as_bytes(), member.as_bytes()))
@@ -198,7 +200,7 @@ pub(super) fn wanted_for<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Wa
 }
 
 impl Rule {
-    /// Returns `true` if the rule names its types by a pattern with `*` or `?`.
+    /// Returns `true` if this rule of a layout policy names its types by a pattern with `*` or `?`.
     pub(crate) fn is_about_a_pattern(&self) -> bool {
         is_pattern(&self.pattern)
     }

@@ -10,13 +10,14 @@ use tallyline_debuginfo::Wanted;
 use tallyline_debuginfo::lookup::{Definitions, fits, is_pattern};
 use tallyline_debuginfo::model::Types;
 
-/// The names of the types that a suggested layout policy gets rules about.
+/// The names of the types that a suggested layout policy (limits on sizes, holes, padding and cache-line groups, in
+/// TOML) has rules about.
 #[derive(Clone, Debug, Default)]
 pub struct SuggestedNames(Vec<String>);
 
 impl SuggestedNames {
-    /// Collects the names of the types that have one of the names `patterns` or match one of them as a pattern; if
-    /// `patterns` is empty, of all types with cache-line groups.
+    /// Collects the names of the types that a suggested layout policy gets rules about: those that have one of the
+    /// names `patterns` or match one of them as a pattern; if `patterns` is empty, all with cache-line groups.
     pub fn new(types: &Types, patterns: &[String], cacheline: u64) -> SuggestedNames {
         let mut definitions = Definitions::new(types);
         let exact = patterns.iter().flat_map(|name| definitions.called(name.as_bytes())).collect::<Vec<_>>();
@@ -47,27 +48,30 @@ impl SuggestedNames {
         SuggestedNames(names.into_iter().map(String::from).chain(typedefs.into_iter().cloned()).collect())
     }
 
-    /// Returns `true` if there is no type to write rules about.
+    /// Returns `true` if there is no type for the suggested layout policy to have rules about.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Splits the names into plain names and those that look like patterns (such as `P<char *>`), as the types for them
-    /// have to be read differently: see [`Policy::parts`](super::Policy::parts).
+    /// Splits the names of types for a suggested layout policy into plain names and those that look like patterns (such
+    /// as `P<char *>`), as the two need different types to be read from the debug information: see
+    /// [`Policy::parts`](super::Policy::parts).
     pub fn parts(self) -> impl Iterator<Item = SuggestedNames> {
         let (patterns, names): (Vec<String>, Vec<String>) =
             self.0.into_iter().partition(|name| is_pattern(name));
         [names, patterns].into_iter().map(SuggestedNames).filter(|part| !part.is_empty())
     }
 
-    /// Returns the choice of types, for the reader of debug information, that a check of the suggested policy needs.
+    /// Returns the choice of types that have to be read from a file's debug information to check the file against the
+    /// suggested layout policy.
     pub fn wanted(&self) -> Wanted {
         wanted_for(self.0.iter().map(String::as_str))
     }
 }
 
-/// Appends to `text` a layout policy in TOML (or its next part) that the present layouts of the named types satisfy,
-/// cache-line groups included. A rule covers every definition of its name, so the largest of them sets the limits.
+/// Appends to `text` a layout policy in TOML (or its next part): limits on sizes, holes, padding and cache-line groups
+/// that the present layouts of the named types satisfy. A rule covers every definition of its name, so the largest of
+/// them sets the limits.
 pub fn suggest(types: &Types, names: &SuggestedNames, cacheline: u64, text: &mut String) {
     if text.is_empty() {
         let _ = writeln!(text, "cacheline = {}", cacheline.max(1));

@@ -3,9 +3,9 @@
 use super::TypeChange;
 use std::collections::HashMap;
 
-/// Attributes changes of types to changes of the types that they contain: returns, for each change, the indices of the
-/// changes that fully explain it, the largest first; empty if the type itself changed. Linear in the number of changed
-/// members.
+/// Attributes changes of types' layouts between two compared files to changes of the types that they contain: returns,
+/// for each change, the indices in `changes` of those that fully explain it, the largest first; empty if the type
+/// itself changed. Linear in the number of changed members.
 pub fn causes(changes: &[TypeChange]) -> Vec<Vec<usize>> {
     let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, change) in changes.iter().enumerate() {

@@ -17,7 +17,8 @@ use matching::Pairs;
 use tallyline_debuginfo::lookup::fits;
 use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 
-/// The options of a comparison of two files' types, such as the size of a cache line.
+/// The options of a comparison of the type layouts in two files: the size of a cache line, the types to compare or to
+/// leave out, and the report of members that changed only their type.
 #[derive(Clone, Debug)]
 pub struct DiffOptions {
     /// The size of a cache line in bytes.

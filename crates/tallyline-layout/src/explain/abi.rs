@@ -20,7 +20,8 @@ pub(crate) struct InEffect {
     pub(crate) packed: bool,
 }
 
-/// The alignments and attributes by which the ABI's layout rules reproduce the layouts of all records of a [`Types`].
+/// The alignments and attributes by which the ABI's layout rules reproduce the layouts of all records (structs,
+/// classes, unions) of a file.
 pub(crate) struct Abi<'t> {
     pub(crate) types: &'t Types,
     pub(crate) rules: Rules,

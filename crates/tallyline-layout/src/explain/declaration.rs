@@ -53,7 +53,8 @@ pub(crate) struct Declarations<'t> {
 }
 
 impl<'t> Declarations<'t> {
-    /// Analyses the layouts of all records of `types` and keeps what [`of`](Self::of) derives declarations from.
+    /// Analyses the layouts of all records of `types`, so that [`of`](Self::of) can tell which attributes (`packed`,
+    /// `aligned`, …) their sources must have.
     pub(crate) fn new(types: &'t Types) -> Declarations<'t> {
         Declarations { abi: Abi::new(types) }
     }
@@ -64,8 +65,8 @@ impl<'t> Declarations<'t> {
         declaration(&self.abi, id)
     }
 
-    /// Returns the attributes that a record's source must have, and those of the anonymous records declared inside it,
-    /// by record id.
+    /// Returns the attributes (`packed`, `aligned`, …) that the sources of a record and of the anonymous records
+    /// declared inside it must have for the records to have their layouts, by record id.
     pub(crate) fn with_inner(&self, id: RecordId) -> FxHashMap<RecordId, Declaration> {
         let types = self.abi.types;
         let mut found = FxHashMap::default();

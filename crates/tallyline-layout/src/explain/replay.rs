@@ -61,7 +61,8 @@ impl Default for Shape {
     }
 }
 
-/// The kinds of members of a record in a recomputed layout: whole bytes, bitfield, or static.
+/// A member of a record in a layout that is recomputed by the ABI's rules: whole bytes, a bitfield, or static (without
+/// a place in the record).
 #[derive(Clone, Debug)]
 pub(crate) enum ReplayedMember {
     /// It takes no place: a static member.

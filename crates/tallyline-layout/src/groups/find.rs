@@ -20,8 +20,8 @@ pub struct FoundGroups {
     pub problems: Vec<String>,
 }
 
-/// Returns `true` if a member's name is that of a cache-line group's begin or end marker, such as
-/// `__cacheline_group_begin__NAME`.
+/// Returns `true` if a member's name is that of a marker of a cache-line group (begin, end, or the padding after it),
+/// such as `__cacheline_group_begin__NAME`.
 pub(crate) fn is_marker(name: &[u8]) -> bool {
     [BEGIN, END, PAD].iter().any(|prefix| name.starts_with(prefix))
 }

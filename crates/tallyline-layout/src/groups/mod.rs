@@ -84,12 +84,12 @@ pub struct Named {
 }
 
 impl Named {
-    /// Returns the member's name, or its path in the struct, such as `stats.rx`.
+    /// Returns the name of the cache-line group's member, or its path in the struct, such as `stats.rx`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Returns the member's type and its location in the whole struct.
+    /// Returns the type of the cache-line group's member and its location in the whole struct.
     pub fn field(&self) -> Field {
         self.field
     }
@@ -109,8 +109,8 @@ impl Foreign {
         self.field
     }
 
-    /// Returns `true` if the member outside the cache-line group lies between the group's start and end, and not only
-    /// on its first or last line.
+    /// Returns `true` if the member outside the cache-line group lies, at least in part, between the group's start and
+    /// end, and not only on its first or last line.
     pub fn inside(&self) -> bool {
         self.inside
     }

@@ -45,15 +45,16 @@ impl Coverage {
         self.used.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end - start))
     }
 
-    /// Returns the unoccupied ranges before and between occupied bytes, as (byte offset, length in bytes).
+    /// Returns the ranges of the record's bytes that no member occupies, before and between occupied ones, as (byte
+    /// offset, length in bytes).
     pub(crate) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let ends = std::iter::once(0).chain(self.used.iter().map(|one| one.1));
         let starts = self.used.iter().map(|one| one.0);
         ends.zip(starts).filter(|(end, start)| end < start).map(|(end, start)| (end, start - end))
     }
 
-    /// Returns the number of unoccupied ranges before and between occupied bytes, and the number of unoccupied bytes at
-    /// the record's end.
+    /// Returns the record's number of holes (ranges that no member occupies, before and between occupied bytes), and
+    /// the number of unoccupied bytes at its end.
     pub(crate) fn summary(&self) -> Summary {
         let end = self.used.last().map_or(0, |last| last.1);
         Summary {

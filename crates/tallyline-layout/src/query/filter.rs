@@ -3,8 +3,8 @@
 use super::{Flexible, Packed, ends_flexibly, layout};
 use tallyline_debuginfo::model::{NameId, RecordId, Types};
 
-/// A filter of records by size, holes, padding, packing and so on, with pahole's options; all set conditions must hold.
-/// The default accepts everything.
+/// A filter of records (structs, classes, unions) by name, file, holes, padding, packing and so on, as by pahole's
+/// options; all set conditions must hold. The default accepts everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only structs and classes.
@@ -36,14 +36,15 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns `true` if a record meets all conditions. Infers packing with `packed`, which also the printer uses.
+    /// Returns `true` if a record meets all conditions of the filter (on its name, holes, padding and so on). Infers
+    /// packing with `packed`, which also the printer uses.
     pub fn accepts(&self, types: &Types, id: RecordId, packed: &mut Packed) -> bool {
         let record = types.record(id);
         self.accepts_as(types, id, record.name, packed)
     }
 
-    /// Returns `true` if a record meets all conditions, with `name` (a typedef's, if the record is anonymous) as its
-    /// name. Infers packing with `packed`.
+    /// Returns `true` if a record meets all conditions of the filter (on its name, holes, padding and so on), with
+    /// `name` (a typedef's, if the record is anonymous) as its name. Infers packing with `packed`.
     pub fn accepts_as(&self, types: &Types, id: RecordId, name: NameId, packed: &mut Packed) -> bool {
         let record = types.record(id);
         let is_named = name.is_some();

@@ -20,7 +20,8 @@ pub(crate) struct Flexible {
 }
 
 impl Flexible {
-    /// Creates an empty cache for these types.
+    /// Creates an empty cache of the answers to whether structs of `types` contain, at any depth, a struct that ends
+    /// with a flexible array member.
     pub(crate) fn new(types: &Types) -> Flexible {
         Flexible { known: vec![None; types.record_count()] }
     }

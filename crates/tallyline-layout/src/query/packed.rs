@@ -59,7 +59,7 @@ impl Packed {
         self.state.clone_from(&decided.0);
     }
 
-    /// Returns the cache of natural alignments that the inferences are based on.
+    /// Returns the cache of types' natural alignments, from which packed structs are inferred.
     pub(crate) fn alignments(&mut self) -> &mut Alignments {
         &mut self.alignments
     }

@@ -37,11 +37,12 @@ struct Arrangement {
 }
 
 impl Reorganizer<'_> {
-    /// Proposes an order of a struct's members in which the fields that a path uses, by a table such as the kernel's
-    /// `net_cachelines`, lie together as cache-line groups; the struct may stay as large as it is, or grow.
+    /// Proposes an order of a struct's members in which the fields that a path of the code (transmit, receive) uses, by
+    /// a table such as the kernel's `net_cachelines`, lie together as cache-line groups; the struct may stay as large
+    /// as it is, or grow.
     ///
     /// # Errors
-    /// The struct is not for this, or no member of a group may move.
+    /// The struct must not be reordered (the [`Refusal`] says why), or no member of a group may move.
     pub fn propose_grouped(&self, id: RecordId, table: &Table) -> Result<Proposal, Refusal> {
         let types = self.types();
         let record = types.record(id);

@@ -46,8 +46,8 @@ use crate::explain::{Abi, Packing, Unexplained, replay};
 use std::fmt;
 use tallyline_debuginfo::model::{Language, MemberKind, Origin, Record, RecordId, TypeId, Types};
 
-/// The number of members up to which the search for the smallest order is exhaustive; it counts members between two
-/// that must not move.
+/// The number of a struct's members up to which the search for the order of the smallest size is exhaustive; it counts
+/// members between two that must not move.
 pub const EXACT_MEMBERS: u32 = 20;
 
 /// The restrictions on which structs are reorganised and which of their members may move, and the size of a cache line.
@@ -177,13 +177,13 @@ impl<'t> Reorganizer<'t> {
         &self.options
     }
 
-    /// Creates a reorganizer of these types. Analyses the layouts of all of them first, as one type's may show
-    /// another's alignment.
+    /// Creates a finder of smaller layouts (other orders of members) for the structs of `types`. Analyses the layouts
+    /// of all types first, as one type's may show another's alignment.
     pub fn new(types: &'t Types, options: ReorganizeOptions) -> Reorganizer<'t> {
         Reorganizer { abi: Abi::new(types), options }
     }
 
-    /// Returns the types that the reorganizer works on.
+    /// Returns the types whose structs the reorganizer finds smaller layouts for.
     pub fn types(&self) -> &'t Types {
         self.abi.types
     }

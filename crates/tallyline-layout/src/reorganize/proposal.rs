@@ -50,22 +50,25 @@ pub struct Move {
 }
 
 impl Move {
-    /// Returns the indices in the present order of the moved members: a single one, or a run of bitfields.
+    /// Returns the indices, in the struct's present order, of the members that this step moves: a single one, or a run
+    /// of bitfields.
     pub fn members(&self) -> &std::ops::Range<usize> {
         &self.members
     }
 
-    /// Returns the index of the member that preceded the moved ones before the move; `None` if they were first.
+    /// Returns the index, in the struct's present order, of the member that preceded the moved ones before the move;
+    /// `None` if they were first.
     pub fn from(&self) -> Option<usize> {
         self.from
     }
 
-    /// Returns the index of the member that precedes the moved ones after the move; `None` if they are first.
+    /// Returns the index, in the struct's present order, of the member that precedes the moved ones after the move;
+    /// `None` if they are first.
     pub fn to(&self) -> Option<usize> {
         self.to
     }
 
-    /// Returns the size of the struct after this move.
+    /// Returns the size of the struct, in bytes and in cache lines, after this move.
     pub fn extent(&self) -> Extent {
         self.extent
     }
@@ -115,22 +118,23 @@ impl Proposal {
         &self.members
     }
 
-    /// Returns the permutation: for each position in the proposed order, the member's index in the present order.
+    /// Returns the permutation of the struct's members: for each position in the proposed order, the member's index in
+    /// the present order.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Returns the size of the struct with its present order.
+    /// Returns the size of the struct, in bytes and in cache lines, with the present order of its members.
     pub fn current(&self) -> Extent {
         self.old
     }
 
-    /// Returns the size of the struct with the proposed order.
+    /// Returns the size of the struct, in bytes and in cache lines, with the proposed order of its members.
     pub fn proposed(&self) -> Extent {
         self.new
     }
 
-    /// Returns the number of moves that lead from the present order to the proposed one.
+    /// Returns the number of moves that lead from the present order of the struct's members to the proposed one.
     pub fn move_count(&self) -> usize {
         self.move_count
     }
@@ -140,7 +144,8 @@ impl Proposal {
         self.proven.size
     }
 
-    /// Returns `true` if it is proven that no order of the proposed size can be reached by fewer moves.
+    /// Returns `true` if it is proven that no order of the struct's members with the proposed size can be reached by
+    /// fewer moves.
     pub fn has_fewest_moves(&self) -> bool {
         self.proven.moves
     }
@@ -163,7 +168,8 @@ impl Proposal {
         self.grouping.lines
     }
 
-    /// Returns the names of the table that are fields of no member that may move.
+    /// Returns the field names in the table of used fields, by which the order was proposed, that belong to no struct
+    /// member that may move; none for an order that only makes the struct smaller.
     pub fn unplaced(&self) -> &[String] {
         &self.grouping.unplaced
     }
@@ -299,19 +305,21 @@ impl Proposal {
         Extent { size, lines: size.div_ceil(self.cacheline) }
     }
 
-    /// Returns the moves from the present order to the proposed one, each with the struct's size after it. Each step
-    /// takes time linear in the members.
+    /// Returns the moves from the present order of the struct's members to the proposed one, each with the struct's
+    /// size after it. Each step takes time linear in the members.
     pub fn moves(&self) -> impl Iterator<Item = Move> + '_ {
         let kept = moves::kept(&self.arranged);
         Moves { proposal: self, kept, now: (0..self.items.len()).collect(), next: 0 }
     }
 
-    /// Returns the number of bytes by which the proposed layout is smaller.
+    /// Returns the number of bytes by which the struct's proposed layout is smaller than its present one; 0 if it
+    /// grows.
     pub fn saved(&self) -> u64 {
         self.old.size.saturating_sub(self.new.size)
     }
 
-    /// Returns the number of cache lines by which the proposed layout is smaller.
+    /// Returns the number of cache lines by which the struct's proposed layout is smaller than its present one; 0 if it
+    /// grows.
     pub fn saved_lines(&self) -> u64 {
         self.old.lines.saturating_sub(self.new.lines)
     }
@@ -332,7 +340,8 @@ impl Proposal {
         types.replace(self.record, &self.members, self.new.size)
     }
 
-    /// Replaces the struct's members in `types` by the layout after one of the moves; the result restores the original.
+    /// Replaces the struct's members in `types` by their layout after one of the moves that lead to the proposed order;
+    /// the result restores the original.
     pub(crate) fn apply_step(
         &self,
         types: &mut Types,
@@ -394,7 +403,8 @@ fn in_order(
     declared
 }
 
-/// The printed text of one proposal as C source that a compiler can verify: declarations, the struct, its name.
+/// The printed text of one proposed struct layout as C source that a compiler can verify: the declarations that it
+/// needs, the struct, its name.
 #[derive(Clone, Debug)]
 pub struct CompilableProposal {
     pub(crate) needs: String,
@@ -403,24 +413,26 @@ pub struct CompilableProposal {
 }
 
 impl CompilableProposal {
-    /// Returns the C declarations that have to precede the struct's.
+    /// Returns the C declarations of other types that have to precede the proposed struct's definition for it to
+    /// compile.
     pub fn needs(&self) -> &str {
         &self.needs
     }
 
-    /// Returns the C source of the struct as it is printed, with a variable of the type, so that the compiler emits
-    /// debug information about it.
+    /// Returns the C source of the proposed struct as it is printed, with an assertion of its alignment and a variable,
+    /// so that the compiler emits debug information about the struct.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the name that the struct has in the compiler's debug information.
+    /// Returns the name that the proposed struct has in the debug information of its compiled C source.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Returns a proposal's printed text as C source that can be compiled; `None` if the struct is not C or has no name.
+/// Returns the printed text of a proposed struct layout as C source that can be compiled; `None` if the struct is not C
+/// or has no name.
 pub fn checkable(
     types: &mut Types,
     type_id: TypeId,

@@ -37,20 +37,22 @@ pub(super) struct Layout {
 }
 
 impl CombinedProposal {
-    /// Returns the ids of the records whose layouts change, ascending.
+    /// Returns the ids of the records whose layouts change if all proposed orders of structs' members are applied,
+    /// ascending.
     pub fn records(&self) -> Vec<RecordId> {
         let mut records: Vec<RecordId> = self.layouts.keys().copied().collect();
         records.sort_unstable_by_key(|id| id.index());
         records
     }
 
-    /// Returns a record's size in bytes after all proposals; `None` if its layout does not change.
+    /// Returns a record's size in bytes after all proposed orders of structs' members are applied; `None` if its layout
+    /// does not change.
     pub fn size(&self, id: RecordId) -> Option<u64> {
         self.layouts.get(&id).map(|layout| layout.size)
     }
 
-    /// Returns a record's members after all proposals, in their new order and at their new offsets; `None` if its
-    /// layout does not change.
+    /// Returns a record's members after all proposed orders of structs' members are applied, in their new order and at
+    /// their new offsets; `None` if its layout does not change.
     pub fn members(&self, id: RecordId) -> Option<&[Member]> {
         self.layouts.get(&id).map(|layout| layout.members.as_slice())
     }
@@ -71,8 +73,9 @@ impl CombinedProposal {
 }
 
 impl Reorganizer<'_> {
-    /// Finds a smaller layout for every named struct and combines all of them. Takes as long as
-    /// [`propose_all`](Reorganizer::propose_all) over all types; `outcomes` are the results already known for `ids`.
+    /// Finds a smaller layout for every named struct and computes the layouts of all records if all of them are
+    /// applied. Takes as long as [`propose_all`](Reorganizer::propose_all) over all types; `outcomes` are the results
+    /// already known for `ids`.
     pub fn together(&self, ids: &[TypeId], outcomes: &[Reorganization]) -> CombinedProposal {
         let types = self.types();
         let known = ids.iter().zip(outcomes);

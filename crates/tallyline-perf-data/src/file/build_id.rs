@@ -15,8 +15,8 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// Creates a build-id of the first 20 bytes of `id`, which is all that the kernel and perf keep; `None` if `id`
-    /// is empty.
+    /// Creates a build-id of the first 20 bytes of `id`, which is all that the kernel and perf keep; `None` if `id` is
+    /// empty or all of them are 0.
     pub fn new(id: &[u8]) -> Option<Self> {
         let len = id.len().min(20);
         let mut bytes = [0; 20];
@@ -43,19 +43,21 @@ impl fmt::Debug for BuildId {
     }
 }
 
-/// The table of build-ids in a perf.data file, by path; `[kernel.kallsyms]` and `[vdso]` are paths in it.
+/// The table of build-ids in a perf.data file, by the path of the program or library; `[kernel.kallsyms]` and `[vdso]`
+/// are paths in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BuildIds {
     by_path: HashMap<Vec<u8>, BuildId>,
 }
 
 impl BuildIds {
-    /// Returns the build-id recorded for a path; `None` if there is none.
+    /// Returns the build-id that the perf.data file records for the program or library at a path; `None` if there is
+    /// none.
     pub(crate) fn get(&self, path: &[u8]) -> Option<BuildId> {
         self.by_path.get(path).copied()
     }
 
-    /// Returns all pairs of path and build-id, in no particular order.
+    /// Returns the path and build-id of each program or library in the perf.data file's table, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
         self.by_path.iter().map(|(path, id)| (path.as_slice(), *id))
     }

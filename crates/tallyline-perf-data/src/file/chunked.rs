@@ -93,7 +93,8 @@ impl<'f> ChunkedRecording<'f> {
         Ok(Some(ChunkedRecording { files: vec![part], recording, is_whole }))
     }
 
-    /// Appends files that hold only further records of this recording, each with its name for errors.
+    /// Appends files that hold only further records of this perf recording (`perf record --threads` writes one for each
+    /// of its threads), each with its name for errors.
     ///
     /// # Errors
     /// A file that cannot be read or is impossibly large; too many files.

@@ -73,13 +73,14 @@ impl Recording<'_> {
         self.events.as_slice()
     }
 
-    /// Returns the description of the recording machine and the run from the file's header.
+    /// Returns the description that the perf.data file has of the machine that recorded (host name, kernel, CPUs, …)
+    /// and of the run, such as its command line.
     #[inline]
     pub fn features(&self) -> &Features {
         &self.features
     }
 
-    /// Returns all pairs of a mapped file's path and its build-id, in no particular order.
+    /// Returns all pairs of a mapped file's path and its build-id that the perf.data file has, in no particular order.
     pub fn build_ids(&self) -> impl Iterator<Item = (&[u8], BuildId)> {
         self.build_ids.iter()
     }
@@ -136,7 +137,8 @@ impl<'a> Recording<'a> {
         Ok(())
     }
 
-    /// Returns `true` for the stream format that `perf record -o -` writes to a pipe.
+    /// Returns `true` if the perf.data file has the stream format that `perf record -o -` writes to a pipe, `false` if
+    /// it is a seekable file with sections.
     pub fn is_stream(&self) -> bool {
         self.is_stream
     }

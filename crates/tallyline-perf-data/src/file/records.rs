@@ -75,7 +75,8 @@ pub(super) fn visit_traces(
     if tally.is_empty() { Ok(()) } else { each(0, VisitedRecord::Traces(&tally)) }
 }
 
-/// A callback that receives the items of a recording one at a time, each with its position in the file.
+/// A callback that receives the items of a perf.data file (samples, other records, damage) one at a time, each with its
+/// position in the file.
 pub type RecordVisitor<'e> = dyn FnMut(u64, VisitedRecord<'_, '_>) -> Result<()> + 'e;
 
 /// A recording whose records can be visited one by one: in memory ([`Recording`]), or read in chunks from a file.

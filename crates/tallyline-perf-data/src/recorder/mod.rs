@@ -58,8 +58,8 @@ pub enum Target {
     System,
 }
 
-/// The default of the code to sample, for events without a modifier of their own: the kernel's, user space's, or
-/// both.
+/// The code that events without a modifier of their own (such as `:u`) sample: user space's, the kernel's, or both
+/// where permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampledCode {
     /// Programs, and the kernel where it permits that.
@@ -150,8 +150,8 @@ pub struct RecordOptions {
     pub command_line: Vec<String>,
 }
 
-/// Sampling events on the calling thread that record nothing: they measure what the interrupts of a recording cost
-/// by themselves. Dropping it stops them.
+/// Sampling events that interrupt the calling thread and record nothing, to measure what the interrupts of a recording
+/// cost by themselves. Dropping it stops them.
 #[derive(Debug)]
 pub struct SamplingInterrupts {
     _events: Vec<OwnedFd>,
@@ -237,7 +237,7 @@ impl RecordSummary {
         &self.events
     }
 
-    /// Returns one line for each request that could not be met, such as an event replaced by another.
+    /// Returns one line for each option of the recording that could not be met, such as an event replaced by another.
     #[inline]
     pub fn notes(&self) -> &[String] {
         &self.notes

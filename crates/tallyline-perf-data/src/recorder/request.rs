@@ -39,8 +39,8 @@ impl EventRequest {
         &self.attr
     }
 
-    /// Returns the index of the event that leads this one's event group (`{a,b}`); its own index if it leads or is
-    /// alone.
+    /// Returns the index, in the list of parsed events, of the event that leads this one's event group (`{a,b}`); its
+    /// own index if it leads or is alone.
     #[inline]
     pub fn leader(&self) -> usize {
         self.leader

@@ -30,8 +30,8 @@ impl Default for Pmus {
 }
 
 impl Pmus {
-    /// Reads PMUs from the folder `root`, which is laid out like `/sys/bus/event_source/devices`; its subfolder
-    /// `tracing` stands for tracefs.
+    /// Returns the performance monitoring units (PMUs) below the folder `root`, which is laid out like
+    /// `/sys/bus/event_source/devices` and read when one is looked up; its subfolder `tracing` stands for tracefs.
     pub(crate) fn at(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { tracefs: root.join("tracing"), root }

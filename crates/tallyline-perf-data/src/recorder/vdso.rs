@@ -18,7 +18,7 @@ pub struct Vdso {
 }
 
 impl Vdso {
-    /// Returns the vdso's build-id.
+    /// Returns the build-id of the vDSO.
     #[inline]
     pub fn build_id(&self) -> BuildId {
         self.build_id

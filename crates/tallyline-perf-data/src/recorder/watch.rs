@@ -18,11 +18,12 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The most words that [`watch_words`] watches at once: the number of debug registers of x86-64 and of most AArch64
-/// cores.
+/// The most words of a process's memory that [`watch_words`] watches at once by hardware breakpoints: the number of
+/// debug registers of x86-64 and of most AArch64 cores.
 pub const WORDS_LIMIT: usize = 4;
 
-/// The size in bytes, and alignment, of a word that [`watch_words`] watches.
+/// The size in bytes, and alignment, of a word of a process's memory that [`watch_words`] watches by a hardware
+/// breakpoint.
 pub const WORD_SIZE: u64 = 8;
 
 /// The most threads that are watched.
@@ -150,8 +151,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Takes the records of the hits since the last time into the buffer, thread by thread, and returns the number of all
-    /// hits, also of those that the rings had no room for.
+    /// Takes the records of the hits since the last time into the buffer, thread by thread, and returns the number of
+    /// all hits, also of those that the rings had no room for.
     fn take_hits(&mut self) -> u64 {
         let mut all = 0;
         self.buffer.clear();

@@ -106,12 +106,12 @@ impl<'a> BranchStack<'a> {
         })
     }
 
-    /// Returns the number of recorded branches.
+    /// Returns the number of branches in the sample's branch stack.
     pub fn len(&self) -> usize {
         self.entries.len() / 3
     }
 
-    /// Returns `true` if no branches were recorded.
+    /// Returns `true` if the sample's branch stack has no branches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

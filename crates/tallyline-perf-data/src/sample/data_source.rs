@@ -134,7 +134,7 @@ impl DataSource {
         self.field(5, 14)
     }
 
-    /// Returns the result of snooping other CPUs' caches for the line, as a mask of the bits in [`snoop`].
+    /// Returns the result of snooping other CPUs' caches for the accessed line, as a mask of the bits in [`snoop`].
     pub fn snoop(self) -> u8 {
         (self.field(19, 5) | self.field(38, 2) << 5) as u8
     }
@@ -162,13 +162,13 @@ impl DataSource {
         self.field(37, 1) != 0
     }
 
-    /// Returns the reason why the access was blocked, as a mask of `PERF_MEM_BLK_*`: 1 if not known, 2 for its data,
-    /// 4 for its address; 0 where the recording does not have it.
+    /// Returns the reason why the memory access was blocked, as a mask of `PERF_MEM_BLK_*`: 1 if not known, 2 if data
+    /// could not be forwarded to it, 4 for an address conflict; 0 where the recording does not have it.
     pub fn blocked(self) -> u8 {
         self.field(40, 3) as u8
     }
 
-    /// Returns the distance of the component that served the access: from 1, another core of the same node, to 4,
+    /// Returns the distance of the cache or memory that served the access: from 1, another core of the same node, to 4,
     /// another board; 0 if not known.
     pub fn hops(self) -> u8 {
         self.field(43, 3) as u8
@@ -189,7 +189,7 @@ impl DataSource {
         self.snoop() & snoop::HITM != 0
     }
 
-    /// Returns perf's text for the kind of memory access.
+    /// Returns perf's text for the kind of memory access, such as `LOAD` or `STORE`.
     pub fn op_text(self) -> &'static str {
         let op = self.op();
         match () {
@@ -255,7 +255,8 @@ impl DataSource {
         }
     }
 
-    /// Returns perf's text for the reason why the access was blocked, without perf's leading space.
+    /// Returns perf's text for the reason why the memory access was blocked, `Data`, `Addr`, both, or `N/A`, without
+    /// perf's leading space.
     pub fn blocked_text(self) -> &'static str {
         match self.blocked() {
             0 => "N/A",

@@ -85,13 +85,14 @@ impl Weight {
         self.weight
     }
 
-    /// Returns the number of cycles from issue to retirement (`ins_lat`); 0 with the older `WEIGHT`.
+    /// Returns the number of cycles that the sampled instruction took from issue to retirement (perf's `ins_lat`); 0
+    /// with the older `WEIGHT`.
     #[inline]
     pub fn instruction_latency(&self) -> u16 {
         self.instruction_latency
     }
 
-    /// Returns the third latency in cycles: `retire_lat` on x86, `p_stage_cyc` on PowerPC; 0 with the older
+    /// Returns the sample's third latency in cycles, `retire_lat` on x86, `p_stage_cyc` on PowerPC; 0 with the older
     /// `WEIGHT`.
     #[inline]
     pub fn weight3(&self) -> u16 {
@@ -116,19 +117,19 @@ pub struct UserStack<'a> {
 }
 
 impl<'a> UserStack<'a> {
-    /// Creates a copy of a user stack, of which the first `used` bytes are valid.
+    /// Wraps the bytes that a sample has of a thread's user stack, of which the first `used` are valid.
     pub fn new(bytes: &'a [u8], used: u64) -> Self {
         Self { bytes, used }
     }
 
-    /// Returns the copied bytes, from the stack pointer upwards; only the first [`used`](Self::used) of them are
-    /// valid.
+    /// Returns the copied bytes of the user stack, from the stack pointer upwards; only the first [`used`](Self::used)
+    /// of them are valid.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Returns the number of bytes that the kernel really copied from the stack.
+    /// Returns the number of bytes that the kernel really copied from the user stack.
     #[inline]
     pub fn used(&self) -> u64 {
         self.used
@@ -381,7 +382,7 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Returns an iterator over the return addresses of the call chain, innermost first, each with its CPU mode.
+    /// Returns an iterator over the code addresses of the sample's call chain, innermost first, each with its CPU mode.
     /// Context markers are left out.
     pub fn callers(&self) -> impl Iterator<Item = (CpuMode, u64)> + use<'a> {
         let mut mode = self.mode;

@@ -16,7 +16,8 @@ pub struct ReadValue {
 }
 
 impl ReadValue {
-    /// Returns the number of samples that the event had lost when this one was taken; `None` if not recorded.
+    /// Returns the number of the event's samples that were lost before the sample that has this count; `None` if not
+    /// recorded.
     #[inline]
     pub fn lost(&self) -> Option<u64> {
         self.lost
@@ -63,7 +64,7 @@ impl<'a> ReadValues<'a> {
         Ok(Self { time_enabled, time_running, counters })
     }
 
-    /// Returns the number of event counts: one, or as many as the event group (`{a,b}`) has events.
+    /// Returns the number of event counts in the sample: one, or as many as the event group (`{a,b}`) has events.
     pub fn len(&self) -> usize {
         match self.counters {
             Counters::One(_) => 1,
@@ -71,7 +72,7 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// Returns `true` if there are no event counts.
+    /// Returns `true` if the sample has no event counts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -72,7 +72,8 @@ impl SpeMetadata {
     }
 }
 
-/// A CPU's entry in the description of Arm SPE traces in a perf.data file.
+/// A CPU's entry in a perf.data file's description of Arm SPE traces: its number, model (`MIDR_EL1`), SPE PMU, shortest
+/// sampling interval, and event bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuMetadata {
     /// Its number.
@@ -138,7 +139,7 @@ impl TimeConversion {
         Self { shift, multiplier, zero, short: None }
     }
 
-    /// Returns the time in nanoseconds that a counter value of 0 stands for.
+    /// Returns the time in nanoseconds, of the recording's clock, that a time-stamp counter value of 0 stands for.
     #[inline]
     pub fn zero(&self) -> u64 {
         self.zero

@@ -231,7 +231,7 @@ impl SampleId {
         Self { cpu: Some(cpu), ..Self::default() }
     }
 
-    /// Returns the time in nanoseconds in the trailer; `None` if times are not recorded.
+    /// Returns the time in nanoseconds that the record's trailer (`sample_id`) has; `None` if times are not recorded.
     #[inline]
     pub fn time(&self) -> Option<u64> {
         self.time
@@ -272,19 +272,20 @@ impl AuxtraceBuffer {
         Self { size: 0, offset, index: 0, tid: Some(tid), cpu: None }
     }
 
-    /// Returns the length of the piece in bytes.
+    /// Returns the length of the piece of the hardware trace in bytes.
     #[inline]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Returns the offset of the piece in the whole trace of its CPU or thread, counted since the recording began.
+    /// Returns the offset in bytes of the piece in the whole hardware trace of its CPU or thread, counted since the
+    /// recording began.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the index of the trace buffer (the CPU's or thread's) that the piece comes from.
+    /// Returns the index of the trace buffer (the CPU's or thread's) that the piece of the hardware trace comes from.
     #[inline]
     pub fn index(&self) -> u32 {
         self.index
@@ -331,7 +332,8 @@ pub(crate) struct Traces {
     tally: AuxtraceStats,
 }
 
-/// Returns `true` for the record types (`PERF_RECORD_*`) that concern hardware traces.
+/// Returns `true` for the record types (`PERF_RECORD_*`) that decoding hardware traces (Arm SPE) needs: those of the
+/// traces, and those that tell which thread of which process ran (`COMM`, `FORK`, `SWITCH`).
 pub(crate) fn is_auxtrace_record(kind: u32) -> bool {
     matches!(
         kind,
@@ -348,8 +350,8 @@ pub(crate) fn is_auxtrace_record(kind: u32) -> bool {
 }
 
 impl Traces {
-    /// Collects a record that describes hardware traces: its body and its trailer. `end` is the file position after
-    /// the record, where the trace of a `PERF_RECORD_AUXTRACE` begins.
+    /// Collects a record that decoding hardware traces needs ([`is_auxtrace_record`]): its body and its trailer. `end`
+    /// is the file position after the record, where the trace of a `PERF_RECORD_AUXTRACE` begins.
     pub(crate) fn add_record(
         &mut self,
         kind: u32,
@@ -443,8 +445,9 @@ impl Traces {
         Ok(())
     }
 
-    /// Decodes all hardware traces and passes each memory access to `each` as a sample; returns statistics of the
-    /// rest. `cpu_id` is the header's identifier of the CPU model, `has_time` says if the recording has times.
+    /// Decodes all hardware traces and passes each memory access to `each` as a sample; returns the numbers of
+    /// accesses, skipped operations and damaged records. `cpu_id` is the header's identifier of the CPU model,
+    /// `has_time` says if the recording has times.
     pub(crate) fn each(
         mut self,
         source: &dyn TraceBytes,

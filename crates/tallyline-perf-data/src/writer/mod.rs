@@ -223,7 +223,8 @@ impl<W: Write + Seek> Writer<W> {
         self.times = Some((first.min(time), last.max(time)));
     }
 
-    /// Writes the description of the machine, completes the header, and returns the output.
+    /// Completes the perf.data file and returns the output: writes the descriptions of the machine and of event groups,
+    /// the build-ids, and the header; of a stream, which began with the others, only the build-ids.
     ///
     /// # Errors
     /// I/O errors of the output.
@@ -261,8 +262,8 @@ impl<W: Write + Seek> Writer<W> {
         self.out.flush()
     }
 
-    /// Completes the header after a failed write, as on a full disk, so that perf can read the complete records.
-    /// The description of the machine is missing then.
+    /// Completes the header of the perf.data file after a failed write, as on a full disk, so that perf can read the
+    /// complete records. The description of the machine is missing then.
     ///
     /// # Errors
     /// I/O errors of the output.

@@ -9,7 +9,7 @@ use crate::spe::{AuxtraceBuffer, SampleId, TimeConversion};
 /// The longest record: its size is a number of 16 bits.
 const LONGEST: usize = u16::MAX as usize & !7;
 
-/// Builder of the bytes of one record at a time, for [`Writer::records`](super::Writer::records).
+/// Builder of the bytes of one perf.data record (`PERF_RECORD_*`), for [`Writer::records`](super::Writer::records).
 #[derive(Clone, Debug)]
 pub struct Encoder {
     bytes: Vec<u8>,
@@ -141,7 +141,8 @@ impl Encoder {
         record
     }
 
-    /// Completes the record by its size and returns its bytes. An overlong path in it was cut before.
+    /// Sets the size in the header of the perf.data record and returns the record's bytes (at most 65528). An overlong
+    /// path in it was cut before.
     pub fn finish(&mut self) -> &[u8] {
         self.bytes.truncate(LONGEST);
         let size = self.bytes.len() as u16;

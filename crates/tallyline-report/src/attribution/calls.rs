@@ -111,8 +111,8 @@ impl Calls {
         (*end == range.end).then(|| Arc::clone(body))
     }
 
-    /// Returns the file and linked address of each found call instruction, whose operand's type has to be inferred,
-    /// too.
+    /// Returns the file and linked address of each call or jump instruction found to have entered a sampled function;
+    /// the type of its operand has to be inferred, too.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (DsoId, u64)> {
         self.sites.values().flatten().flat_map(|sites| &sites.list).map(|site| (site.dso, site.address))
     }

@@ -53,7 +53,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// No look-ups: the key uses what the recording itself says.
+    /// The needs of a sort key that uses only what the recording itself says: no look-ups.
     pub const NONE: Needs = Needs {
         symbols: false,
         data_symbols: false,
@@ -73,14 +73,14 @@ impl Needs {
     pub(crate) const CALLERS: Needs = Needs { symbols: true, callers: true, ..Needs::NONE };
     /// The inference of the types that sampled instructions access.
     pub const TYPES: Needs = Needs { types: true, ..Needs::NONE };
-    /// The data address of every single sample, computed from registers where it was not recorded.
+    /// The need for the data address of every single sample, computed from registers where it was not recorded.
     pub const ADDRESSES: Needs = Needs { types: true, apart: MergeGranularity::Addresses, ..Needs::NONE };
-    /// The CPU of each sample, so that equal samples are merged only if they are of one CPU.
+    /// The need for the CPU of each sample: equal samples are merged only if they are of one CPU.
     pub const CPUS: Needs = Needs { apart: MergeGranularity::Cpus, ..Needs::NONE };
-    /// Single samples in time order: equal ones are not merged.
+    /// The need for single samples in time order: equal ones are not merged.
     pub const SAMPLES: Needs = Needs { apart: MergeGranularity::Samples, ..Needs::NONE };
 
-    /// Returns the union of two keys' needs.
+    /// Returns the union of two sets of needs: the look-ups that at least one of two sort keys needs.
     pub fn and(self, other: Needs) -> Needs {
         Needs {
             symbols: self.symbols || other.symbols,
@@ -144,7 +144,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// Returns the column's heading.
+    /// Returns the heading of this column of a report.
     pub fn title(&self) -> &'static str {
         match self {
             Column::Key(key) => key.title,
@@ -153,7 +153,7 @@ impl Column {
         }
     }
 
-    /// Returns the column's sort key; `None` for a column of totals.
+    /// Returns the sort key of this column of a report; `None` for a column of totals, such as the number of samples.
     pub fn key(&self) -> Option<&'static Key> {
         match self {
             Column::Key(key) => Some(key),
@@ -168,7 +168,7 @@ impl fmt::Debug for Column {
     }
 }
 
-/// Parses the argument of `-s`: a comma-separated list of sort keys and columns of totals.
+/// Parses the argument of `tallyline report -s`: a comma-separated list of sort keys and columns of totals.
 ///
 /// # Errors
 /// A message that quotes the unknown name and lists those that exist.

@@ -41,7 +41,7 @@ impl PairCounts {
         self.counts.entry(pair).or_default().1 += samples;
     }
 
-    /// Adds the numbers of samples that were counted, by the same distances or pairs, in another function.
+    /// Adds the numbers of samples at compare-and-jump pairs that were counted in another function.
     pub(crate) fn add(&mut self, other: &PairCounts) {
         for (pair, (between, behind)) in &other.counts {
             let own = self.counts.entry(*pair).or_default();

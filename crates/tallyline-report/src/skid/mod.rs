@@ -73,7 +73,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Returns a sentence that explains the rule to users.
+    /// Returns a phrase for reports that explains the rule: the instruction to which samples were charged, and why.
     pub fn text(self) -> &'static str {
         match self {
             Rule::Previous => "the instruction that retired before it",

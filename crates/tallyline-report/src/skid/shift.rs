@@ -19,7 +19,8 @@ const ENOUGH: u64 = 128;
 /// The factor by which samples at the shift have to outnumber those at another distance, and those by chance.
 const STANDS_OUT: f64 = 1.5;
 
-/// Numbers of samples of one event, by their distance in instructions behind a load.
+/// Numbers of samples of one imprecise event, by their distance in instructions behind a load: they show how far
+/// samples lie behind their cause.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShiftCounts {
     // samples with a load so many instructions in front
@@ -89,7 +90,8 @@ pub(crate) fn count(body: &Body, stack: Register, counts: &FxHashMap<u64, u64>) 
 }
 
 impl ShiftCounts {
-    /// Adds the numbers of samples that were counted, by the same distances or pairs, in another function.
+    /// Adds the numbers of samples, by their distance in instructions behind a load, that were counted in another
+    /// function.
     pub(crate) fn add(&mut self, other: &ShiftCounts) {
         for (own, other) in self.loads.iter_mut().zip(other.loads) {
             *own += other;
@@ -117,7 +119,7 @@ impl ShiftCounts {
 }
 
 /// Returns the address that a sample which lies `shift` instructions behind its cause would have if it lay one
-/// behind; `None` if that is not in the same basic block.
+/// instruction behind it; `None` if that is not in the same basic block.
 pub(crate) fn as_if_one(body: &Body, address: u64, shift: usize) -> Option<u64> {
     let position = body.position(address)?;
     let start = body.blocks()[body.block_of(position)?].instructions().start as usize;

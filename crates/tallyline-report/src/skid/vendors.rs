@@ -150,7 +150,7 @@ impl Generation {
         })
     }
 
-    /// Returns the name of the generation and the source of its rules, as a text for reports.
+    /// Returns the name of the CPU generation and the origin of its rules of macro-fusion, as a text for reports.
     pub(crate) fn source(&self) -> String {
         match self.source {
             Published => format!("assumed by the rules published for {}", self.name),

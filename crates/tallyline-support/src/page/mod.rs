@@ -7,8 +7,8 @@ const BASE: &str = include_str!("base.css");
 
 const HEAD: &str = include_str!("head.html");
 
-/// Returns the beginning of an HTML page, up to its body. `title` is markup that is inserted as it is; `style` is CSS
-/// added to the common style sheet.
+/// Returns the beginning of an HTML page that shows the tool's results, up to its body. `title` is markup that is
+/// inserted as it is; `style` is CSS added to the common style sheet.
 pub fn head(title: &str, style: &str) -> Result<String> {
     let fields = [
         ("version", env!("CARGO_PKG_VERSION").to_string()),

@@ -51,8 +51,8 @@ fn set_of(geometry: Geometry, line: u64) -> std::ops::Range<usize> {
 }
 
 impl Cache {
-    /// Returns the slot that holds cache line number `line`, and marks it as the most recently used; `None` on a
-    /// miss.
+    /// Returns the slot of the simulated cache that holds cache line number `line`, and marks it as the most recently
+    /// used; `None` on a miss.
     #[inline]
     pub(crate) fn find(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         self.clock += 1;
@@ -62,16 +62,17 @@ impl Cache {
         Some(way)
     }
 
-    /// Returns the slot that holds cache line number `line` without counting as a use; `None` on a miss.
+    /// Returns the slot of the simulated cache that holds cache line number `line` without counting as a use; `None` on
+    /// a miss.
     #[inline]
     pub(crate) fn peek(&mut self, geometry: Geometry, line: u64) -> Option<&mut Way> {
         let set = self.ways.get_mut(set_of(geometry, line))?;
         set.iter_mut().find(|way| way.line == line && way.state != State::Invalid)
     }
 
-    /// Inserts cache line number `line` in the given state, in the place of the least recently used line of its set;
-    /// returns the evicted line, `None` if a slot was free. `index` is the line's index in the machine's directory, its
-    /// table of all lines.
+    /// Inserts cache line number `line` into the simulated cache, in the given state and in the place of the least
+    /// recently used line of its set; returns the evicted line, `None` if a slot was free. `index` is the line's index
+    /// in the machine's directory, its table of all lines.
     pub(crate) fn insert(&mut self, geometry: Geometry, line: u64, index: u32, state: State) -> Option<Way> {
         if self.ways.is_empty() {
             self.ways.resize(geometry.sets() as usize * geometry.ways() as usize, Way::default());

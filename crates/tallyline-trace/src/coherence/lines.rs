@@ -42,13 +42,14 @@ pub struct LineCounts {
 }
 
 impl LineCounts {
-    /// Returns the number of counted accesses that only read.
+    /// Returns the number of reads among the memory accesses of a replay that are counted here.
     #[inline]
     pub fn reads(&self) -> u64 {
         self.reads
     }
 
-    /// Returns the number of counted accesses that write; one that reads and writes is a write.
+    /// Returns the number of writes among the memory accesses of a replay that are counted here; one that reads and
+    /// writes is a write.
     #[inline]
     pub fn writes(&self) -> u64 {
         self.writes

@@ -122,7 +122,8 @@ impl Conflict {
     }
 }
 
-/// Counts of one instruction in a replay on simulated caches, over all cache lines that it accessed.
+/// Counts of the hits, reads, writes and misses of one instruction in a replay on simulated caches, over all cache
+/// lines that it accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCounts {
     /// Accesses that found their line.
@@ -185,27 +186,29 @@ pub struct CoherenceSummary {
 }
 
 impl CoherenceSummary {
-    /// Returns the numbers of hits, misses and write-backs over all cache lines and cores.
+    /// Returns the totals of the replay on simulated caches over all cache lines and cores: hits, misses by cause,
+    /// upgrades and write-backs.
     #[inline]
     pub fn total(&self) -> AccessCounts {
         self.total
     }
 
-    /// Returns the counts of each accessed cache line, as pairs of its number (address divided by the line size)
-    /// and its counts, in no particular order.
+    /// Returns the reads, writes and misses by cause of each accessed cache line, as pairs of its number (address
+    /// divided by the line size) and these counts, in no particular order.
     #[inline]
     pub fn lines(&self) -> &[(u64, LineCounts)] {
         &self.lines
     }
 
-    /// Returns the counts of each instruction, indexed as the trace's list of instructions.
+    /// Returns the hits, reads, writes and misses by cause of each instruction in the replay, indexed as the trace's
+    /// list of instructions.
     #[inline]
     pub fn instructions(&self) -> &[InstructionCounts] {
         &self.instructions
     }
 
-    /// Returns the sharing misses by victim and culprit instruction, each with the number of times that it
-    /// happened, in no particular order.
+    /// Returns the sharing misses of the replay by the instruction that missed (victim) and the one whose write took
+    /// the line away (culprit), each with the number of times that it happened, in no particular order.
     #[inline]
     pub fn conflicts(&self) -> &[(Conflict, u64)] {
         &self.conflicts
@@ -443,7 +446,8 @@ impl Machine {
         self.total.writebacks += u64::from(evicted.state == State::Modified);
     }
 
-    /// Ends the simulation and returns its counts; lines and conflicts are in no particular order.
+    /// Ends the simulation of a trace's memory accesses and returns the counts of hits, misses and conflicts between
+    /// instructions; lines and conflicts are in no particular order.
     pub fn finish(mut self) -> CoherenceSummary {
         for cache in &self.caches {
             for way in cache.lines() {

@@ -35,8 +35,8 @@ pub enum AtomicOrder {
     Recorded,
 }
 
-/// The parameters of [`replay`]: the process, the number of instructions in a thread's turn, and the order of
-/// atomic instructions.
+/// The parameters of a replay of a trace by turns ([`replay`]): the process whose threads are replayed, the number of
+/// instructions in a thread's turn, and the order of atomic instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayOptions {
     /// Instructions that a thread runs before the next thread's turn.
@@ -47,8 +47,8 @@ pub struct ReplayOptions {
     pub process: u32,
 }
 
-/// Totals of a finished replay: the core of each thread, and the numbers of accesses, atomic instructions and
-/// synchronisations.
+/// Totals of a trace's finished replay: the simulated core of each thread, and the numbers of memory accesses, atomic
+/// instructions and synchronisations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayStats {
     /// Thread and core, in the order of the threads' ids.
@@ -126,7 +126,8 @@ pub fn replay(
     Ok((course, machine.finish()))
 }
 
-/// Replays the memory accesses of a traced process on any [`CoreModel`], in turns as [`replay`] does.
+/// Replays the memory accesses of a traced process on any simulation of cores ([`CoreModel`]); threads take turns of a
+/// fixed number of instructions, as in [`replay`].
 ///
 /// # Errors
 /// [`Error::Sampled`] if only a sample of the accesses was recorded; damage of the trace; limits.

@@ -39,7 +39,8 @@ enum LoadState {
     Broken(std::io::Error),
 }
 
-/// The run time of a command or of its load, in seconds, and if it was cut off by a time limit.
+/// The run time in seconds of the program that `tallyline advise` examines, or of its load (a command that gives it
+/// work), with a flag that says if a time limit cut the run off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RunTime {
     /// Seconds of the load, or of the command where there is none.

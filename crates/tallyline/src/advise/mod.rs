@@ -71,7 +71,8 @@ pub(crate) struct Advice {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The number of functions that were traced in a run, and the slowdown by tracing them.
+/// A summary of a traced run of a program of which only some functions were traced: their number, their share of the
+/// clock samples, and the slowdown by tracing.
 pub(crate) struct WindowSummary {
     pub(crate) functions: usize,
     /// Samples of the clock, and those in the functions.

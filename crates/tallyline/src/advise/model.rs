@@ -25,8 +25,8 @@ const QUANTILES: [f64; 3] = [0.1, 0.9, 0.5];
 /// comes late are different things: on Zen 3 increments with 12 multiplications between lose nothing between near CPUs.
 const EVIDENCE: u64 = 2;
 
-/// A trace of a program with the results of the first simulated replays: evidence for the advice, and the cost of
-/// each instruction.
+/// A trace of a program's memory accesses with the results of its first replays on a model of coherent caches: evidence
+/// for the advice (how threads access and share data), and the cost of each instruction.
 pub(crate) struct ModelledTrace<'t> {
     pub(crate) model: Model,
     pub(crate) process: u32,
@@ -38,8 +38,8 @@ pub(crate) struct ModelledTrace<'t> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Replays a trace in the simulation on the first schedules and collects how the program's threads access and share
-/// its data.
+/// Replays a trace of a program's memory accesses on a model of coherent caches, under the first thread schedules, and
+/// collects how the program's threads access and share its data.
 pub(crate) fn evidence_of<'t>(args: &ModelArgs, trace: &'t Trace<'t>) -> Result<ModelledTrace<'t>> {
     if trace.header().whole_machine() {
         bail!("a trace of a whole machine: programs only are advised on");

@@ -7,7 +7,8 @@ use tallyline_debuginfo::abi::{Alignments, size_of};
 use tallyline_debuginfo::model::{RecordId, Type, TypeId, Types};
 use tallyline_source::{Change, Language, member_type};
 
-/// The cache line size in bytes that the inserted counter types assume.
+/// The cache line size in bytes assumed by the types that edits insert into a program's source (striped counters,
+/// values on cache lines of their own).
 pub(crate) const LINE: u64 = 64;
 
 /// The stripes of a counter, as the types have them.
@@ -58,7 +59,8 @@ pub(crate) struct ReplacedMember {
 }
 
 impl ReplacedMember {
-    /// Returns the C expression that calls the counter's read function, with a cast to the member's old type.
+    /// Returns the C text to put before the argument where code reads this struct member, now a striped counter: the
+    /// name of the counter's read function, after a cast to the member's old type if that differs.
     pub(crate) fn read(&self) -> String {
         match self.number.as_str() {
             "long unsigned int" => READ.to_owned(),
@@ -66,7 +68,8 @@ impl ReplacedMember {
         }
     }
 
-    /// Sets the source text of the member's new type, which follows from its old type in the declaration `text`.
+    /// Sets the source text of the type that this struct member gets (a striped counter, or a value on cache lines of
+    /// its own), which follows from its old type in the declaration `text`.
     ///
     /// # Errors
     /// A sentence that says why no striped counter can replace the old type.
@@ -120,7 +123,8 @@ fn rust_number(ty: &str) -> Result<String, String> {
         .ok_or_else(|| format!("{ty} is no atomic number"))
 }
 
-/// The sizes and alignments of a struct's members, from which a layout with replaced members is computed.
+/// The sizes and alignments of a struct's members, from which the struct's layout is recomputed once some of its
+/// members get other types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     // the end of what is in front of the members: bases and pointers to virtual tables
@@ -211,7 +215,7 @@ impl Shape {
         })
     }
 
-    /// Describes the move of the member with this index to cache lines of its own.
+    /// Describes the move of the struct's member with this index to cache lines of its own, by a change of its type.
     ///
     /// # Errors
     /// "no such member" if the index is out of range.

@@ -56,7 +56,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Returns all edits as one unified diff.
+    /// Returns the plan's edits of a program's sources as one unified diff.
     pub(crate) fn patch(&self) -> Vec<u8> {
         project::patch(&self.edits, &self.root)
     }

@@ -8,7 +8,8 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// The result of `--apply`: the plan with what became of it, or a plan that is only shown as a patch.
+/// The result of `--apply` or `--patch`: the planned source edits that give structs new layouts, and for `--apply` what
+/// became of them (written or not, built, speed-up).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome<'p> {
     /// The plan.
@@ -18,9 +19,8 @@ pub(crate) struct Outcome<'p> {
 }
 
 impl Outcome<'_> {
-    /// Returns the result as JSON:
-    /// `{"schema":1,"root":…,"patch":…,"types":[{"name","file","line","old","new","promised","counters","kept",
-    /// "refused","evidence"}]}`; `promised` has the offset and size of each member in bits.
+    /// Returns the result of the planned source edits as JSON, as `docs/reference/schemas` describes it; `promised` has
+    /// the offset and size of each member in bits.
     pub(crate) fn json(self) -> Value {
         let Outcome { plan, applied } = self;
         let types = plan.targets.iter().map(|(target, refused)| {
@@ -59,7 +59,7 @@ impl Outcome<'_> {
         })
     }
 
-    /// Returns one line for each type that is not edited, with the reason.
+    /// Returns one line for each struct that is not edited, and for each member whose type is kept, with the reason.
     pub(crate) fn refusals(self) -> Vec<String> {
         let mut all = Vec::new();
         for (target, refused) in &self.plan.targets {
@@ -73,7 +73,7 @@ impl Outcome<'_> {
         all
     }
 
-    /// Returns the number of types whose declarations the plan edits.
+    /// Returns the number of structs whose declarations the plan of source edits changes.
     pub(crate) fn edited(self) -> usize {
         self.plan.targets.iter().filter(|(_, refused)| refused.is_none()).count()
     }

@@ -45,7 +45,8 @@ impl Places {
     }
 }
 
-/// Parses an option's mapping of path prefixes, `OLD=NEW`.
+/// Parses the value `OLD=NEW` of option `--source-map`: a prefix of source paths in debug information, and the folder
+/// that it stands for.
 pub(crate) fn parse_map(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((old, new)) if !old.is_empty() => Ok((old.to_string(), new.to_string())),

@@ -161,7 +161,7 @@ pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Searches a project's sources for code that relies on the order of the members of a target (struct to edit). Returns
-/// for each target the first such use of each kind as the reason not to edit it. If all units are compiled
+/// for each target one such use as the reason not to edit it; `None` if there is none. If all units are compiled
 /// (`is_compiled`), uses that compilers report anyway are not searched for.
 pub(crate) fn search(
     targets: &[&Target],

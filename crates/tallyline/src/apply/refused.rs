@@ -78,18 +78,18 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Creates a reason from its kind and the text that shows it.
+    /// Creates a reason why a struct's declaration is not edited, from its kind and the text that shows it.
     pub(crate) fn new(kind: Kind, evidence: impl Into<String>) -> Refused {
         Refused { kind, evidence: evidence.into() }
     }
 
-    /// Creates the reason that the struct's layout with what it holds cannot be promised.
+    /// Creates the reason not to edit a struct: its layout is not known once edits make its members' types smaller.
     pub(crate) fn unknown_layout() -> Refused {
         let evidence = "no rule is known for its layout with the smaller types of its members";
         Refused::new(Kind::OtherLayout, evidence)
     }
 
-    /// Creates the reason that code at `place` relies on the order of the struct's members.
+    /// Creates the reason not to edit a struct: code at `place` relies on the order of its members.
     pub(crate) fn of_use(kind: UseKind, place: &str) -> Refused {
         let (kind, what) = match kind {
             UseKind::Offset => (Kind::Offset, "takes the offset of a member"),
@@ -102,7 +102,7 @@ impl Refused {
         Refused::new(kind, format!("{place} {what}"))
     }
 
-    /// Creates the reason that the text of the struct's declaration, at `place`, cannot be edited.
+    /// Creates the reason not to edit a struct: the source text of its declaration, at `place`, cannot be edited.
     pub(crate) fn of_text(refusal: &Refusal, place: &str) -> Refused {
         let kind = match refusal {
             Refusal::NotFound | Refusal::Unbalanced | Refusal::Members(..) => Kind::Changed,

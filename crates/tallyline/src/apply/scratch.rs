@@ -73,7 +73,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns the path in the copy that corresponds to a path in the project.
+    /// Returns the path in the temporary copy of a project that corresponds to a path in the project itself; a path
+    /// outside of the project is returned unchanged.
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(&self.root) {
             Ok(rest) => self.folder.join("tree").join(rest),
@@ -81,12 +82,13 @@ impl Scratch {
         }
     }
 
-    /// Returns a folder beside the copy for files that compilers write.
+    /// Returns the temporary folder that holds the copy of a project and, beside the copy, files that compilers write.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns an argument of a compiler call with the project's root replaced by that of the copy.
+    /// Returns an argument of a compiler call with the project's root folder replaced by that of the project's
+    /// temporary copy.
     pub(crate) fn word(&self, word: &str) -> String {
         let (root, copy) =
             (self.root.to_string_lossy(), self.path(&self.root).to_string_lossy().into_owned());
@@ -103,12 +105,13 @@ impl Scratch {
         out + rest
     }
 
-    /// Replaces the links to edited files in the copy by their new texts.
+    /// Puts edited source files into the temporary copy of a project: replaces the links to the project's files by the
+    /// new texts.
     pub(crate) fn put(&self, edits: &[FileEdit]) -> Result<()> {
         edits.iter().try_for_each(|edit| self.put_text(&edit.path, &edit.new))
     }
 
-    /// Replaces the link to one of the project's files in the copy by a file with this text.
+    /// Replaces the link to one of the project's files, in the project's temporary copy, by a file with this text.
     pub(crate) fn put_text(&self, path: &Path, text: &[u8]) -> Result<()> {
         let to = self.path(path);
         if to == path {
@@ -119,7 +122,8 @@ impl Scratch {
         std::fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))
     }
 
-    /// Restores the link to the project's own file in the copy.
+    /// Reverts one file in the temporary copy of a project: replaces its edited text by a link to the project's own
+    /// file.
     pub(crate) fn restore(&self, path: &Path) -> Result<()> {
         let to = self.path(path);
         if to == path {

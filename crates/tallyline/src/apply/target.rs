@@ -91,7 +91,8 @@ pub(crate) struct NewLayout {
 }
 
 impl NewLayout {
-    /// Returns `true` if the layout separates objects or members by alignment or padding.
+    /// Returns `true` if the new layout of the struct keeps objects, or members, on separate cache lines by declared
+    /// alignments or by padding at the end.
     pub(crate) fn is_apart(&self) -> bool {
         self.pad > 0 || self.align.is_some() || self.members.iter().any(|member| member.align.is_some())
     }
@@ -301,7 +302,8 @@ impl Target {
         }
     }
 
-    /// Gives up the replacement of a member's type, for a reason, and recomputes the promised layout.
+    /// Gives up the planned replacement of a member's type (by a striped counter or a value on its own cache lines) for
+    /// the reason `why`, and recomputes the layout that the edit of the struct promises.
     pub(crate) fn keep_member(&mut self, at: usize, why: Refused) {
         if let Some(index) = self.replaced.iter().position(|member| member.at == at) {
             let member = self.replaced.remove(index);
@@ -310,9 +312,9 @@ impl Target {
         }
     }
 
-    /// Returns `true` if a compiled layout is the one that the edit promises. Of Rust structs with replaced members
-    /// only the sizes, and the alignment of those members to cache lines, are compared, as rustc orders members
-    /// itself.
+    /// Returns `true` if a layout found in a compiled object is the one that the edit of the struct promises. Of Rust
+    /// structs with replaced members only the sizes, and the alignment of those members to cache lines, are compared,
+    /// as rustc orders members itself.
     pub(crate) fn is_promised(&self, found: &Layout) -> bool {
         if self.replaced.is_empty() || self.language != source::Language::Rust {
             return *found == self.promised;
@@ -345,7 +347,7 @@ impl Target {
         change.with_text_behind(self.assertions())
     }
 
-    /// Returns the compile-time assertions to write below the declaration; empty if there are none.
+    /// Returns the compile-time assertions to write below the edited struct's declaration; empty if there are none.
     pub(crate) fn assertions(&self) -> String {
         assertions(&self.promise(), self.language, self.style)
     }
@@ -411,7 +413,7 @@ impl Target {
         self.extends_first && self.order.first().is_some_and(|first| *first != 0)
     }
 
-    /// Returns `true` if the edit changes the order of the members.
+    /// Returns `true` if the edit changes the order of the struct's members.
     pub(crate) fn moves_members(&self) -> bool {
         !self.order.is_sorted()
     }

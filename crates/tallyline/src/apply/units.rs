@@ -40,7 +40,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Creates a temporary copy of the project in folder `root`.
+    /// Creates a runner of compiler calls with a temporary copy of the project whose root folder is `root`.
     pub(crate) fn new(root: &Path) -> Result<Builder> {
         Ok(Builder { scratch: Scratch::new(root)?, root: root.to_path_buf() })
     }
@@ -86,7 +86,8 @@ impl Builder {
         Ok(files.collect())
     }
 
-    /// Runs a unit's compiler in the copy for one purpose, with `output` as the file to write.
+    /// Runs the compiler call of a compilation unit in the temporary copy of the project, for one purpose (list
+    /// includes, compile, find initialisers by position), and returns its result. `output` is the object file to write.
     pub(crate) fn call(&self, command: &CompileCommand, call: Call, output: &Path) -> Result<Output> {
         let mut words = command.bare().into_iter().map(|word| self.scratch.word(&word));
         let program = words.next().context("an empty compiler's call")?;
@@ -112,7 +113,7 @@ impl Builder {
         compiler.output().with_context(|| format!("cannot run {program} in {}", folder.display()))
     }
 
-    /// Returns the path of the output file for the compiler call with this index.
+    /// Returns the path of the object file that the compiler call for the compilation unit with this index writes.
     pub(crate) fn output(&self, index: usize) -> PathBuf {
         self.scratch.folder().join(format!("unit-{index}.o"))
     }

@@ -39,7 +39,7 @@ struct CompilerError {
 }
 
 impl<'c> Compilers<'c> {
-    /// Copies a project so that its build command can be run with edits.
+    /// Copies a project into a temporary folder, so that its build command can be run there with edited sources.
     pub(crate) fn of_build(command: &'c str, root: &Path) -> Result<Compilers<'c>> {
         let folder = Folder::new("uses")?;
         let copy = folder.path().join("copy");

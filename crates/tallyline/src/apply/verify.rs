@@ -56,13 +56,13 @@ pub(crate) struct Verifier<'v> {
 }
 
 impl<'v> Verifier<'v> {
-    /// Creates a verifier that compiles the given units, which include the edited files.
+    /// Creates a verifier of source edits that compiles the given compilation units, which include the edited files.
     pub(crate) fn new(builder: &'v Builder, units: Vec<Unit>, texts: &'v mut Texts) -> Verifier<'v> {
         Verifier { builder, units, texts, in_place: Vec::new() }
     }
 
-    /// Verifies all candidates' edits together. A candidate that fails gets a reason, and the others are verified
-    /// again without it.
+    /// Verifies the edits of all candidates (structs) together: compiles them, and compares the layouts in the objects
+    /// with the promised ones. A candidate that fails gets a reason; the others are verified again without it.
     pub(crate) fn run(&mut self, all: &mut [Candidate<'_>], promises: Promises<'_>) -> Result<Extent> {
         for candidate in all.iter_mut().filter(|candidate| candidate.refused.is_none()) {
             let path = &candidate.target.path;

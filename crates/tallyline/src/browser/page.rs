@@ -80,7 +80,7 @@ impl Page {
         Some(ColumnWidths { columns: self.columns.clone(), widths, fit: fit.clone() })
     }
 
-    /// Selects the line with the largest share of samples.
+    /// Selects the line of this browser page with the largest share of samples.
     pub(crate) fn select_largest(&mut self) {
         let share = |index: &usize| self.lines[*index].percent.unwrap_or(-1.0);
         let largest = self

@@ -47,8 +47,8 @@ struct Shown<'c> {
     declared_at: Option<(String, u32)>,
 }
 
-/// Runs the sub-command `tallyline check`, which tests layouts against a policy; the exit code is 1 if a rule is
-/// broken.
+/// Runs the sub-command `tallyline check`, which tests the layouts of a program's types against a policy (rules on
+/// sizes, holes, cache lines); the exit code is 1 if a rule is broken.
 pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
     let (file, names) = operands::split(&args.operands, args.file.as_deref());
     let output = Output::open(args.output.as_deref(), color)?;

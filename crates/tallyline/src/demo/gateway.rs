@@ -24,7 +24,7 @@ impl WorkerStats {
     }
 }
 
-/// The statistics of all workers, aligned to a cache line.
+/// The packet statistics of all worker threads of the gateway, aligned to a cache line.
 #[repr(C, align(64))]
 pub struct Gateway {
     stats: [WorkerStats; WORKERS],

@@ -33,8 +33,8 @@ trait Report {
     fn end(&mut self, counts: &Counts, out: &mut dyn Write) -> Result<()>;
 }
 
-/// Runs the sub-command `tallyline diff`, which compares the layouts of two files; the exit code is 1 if a type
-/// differs.
+/// Runs the sub-command `tallyline diff`, which compares the layouts of the types in two files; the exit code is 1 if a
+/// type differs.
 pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
     let names = |lists: &[String]| -> Vec<String> {
         lists.iter().flat_map(|list| split(list)).map(String::from).collect()

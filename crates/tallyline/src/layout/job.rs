@@ -111,8 +111,8 @@ impl Default for Job {
 }
 
 impl Job {
-    /// Reads the types that the command needs. If a requested name has several types, reads again with source
-    /// positions, which tell them apart in the output.
+    /// Reads the types that the layout command needs from its files. If a requested name has several types, reads again
+    /// with source positions, which tell them apart in the output.
     pub(crate) fn read_and_locate(&mut self) -> Result<Types> {
         let types = self.read()?;
         match &self.ask {
@@ -148,14 +148,14 @@ impl Job {
         Ok(types)
     }
 
-    /// Returns `true` if the command prints type definitions in C.
+    /// Returns `true` if the layout command prints type definitions in C.
     pub(crate) fn shows_definitions(&self) -> bool {
         let of_types = matches!(self.ask, Ask::Types(_) | Ask::Enumerator(_));
         of_types && matches!(self.show, Show::Definition | Show::Compilable)
     }
 
-    /// Returns the file whose types can be printed part by part while it is read; `None` if the command needs all
-    /// types together.
+    /// Returns the file whose types can be printed part by part while it is read; `None` if the layout command needs
+    /// all types together.
     pub(crate) fn in_parts(&self) -> Option<&Path> {
         let all = matches!(&self.ask, Ask::Types(names) if names.is_empty());
         let together = self.sort
@@ -172,7 +172,7 @@ impl Job {
         }
     }
 
-    /// Returns which types and details the command needs to have read from its files.
+    /// Returns the request to the reader of debug information: the types and details that the layout command needs.
     pub(crate) fn request(&self) -> Request {
         let wanted = match &self.ask {
             Ask::Types(names) => match names.wanted() {

@@ -51,12 +51,12 @@ impl Names {
         self.names.is_empty()
     }
 
-    /// Returns the names and patterns in the order of the command line.
+    /// Returns the names and patterns of types in the order of the command line.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Name> {
         self.names.iter()
     }
 
-    /// Adds a name or pattern of types.
+    /// Adds a name or pattern of types to those that a layout command selects.
     pub(crate) fn add_one(&mut self, name: &str) -> Result<()> {
         if name.is_empty() {
             bail!("an empty name");
@@ -65,7 +65,7 @@ impl Names {
         Ok(())
     }
 
-    /// Adds a comma-separated list of names and patterns, or the lines of the file that `file://PATH` names.
+    /// Adds a comma-separated list of names and patterns of types, or the lines of the file that `file://PATH` names.
     pub(crate) fn add_list(&mut self, list: &str) -> Result<()> {
         for name in split(list) {
             match name.strip_prefix("file://") {
@@ -76,7 +76,7 @@ impl Names {
         Ok(())
     }
 
-    /// Adds a comma-separated list of names, or the lines of the file that `file://PATH` names, as pahole does:
+    /// Adds a comma-separated list of type names, or the lines of the file that `file://PATH` names, as pahole does:
     /// none is a pattern, and a name means the first type that has it.
     pub(crate) fn add_exact_list(&mut self, list: &str) -> Result<()> {
         let before = self.names.len();

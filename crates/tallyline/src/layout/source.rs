@@ -84,7 +84,7 @@ pub(crate) fn read_first(
     others.iter().find_map(|format| read(*format).ok()).map_or_else(|| read(*last), Ok)
 }
 
-/// Prints, on standard error, warnings about types that the reader had to leave out.
+/// Prints, on standard error, warnings about types or debug information that the reader of a file had to leave out.
 pub(crate) fn warn(file: &Path, types: &Types) {
     for warning in types.warnings() {
         eprintln!("tallyline: {}: {warning}", file.display());

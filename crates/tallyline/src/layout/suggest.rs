@@ -41,7 +41,7 @@ pub(super) fn not_found(job: &Job, types: &Types, missing: &[&str]) -> String {
     line
 }
 
-/// Returns, for each of some misspelt type names, the most similar type names in the command's file.
+/// Returns, for each of some misspelt type names, the most similar type names in the layout command's file.
 pub(crate) fn nearest_in(job: Job, names: &[&str]) -> Result<Vec<Vec<String>>> {
     let job = Job { show: Show::Name, ..job };
     let mut near = vec![BTreeSet::new(); names.len()];

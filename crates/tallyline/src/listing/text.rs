@@ -23,7 +23,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Returns the line's text, shortened in the middle of names if it is wider than the terminal.
+    /// Returns the text of a line in a type's listing, shortened in the middle of names if wider than the terminal.
     pub(crate) fn fitted(&self, fit: &Fit) -> Cow<'_, str> {
         if fit.line.is_none() {
             return self.text.as_str().into();

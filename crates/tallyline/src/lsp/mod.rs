@@ -63,7 +63,8 @@ Examples:
 
 Exit status: 0 after an orderly shutdown by the editor, 1 otherwise, 2 for an error.";
 
-/// Runs the sub-command `tallyline lsp`: a language server over standard input and output.
+/// Runs the sub-command `tallyline lsp`: a language server that shows struct layouts in an editor, over standard input
+/// and output.
 pub(crate) fn run(args: &LspArgs, maps: Vec<PrefixMap>) -> Result<ExitCode> {
     let (send, events) = channel();
     let messages = send.clone();

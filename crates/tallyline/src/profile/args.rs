@@ -145,7 +145,7 @@ impl InputArgs {
         Ok(filter)
     }
 
-    /// Returns the look-ups (symbols, types, …) that the options' filters need.
+    /// Returns the properties of samples (symbols, types, CPUs, …) that have to be looked up for the options' filters.
     pub(crate) fn needs(&self) -> Needs {
         let (symbols, types) = (!self.symbol.is_empty(), !self.types.is_empty());
         let needs = Needs { symbols, types, parts: self.parts, ..Needs::NONE };

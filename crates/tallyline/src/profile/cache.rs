@@ -19,13 +19,13 @@ const LIMIT: u64 = 512 << 20;
 /// The folder that was set, or `off`.
 static FOLDER: OnceLock<OsString> = OnceLock::new();
 
-/// Sets the folder for cached type tables for the whole process, or turns caching off for `off`. Only the first
-/// call counts.
+/// Sets, for the whole process, the folder in which type tables and decoded functions of profiled programs are cached,
+/// or turns caching off for `off`. Only the first call counts.
 pub(crate) fn set_cache_folder(folder: &str) {
     let _ = FOLDER.set(folder.into());
 }
 
-/// The folder of type tables and decoded functions that are cached between runs, by build-id.
+/// The folder in which type tables and decoded functions of profiled programs are cached between runs, by build-id.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     folder: PathBuf,

@@ -27,7 +27,7 @@ pub(super) struct Files {
     vdso: OnceLock<Option<File>>,
 }
 
-/// Returns the folder of perf's build-id cache, `~/.debug` by default; `None` if it cannot be determined.
+/// Returns the folder of perf's build-id cache, `~/.debug`; `None` if the user's home folder is not known.
 pub(crate) fn builds_folder() -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.join(".debug"))
 }
@@ -195,8 +195,9 @@ impl Programs for Files {
     }
 }
 
-/// Opens the file of a recorded program and its debug information, if its build-id is the recorded one. Files are
-/// also looked for under `root`.
+/// Opens the file of a program or library that a recording names, with its debug information, for which a debug file is
+/// also looked for under `root`. The error says why the file cannot be used, such as another build-id than the recorded
+/// one.
 pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Program, String> {
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
     let mut image = Image::read(&file).map_err(|error| error.to_string())?;

@@ -25,8 +25,8 @@ use tallyline_perf_data::file::{ChunkedRecording, RecordSource};
 use tallyline_report::Profile;
 use tallyline_report::keys::Needs;
 
-/// Reads the recording named by the options into a profile with the look-ups (symbols, lines, types, …) that `needs`
-/// says.
+/// Reads the recording (perf.data) named by the options into a profile of its samples, with the look-ups (symbols,
+/// lines, types, …) that `needs` says.
 pub(crate) fn load(args: &InputArgs, needs: Needs) -> Result<Profile> {
     load_from(&args.input, args, needs)
 }
@@ -36,7 +36,8 @@ pub(crate) fn keep_to_the_end(profile: Profile) {
     std::mem::forget(profile);
 }
 
-/// Reads the recording at `path` with the other options of `args`, as for a comparison of two recordings.
+/// Reads the recording (perf.data) at `path` into a profile of its samples, with the other options of `args`, as for a
+/// comparison of two recordings.
 pub(crate) fn load_from(path: &Path, args: &InputArgs, needs: Needs) -> Result<Profile> {
     let cannot = || format!("cannot read {}", path.display());
     let advice =
@@ -112,12 +113,13 @@ fn read(records: &dyn RecordSource, path: &Path, args: &InputArgs, needs: Needs)
 /// Set once a recording is read of which parts are damaged or missing.
 static IS_DAMAGED: AtomicBool = AtomicBool::new(false);
 
-/// Remembers that a recording is damaged: its readable part is reported, and the exit code says that it is not all.
+/// Remembers that a recording (perf.data) is damaged: its readable part is reported, and the exit code says that it is
+/// not all.
 pub(crate) fn note_damage() {
     IS_DAMAGED.store(true, Ordering::Relaxed);
 }
 
-/// Returns `true` if [`note_damage`] was called in this process.
+/// Returns `true` if a recording (perf.data) that this process read is damaged: [`note_damage`] was called.
 pub(crate) fn is_damaged() -> bool {
     IS_DAMAGED.load(Ordering::Relaxed)
 }

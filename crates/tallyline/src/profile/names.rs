@@ -28,7 +28,8 @@ impl Patterns {
         Ok(Patterns(patterns))
     }
 
-    /// Returns those of `names` that the patterns match.
+    /// Returns those of `names`, the names of one `kind` (functions, types, …) in a recording's samples, that the
+    /// patterns match.
     ///
     /// # Errors
     /// A pattern that matches no name, or is an ambiguous part of several.
@@ -41,7 +42,8 @@ impl Patterns {
     }
 }
 
-/// Returns the names in the profiles that match any of the patterns; `None` if there are no patterns.
+/// Returns the names of one `kind` (functions, types, …) in the samples of the profiles that match any of the patterns;
+/// `None` if there are no patterns.
 ///
 /// # Errors
 /// A pattern that matches no name, or is an ambiguous part of several.
@@ -62,7 +64,8 @@ pub(crate) fn resolve<'p>(
     Ok(Some(all))
 }
 
-/// Returns the names that a pattern matches; prints a note if it did not match exactly.
+/// Returns those of `names`, the names of one `kind` (functions, types, …) in a recording's samples, that a pattern
+/// matches; prints a note if it did not match exactly.
 pub(crate) fn select<'n>(
     kind: NameKind,
     pattern: &NamePattern,

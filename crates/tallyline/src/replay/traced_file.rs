@@ -7,8 +7,8 @@ use tallyline_inference::{AddressQuery, Debug, TypeTable, infer_queries};
 use tallyline_perf_data::spaces::{Dso, DsoKind};
 use tallyline_report::programs::Program;
 
-/// An instruction in a traced file to infer the accessed type of: its index in the trace, its address, and its
-/// offset in the file.
+/// An instruction of a traced program or library, of which the accessed data type is to be inferred: its index in the
+/// trace, its address in memory, and its offset in the file.
 pub(crate) type TracedInstruction = (u32, u64, u64);
 
 /// A program or library that a traced process mapped, with the inferred types of its memory accesses and variables.

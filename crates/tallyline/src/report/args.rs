@@ -160,12 +160,12 @@ fn after_help() -> String {
 /// The width of the lines with sort keys.
 const KEYS_WIDTH: usize = 98;
 
-/// The columns of a report that `-s` selects.
+/// The columns of the tables of `tallyline report`, as its option `-s` selects them.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns(pub(crate) Vec<Column>);
 
 impl Columns {
-    /// Parses the argument of `-s`, a comma-separated list of columns.
+    /// Parses the argument of the option `-s` of `tallyline report`, a comma-separated list of columns.
     pub(crate) fn parse(list: &str) -> Result<Columns, String> {
         parse(list).map(Columns)
     }

@@ -21,7 +21,8 @@ use tallyline_report::{Filter, Node, PlaceId, Profile, Row, SymbolId, Weighing, 
 /// Counts the samples that a filter lets through by columns.
 type Make<'p> = Box<dyn Fn(&[Column], &Filter) -> Views<'p> + 'p>;
 
-/// The pages of the terminal browser for a report: its tables, and what their lines lead to.
+/// The pages of the terminal browser for a recording's samples: the tables of a report, and the pages that their lines
+/// lead to (types, fields, functions, code).
 pub(crate) struct Pages<'p> {
     profile: &'p Profile,
     weighing: Weighing,
@@ -32,7 +33,7 @@ pub(crate) struct Pages<'p> {
     subjects: RefCell<Vec<Subject>>,
 }
 
-/// The first page of a report's terminal browser: a table, or the list of types.
+/// The first page of the terminal browser for a recording's samples: the tables of a report, or the list of data types.
 pub(crate) enum Start<'p> {
     /// The tables of a report, as trees or not.
     Tables { make: Make<'p>, columns: Vec<Column>, is_tree: bool },

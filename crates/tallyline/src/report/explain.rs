@@ -13,7 +13,8 @@ use tallyline_report::pattern::{NameKind, NamePattern};
 use tallyline_report::{Filter, PlaceId, Profile, SampleGroup, Skid};
 use tallyline_support::output::printable;
 
-/// The subject of `report --explain`: a sample by number, an address, or a function.
+/// The subject of `report --explain`, which says how a sample's data type was found: a sample by number, an address, or
+/// a function.
 #[derive(Debug, Clone)]
 pub(crate) enum Subject {
     /// A sample by its number, from 0, in the order of time.

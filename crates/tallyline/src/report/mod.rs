@@ -24,7 +24,7 @@ use tallyline_report::pattern::NameKind;
 use tallyline_report::{Filter, Profile, Weighing};
 use tallyline_support::output::{Color, Output};
 
-/// The default sort keys of a report on memory accesses: perf's.
+/// The default sort keys (columns that rows are made by) of `tallyline mem`, the report on memory accesses: perf's.
 pub(crate) const MEMORY_KEYS: &str =
     "local_weight,mem,sym,dso,symbol_daddr,dso_daddr,snoop,tlb,locked,blocked,local_ins_lat,local_retire_lat";
 

@@ -5,7 +5,8 @@ use tallyline_report::keys::Column;
 use tallyline_report::operand::{Outcome, is_eligible};
 use tallyline_report::{Counts, Filter, PlaceId, Profile, Row, Table, Weighing, aggregate};
 
-/// All tables of a report: one for each sampled event (such as `cycles`), or for each group of such events.
+/// All tables of a report on a recording's samples: one for each sampled event (such as `cycles`), or for each group of
+/// such events.
 pub(crate) struct Views<'p> {
     pub(crate) profile: &'p Profile,
     pub(crate) columns: Vec<Column>,
@@ -65,7 +66,7 @@ impl View {
         View { events, table, whole, whole_events, account }
     }
 
-    /// Returns the rows with at least `limit` percent.
+    /// Returns the table's rows that have at least `limit` percent of the samples, by their period or weight.
     pub(crate) fn rows(&self, limit: f64) -> impl Iterator<Item = &Row> {
         self.table.rows.iter().filter(move |row| row.counts().percent(&self.whole) >= limit)
     }
@@ -93,7 +94,7 @@ impl Views<'_> {
         }
     }
 
-    /// Returns `true` if types were inferred for the report.
+    /// Returns `true` if a column of the report needs the types of the data that the sampled instructions access.
     pub(crate) fn has_types(&self) -> bool {
         self.columns.iter().filter_map(Column::key).any(|key| key.needs.types)
     }

@@ -107,8 +107,8 @@ fn entries(text: &str, path: &Path) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Returns the error for an unknown setting, with similar names; for one in a table also settings of the same last
-/// part elsewhere.
+/// Returns the error text for a name that is no setting of the configuration file, with similar names or, without such,
+/// a setting of another table whose last part is the same or begins like it.
 pub(crate) fn unknown(name: &str) -> String {
     let names = || SETTINGS.iter().map(|setting| setting.name);
     let near = lookup::did_you_mean(name, names());

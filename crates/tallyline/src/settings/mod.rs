@@ -46,7 +46,8 @@ impl Display for Origin {
     }
 }
 
-/// A setting's value with its origin.
+/// The current value of a setting of tallyline, with its origin (default, configuration file, environment variable,
+/// option).
 #[derive(Debug, Clone)]
 pub(crate) struct Current {
     pub(crate) setting: &'static Setting,
@@ -55,7 +56,8 @@ pub(crate) struct Current {
     pub(crate) origin: Origin,
 }
 
-/// The values of all settings, with their origins.
+/// The current values of all settings of tallyline, with their origins (default, configuration file, environment
+/// variable, option).
 #[derive(Debug)]
 pub(crate) struct Settings {
     all: Vec<Current>,
@@ -94,8 +96,8 @@ impl Settings {
         self.list(name).first().map_or("", String::as_str)
     }
 
-    /// Returns `true` if the setting's value is not its default: the configuration file, a variable or an option
-    /// sets it.
+    /// Returns `true` if the value of the setting `name` is not just its default: the configuration file, an
+    /// environment variable or an option sets it.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.all.iter().any(|current| current.setting.name == name && current.origin != Origin::Default)
     }
@@ -109,7 +111,8 @@ impl Settings {
         }
     }
 
-    /// Records the settings as the defaults that [`give_defaults`] gives to options. Later calls have no effect.
+    /// Records the values of the settings as the defaults that [`give_defaults`] gives to command-line options. Later
+    /// calls have no effect.
     pub(crate) fn make_defaults(&self) {
         let is_given = |current: &&Current| {
             current.origin != Origin::Default && !current.values.iter().any(String::is_empty)
@@ -135,7 +138,7 @@ struct OptionDefault {
 /// Defaults of options. Static, as `Command::defer` takes a plain function, which captures nothing.
 static DEFAULTS: OnceLock<Vec<OptionDefault>> = OnceLock::new();
 
-/// Gives the options of the program or of one of its sub-commands the defaults that the settings make.
+/// Makes the values of settings the defaults of the command-line options of the program or of one of its sub-commands.
 pub(crate) fn give_defaults(command: Command) -> Command {
     let is_of =
         |name: &str, commands: &[&str]| commands.contains(&name) || commands.is_empty() && name == PROGRAM;

@@ -61,13 +61,15 @@ impl Nodes {
         Nodes { by_cpu, nodes }
     }
 
-    /// Returns the index of the memory region for the NUMA node that a CPU is on.
+    /// Returns the index of the memory region, for the NUMA node that a CPU is on, from which lazy objects (groups of
+    /// four statistics) and CPUs' copies of them are allocated.
     #[inline]
     pub(crate) fn index_of(&self, cpu: usize) -> usize {
         self.by_cpu.get(cpu).map_or(self.nodes.len() - 1, |&place| place.into())
     }
 
-    /// Returns the number of memory regions, one per NUMA node.
+    /// Returns the number of memory regions from which lazy objects (groups of four statistics) are allocated: one per
+    /// NUMA node, and one for CPUs of no known node.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }

@@ -363,16 +363,16 @@ impl Object {
         count
     }
 
-    /// Returns the owner (number of the CPU, node or concurrency id) and address of each instance (copy of the four
-    /// values); for tests of where memory lies.
+    /// Returns the owner (number of the CPU, node or concurrency id) and address of each instance of the lazy object
+    /// (copy of its four values); for tests of where memory lies.
     pub(crate) fn instance_addresses(&self) -> Vec<(Option<usize>, usize)> {
         let mut places = vec![(self.owner(), self.own().addr().get())];
         self.further(|index, instance| places.push((Some(index), instance.addr().get())));
         places
     }
 
-    /// Combines `values` with the instance (copy) of an owner number (of a CPU or concurrency id) that no thread of
-    /// this machine can have; one caller per number at a time.
+    /// Combines `values` with the four items (statistics) of the lazy object, in the instance (copy) of an owner number
+    /// (of a CPU or concurrency id) that no thread of this machine can have; one caller per number at a time.
     pub(crate) fn update_on_synthetic(&self, index: u32, values: [u64; ITEMS]) {
         let Some(instance) = self.find_or_make(index) else {
             self.use_shared();

@@ -136,8 +136,8 @@ impl LazyMemory {
         (index < i32::MAX as u32).then_some(index)
     }
 
-    /// Returns the number of updates that found no memory for an instance (a CPU's copy), and `true` if that happened
-    /// since memory was last made available.
+    /// Returns the number of updates of the pool's lazy objects (groups of four statistics) that found no memory for an
+    /// instance (a CPU's copy), and `true` if that happened since memory was last made available.
     pub(crate) fn shortfalls(&self) -> (u64, bool) {
         let short = self.short.load(Ordering::Relaxed) == self.growths() + 1;
         (self.shortfalls.load(Ordering::Relaxed), short)

@@ -6,8 +6,8 @@ use super::asm;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// A lazy object's four items (64-bit statistics) of one CPU or concurrency id, in two copies; the lowest bit of a
-/// sequence number says which is current.
+/// One CPU's (or concurrency id's) copy of the four items (64-bit statistics) of a lazy object, which gets such copies
+/// when CPUs first write; it is kept twice, and the lowest bit of a sequence number says which is current.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Instance {
@@ -16,13 +16,14 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Returns the four words of the instance (a CPU's copy of a lazy object) as atomics, for instances that rseq
-    /// critical sections do not write.
+    /// Returns the four words of the instance (a CPU's copy of a lazy object's four statistics) as atomics, for
+    /// instances that rseq critical sections do not write.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.copies[0]
     }
 
-    /// Returns all words of the instance (a CPU's copy of a lazy object), which have to be zero while it is unused.
+    /// Returns all words of the instance (a CPU's copy of a lazy object's four statistics), which have to be zero while
+    /// it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.copies.iter().flatten().chain([&self.sequence])
     }
@@ -41,7 +42,10 @@ struct Joined {
     max: [u64; ITEMS],
 }
 
-/// Combines values with an instance as [`join`] does, for a caller that has loaded `at`, the settings' own.
+/// Combines one value with each of the four words of an instance (a CPU's copy of a lazy object's four statistics), as
+/// [`join`] does, for a caller that has loaded `at`, the settings' own. Returns `false`, with nothing stored, if
+/// `index` is not the thread's present CPU (or concurrency id), a reader holds writers off, or the kernel aborted the
+/// section.
 ///
 /// # Safety
 /// The contract is that of [`join`].
@@ -57,9 +61,10 @@ pub(crate) unsafe fn join_at(
     unsafe { join(settings, index, instance, values) }
 }
 
-/// Combines one value with each of the four 64-bit words of an instance (a CPU's copy of a lazy object) in an rseq
-/// critical section, by the operations in `settings`. Returns `false`, with nothing stored, if `index` is not the
-/// thread's present CPU (or concurrency id), or the kernel aborted the section. (`join` of the specification.)
+/// Combines one value with each of the four 64-bit words of an instance (a CPU's copy of a lazy object's four
+/// statistics) in an rseq critical section, by the operations in `settings` (sum, or, maximum). Returns `false`, with
+/// nothing stored, if `index` is not the thread's present CPU (or concurrency id), a reader holds writers off, or the
+/// kernel aborted the section. (`join` of the specification.)
 ///
 /// # Safety
 /// The settings allow sections ([`JoinSettings::width`]), with glibc's area and a field in it; the
@@ -155,8 +160,8 @@ pub(crate) unsafe fn join(
     true
 }
 
-/// Reads the four values of an instance (a CPU's copy of a lazy object), as of one moment; `None` if an update was
-/// committed meanwhile.
+/// Reads the four values of an instance (a CPU's copy of a lazy object's four statistics), as of one moment; `None` if
+/// an update was committed meanwhile.
 ///
 /// # Safety
 /// The instance lives.

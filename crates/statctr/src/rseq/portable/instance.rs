@@ -4,19 +4,20 @@ use super::super::{ITEMS, JoinIndex, JoinSettings};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A lazy object's four items (64-bit statistics) of one CPU or node; on architectures without rseq critical sections,
-/// only updated atomically.
+/// One CPU's or node's copy of the four items (64-bit statistics) of a lazy object, which gets such copies when CPUs
+/// first write; on architectures without rseq critical sections, only updated atomically.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Instance([AtomicU64; ITEMS]);
 
 impl Instance {
-    /// Returns the four words of the instance (a CPU's copy of a lazy object) as atomics.
+    /// Returns the four words of the instance (a CPU's copy of a lazy object's four statistics) as atomics.
     pub(crate) fn words(&self) -> &[AtomicU64; ITEMS] {
         &self.0
     }
 
-    /// Returns all words of the instance (a CPU's copy of a lazy object), which have to be zero while it is unused.
+    /// Returns all words of the instance (a CPU's copy of a lazy object's four statistics), which have to be zero while
+    /// it is unused.
     pub(crate) fn all_words(&self) -> impl Iterator<Item = &AtomicU64> {
         self.0.iter()
     }
@@ -27,7 +28,8 @@ pub(crate) const fn can_join(_width: usize) -> bool {
     false
 }
 
-/// Combines values with an instance as [`join`] does, for a caller that has loaded `at`, the settings' own.
+/// Changes nothing and returns `false`, as [`join`] does: a stub for architectures without rseq critical sections,
+/// which elsewhere combine values with an instance (a CPU's copy of a lazy object's four statistics).
 ///
 /// # Safety
 /// The contract is that of [`join`].
@@ -43,7 +45,8 @@ pub(crate) unsafe fn join_at(
     unsafe { join(settings, index, instance, values) }
 }
 
-/// Changes nothing and returns `false`: a stub for architectures without rseq critical sections.
+/// Changes nothing and returns `false`: a stub for architectures without rseq critical sections, which elsewhere
+/// combine values with an instance (a CPU's copy of a lazy object's four statistics).
 ///
 /// # Safety
 /// None needed here.
@@ -56,8 +59,8 @@ pub(crate) unsafe fn join(
     false
 }
 
-/// Reads the four values of an instance (a CPU's copy of a lazy object), each atomically, but not all as of one moment;
-/// never `None`.
+/// Reads the four values of an instance (a CPU's copy of a lazy object's four statistics), each atomically, but not all
+/// as of one moment; never `None`.
 ///
 /// # Safety
 /// The instance lives.

@@ -70,7 +70,8 @@ impl fmt::Display for Registration {
     }
 }
 
-/// The result of the search for threads' rseq areas, and who registers them.
+/// The result of the search for threads' rseq areas: the party that registers them (libc, this or another library), or
+/// the reason why none can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Outcome {

@@ -108,8 +108,8 @@ pub(crate) fn verdict() -> Option<Verdict> {
     }
 }
 
-/// Returns `true` if rseq critical sections may be used: this kernel was seen to abort them as documented, or is of a
-/// kind that is not tested.
+/// Returns `true` if rseq critical sections may be used: this kernel passed the test of whether it aborts them as
+/// documented, or was not tested ([`is_due`] tells if it has to be).
 pub(crate) fn is_trusted() -> bool {
     verdict().is_none_or(|verdict| verdict == Verdict::Aborts)
 }
@@ -130,8 +130,9 @@ pub(crate) fn test_once(offset: isize) {
     }
 }
 
-/// Makes the next pool test the kernel, if none has yet; for tests. Without `armed`, the kernel is not told of the
-/// tested section, so that the test fails.
+/// Makes the building of the next pool of counter memory test whether the kernel aborts rseq critical sections, if that
+/// was not tested yet; for tests. Without `armed`, the kernel is not told of the tested section, so that it fails the
+/// test.
 pub(crate) fn request(armed: bool) {
     REQUESTED.store(if armed { ARMED } else { UNARMED }, Ordering::Relaxed);
 }

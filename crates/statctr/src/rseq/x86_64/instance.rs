@@ -85,7 +85,10 @@ pub(crate) unsafe fn join(
     unsafe { join_at(settings.index(), settings, index, instance, values) }
 }
 
-/// Combines values with an instance as [`join`] does, for a caller that has loaded `at`, the settings' own.
+/// Combines (adds, or-s or maximises, by `settings`) one value with each of the four 64-bit words of an instance (a
+/// CPU's copy of a lazy object), as [`join`] does, for a caller that has loaded `at`, the settings' own. Returns
+/// `false`, with nothing stored, if `index` is not the thread's present CPU (or concurrency id), or the kernel aborted
+/// the section.
 ///
 /// # Safety
 /// The contract is that of [`join`].
@@ -196,7 +199,7 @@ unsafe fn join_vex(
 }
 
 /// Reads the four values of an instance (a CPU's copy of a lazy object), the first two as of one moment and the last
-/// two as of one moment; never `None` on x86-64.
+/// two as of one moment; never `None` on x86-64, which elsewhere means that an update came between.
 ///
 /// # Safety
 /// The instance lives.

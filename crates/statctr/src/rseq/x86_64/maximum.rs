@@ -2,10 +2,10 @@
 
 use super::{asm, offset_of_table};
 
-/// Raises the current CPU's word of a maximum to `value` in an rseq critical section, if it is smaller: the first of the
-/// two words that `base` is the home address of, found by the distances from home words in `table`. Returns `false`, with
-/// nothing done, if the epoch (time between two resets) is no longer `number`, rseq is not in use, the CPU has no words
-/// yet, or the kernel aborted the section. (`raise` of the specification.)
+/// Raises the current CPU's word of a maximum to `value` in an rseq critical section, if it is smaller: the first of
+/// the two words that `base` is the home address of, found by the distances from home words in `table`. Returns
+/// `false`, with nothing done, if the epoch (time between two resets) is no longer `number`, rseq is not in use, the
+/// CPU has no words yet, or the kernel aborted the section. (`raise` of the specification.)
 ///
 /// # Safety
 /// The contract is that of [`add`](super::add), for the two words at `base`, which are those of `number`;

@@ -7,15 +7,16 @@
 
 use super::asm;
 
-/// Support for predicting where a CPU's word is: `true`, as the target's critical sections compare a predicted distance
-/// from the counter's home word instead of waiting for the table's entry.
+/// Support for predicting the address of a CPU's word of a counter: `true`, as the target's critical sections compare a
+/// predicted distance from the counter's home word (which belongs to no CPU) instead of waiting for the table's entry.
 pub(crate) const CAN_PREDICT: bool = true;
 
 macro_rules! define_add_predicted {
     ($(#[$doc:meta])* $name:ident, $commit:expr $(, $value:ident)?) => {
         $(#[$doc])*
         ///
-        /// `false`: nothing was added, as the CPU's words are elsewhere, or it has none yet, or the section was aborted.
+        /// Returns `false`, with nothing added, if the CPU's words are elsewhere, it has none yet, or the kernel
+        /// aborted the section.
         ///
         /// # Safety
         /// The contract is that of [`add`](super::add). `area` is what [`offset_of_table`](super::offset_of_table)

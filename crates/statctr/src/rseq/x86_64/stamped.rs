@@ -6,7 +6,8 @@
 use super::{asm, offset_of_table, pair, width_of_table};
 use crate::rseq::Stamps;
 
-/// Support for stamping cache lines as written: `true`, as x86-64 makes stores visible in their order.
+/// Support for stamping cache lines of counters as written, so that an incremental fold rereads only those: `true`, as
+/// x86-64 makes stores visible in their order.
 pub(crate) const CAN_STAMP: bool = true;
 
 macro_rules! stamped_section {

@@ -16,8 +16,8 @@ use crate::cpu::{CpuId, CpuSet, NodeId};
 use crate::errno::ENOSYS;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Returns the number of CPUs that the process may use, on systems other than Linux; `None` if the system does not say.
-/// Asked once.
+/// Returns the number of CPUs that the process may use, 1 if the system does not say, on systems other than Linux;
+/// never `None`. Asked once.
 pub(crate) fn cpu_bound() -> Option<usize> {
     static BOUND: AtomicUsize = AtomicUsize::new(0);
     let known = BOUND.load(Ordering::Relaxed);
@@ -29,7 +29,8 @@ pub(crate) fn cpu_bound() -> Option<usize> {
     Some(bound)
 }
 
-/// Returns [`cpu_bound`] if it is at most 8192, else `None`.
+/// Returns the number of CPUs that the process may use ([`cpu_bound`]), on systems other than Linux; `None` if it is
+/// above 8192.
 pub(crate) fn small_cpu_bound() -> Option<usize> {
     cpu_bound().filter(|bound| *bound <= 8192)
 }

@@ -27,7 +27,7 @@ impl Watch {
         Ok((Watch(Arc::clone(&state)), Wakeup(state)))
     }
 
-    /// Waits for `span` or until woken; returns `true` if it was woken.
+    /// Waits for `span` or until the [`Wakeup`] made with this timer is used; returns `true` in the latter case.
     pub(crate) fn wait(&self, span: Duration) -> bool {
         let woken = self.0.woken.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.0.changed.wait_timeout_while(woken, span, |woken| !*woken);

@@ -27,7 +27,8 @@ pub(crate) fn cpu_bound() -> Option<usize> {
     *BOUND.get_or_make(|| mask_of(0).map(|(bytes, _)| bytes * 8))
 }
 
-/// Returns [`cpu_bound`] if it is at most 8192, else `None`; does not allocate. Async-signal-safe, but for `errno`.
+/// Returns one more than the largest CPU number that this kernel can store into an rseq area ([`cpu_bound`]) if that is
+/// at most 8192, else `None`; does not allocate. Async-signal-safe, but for `errno`.
 pub(crate) fn small_cpu_bound() -> Option<usize> {
     let mut mask = [0u64; 128];
     // SAFETY: as in `mask_of`.

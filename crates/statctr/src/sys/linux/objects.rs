@@ -2,7 +2,8 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
-/// Keeps the object of this file from being unloaded. `false` where it is gone.
+/// Keeps the shared library that was loaded from `file` (empty: the program) in memory until the process ends, even if
+/// it is unloaded (`dlclose`). Returns `false` if it is not loaded any more.
 pub(crate) fn keep_loaded(file: &CStr) -> bool {
     // musl unloads nothing, and nobody the program
     if cfg!(not(target_env = "gnu")) || file.is_empty() {
@@ -20,7 +21,8 @@ pub(crate) fn keep_loaded(file: &CStr) -> bool {
     !dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE).is_null()
 }
 
-/// Keeps the object with this code from being unloaded. `false` where it cannot be found.
+/// Keeps the program or shared library that contains this code in memory until the process ends, even if it is unloaded
+/// (`dlclose`). Returns `false` if it cannot be found.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn keep_this_object() -> bool {
     unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, state: *mut c_void) -> c_int {

@@ -6,7 +6,8 @@ use crate::sys::PAGE;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Support for write-protecting parts of a mapping: `true`.
+/// Support for write-protecting parts of a mapping (`mprotect`), such as memory of CPUs that have not counted yet:
+/// `true`.
 pub(crate) const PROTECTS: bool = true;
 
 /// Returns the kernel's page size in bytes, the granularity at which memory is prefaulted and returned.

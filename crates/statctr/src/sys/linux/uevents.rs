@@ -81,7 +81,8 @@ impl Watch {
         Ok((Watch { events: Uevents::open(), woken }, Wakeup(wake)))
     }
 
-    /// Waits for a hotplug message, for `span`, or until woken; returns `true` if it was woken.
+    /// Waits for a CPU hotplug message of the kernel, for `span`, or until the [`Wakeup`] made with this is used;
+    /// returns `true` in the last case.
     pub(crate) fn wait(&self, span: Duration) -> bool {
         let watched = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // negative numbers are passed over

@@ -41,7 +41,8 @@ impl<'t> Sections<'t> {
         Sections { types, alignments: Effective::new(types), line: line.max(1) }
     }
 
-    /// Returns the HTML table row about a type for the page's index; it links to the type's section.
+    /// Returns the HTML table row about a record for the index of a page of struct layouts: a link to the record's
+    /// section, its size, cache lines, bytes in holes, and padding; empty if the type is no record.
     pub fn index_row(&self, id: TypeId) -> String {
         let Some((_, record)) = self.types.as_record(id) else { return String::new() };
         let found = holes(self.types, record);

@@ -76,7 +76,7 @@ impl<'t, W: Write> Document<'t, W> {
         self.out.write_all(self.lines.of(id)?)
     }
 
-    /// Writes the end of the JSON document.
+    /// Writes the end of the JSON document, after the layouts of all types were added.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.write_all(b"\n]}\n")
     }

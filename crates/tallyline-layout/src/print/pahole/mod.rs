@@ -83,7 +83,8 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Makes the printer write these attributes with these records, and valid C where pahole's format is none.
+    /// Makes the printer print these records (structs, classes, unions) with these attributes (`packed`, `aligned`, …),
+    /// and valid C where pahole's format is none.
     pub(crate) fn declare_as(&mut self, declared: FxHashMap<RecordId, Declaration>) {
         self.is_declared = true;
         self.declared = declared.into_iter().map(|(id, one)| (id, Some(Rc::new(one)))).collect();

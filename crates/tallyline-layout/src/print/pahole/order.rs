@@ -44,7 +44,8 @@ impl<'t> Order<'t> {
         &mut self.packed
     }
 
-    /// Returns a copy of the inferences so far, with which a printer can start at this position.
+    /// Returns a copy of the inferences so far about which structs are packed, with which a printer can start at this
+    /// position in the printing order.
     pub fn start(&self) -> Start {
         Start(self.packed.decided())
     }

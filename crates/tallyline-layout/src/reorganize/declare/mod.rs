@@ -35,18 +35,20 @@ pub struct VerificationSource {
 }
 
 impl VerificationSource {
-    /// Returns the C source to be compiled.
+    /// Returns the C source text, which a compiler accepts only if the proposed structs have the promised layouts.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the names and bitfields of each proposal's two structs in the C source.
+    /// Returns, for each proposed struct layout, the names of the present and the proposed struct in the C source that
+    /// verifies it, and their bitfields.
     pub fn checks(&self) -> &[Check] {
         &self.checks
     }
 }
 
-/// The part of a C verification source about one proposal: the names of its two structs, and its bitfields.
+/// The part about one proposed struct layout in the C source that verifies such layouts: the names of the present and
+/// the proposed struct there, and their bitfields.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
     pub(crate) old: String,
@@ -56,24 +58,26 @@ pub struct Check {
 }
 
 impl Check {
-    /// Returns the name that the struct with the present layout has in the C source.
+    /// Returns the name that the struct with its present layout has in the C source that verifies a proposed layout of
+    /// it.
     pub fn current(&self) -> &str {
         &self.old
     }
 
-    /// Returns the name that the struct with the proposed layout has in the C source.
+    /// Returns the name that the struct with its proposed layout has in the C source that verifies this layout.
     pub fn proposed(&self) -> &str {
         &self.new
     }
 
-    /// Returns the bitfields, which static assertions cannot cover: their positions are to be compared with the
-    /// compiler's debug information.
+    /// Returns the struct's bitfields, whose present and proposed positions static assertions in C cannot cover: they
+    /// are to be compared with the compiler's debug information.
     pub fn bits(&self) -> &[BitCheck] {
         &self.bits
     }
 }
 
-/// A bitfield in a C verification source with its expected positions in the present and the proposed struct.
+/// A bitfield in the C source that verifies a proposed struct layout, with its expected positions in the present and
+/// the proposed struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitCheck {
     pub(crate) member: String,
@@ -83,17 +87,19 @@ pub struct BitCheck {
 }
 
 impl BitCheck {
-    /// Returns the name that the bitfield has in the C source.
+    /// Returns the name, such as `m3`, that the bitfield has in the C source that verifies a proposed struct layout.
     pub fn member(&self) -> &str {
         &self.member
     }
 
-    /// Returns the bit, counted from the start of the struct, at which the bitfield has to be in the present struct.
+    /// Returns the offset in bits, from the start of the struct, at which a compiler has to place the bitfield in the
+    /// struct with its present order of members.
     pub fn current(&self) -> u64 {
         self.old
     }
 
-    /// Returns the bit, counted from the start of the struct, at which the bitfield has to be in the proposed struct.
+    /// Returns the offset in bits, from the start of the struct, at which a compiler has to place the bitfield in the
+    /// struct with its proposed order of members.
     pub fn proposed(&self) -> u64 {
         self.new
     }
@@ -118,8 +124,8 @@ enum Owner {
 }
 
 impl VerificationSource {
-    /// Returns the indices of the checks that a line of the C source (counted from 1) belongs to, to attribute a
-    /// compiler's error.
+    /// Returns the indices of the checks (one for each proposed struct layout) that a line of the C source, counted
+    /// from 1, belongs to, to attribute a compiler's error.
     pub fn checks_of_line(&self, line: usize) -> Vec<usize> {
         match line.checked_sub(1).and_then(|line| self.lines.get(line)) {
             Some(Owner::Check(check)) => vec![*check],
@@ -145,8 +151,8 @@ impl VerificationSource {
     }
 }
 
-/// Returns C source by which a compiler verifies the new layouts of some records when all proposals are applied at
-/// once.
+/// Returns C source by which a compiler verifies the new layouts of some records when all proposed orders of structs'
+/// members are applied at once.
 pub fn source_together(
     reorganizer: &Reorganizer<'_>,
     together: &CombinedProposal,
@@ -171,8 +177,8 @@ pub fn source_together(
     writer.source
 }
 
-/// Returns C source by which a compiler verifies proposals: each struct with its present and its proposed layout, with
-/// static assertions about sizes and offsets.
+/// Returns C source by which a compiler verifies proposed orders of structs' members: each struct with its present and
+/// its proposed layout, with static assertions about sizes and offsets.
 pub fn source(reorganizer: &Reorganizer<'_>, proposals: &[&Proposal]) -> VerificationSource {
     let mut writer = Writer::new(reorganizer, None);
     for (index, proposal) in proposals.iter().enumerate() {

@@ -23,8 +23,8 @@ pub trait TimedModel: CoreModel {
     fn leave_out(&mut self, place: usize);
 }
 
-/// The parameters of [`replay_by_time`]: time slices, wake-up latency, and start skew. Times are in the unit of the
-/// [`TimedModel`].
+/// The parameters of a replay of a trace in the order of simulated time ([`replay_by_time`]): time slices, wake-up
+/// latency, and start skew. Times are in the unit of the [`TimedModel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedOptions {
     slice: u64,
@@ -34,14 +34,14 @@ pub struct TimedOptions {
 }
 
 impl TimedOptions {
-    /// Creates the parameters of a replay. Threads that share a core alternate in time slices of `slice`; a woken thread
-    /// runs again `wake` later.
+    /// Creates the parameters of a trace's replay in the order of simulated time. Threads that share a core alternate
+    /// in time slices of `slice`; a woken thread runs again `wake` later.
     pub fn new(slice: u64, wake: u64) -> Self {
         Self { slice: slice.max(1), wake, skew: 0, seed: 0 }
     }
 
-    /// Delays the start of each thread, from its creation if that is in the trace, by a pseudo-random time below `skew`,
-    /// drawn with `seed`.
+    /// Makes the replay delay the start of each thread, from its creation if that is in the trace, by a pseudo-random
+    /// time below `skew`, drawn with `seed`.
     pub fn with_skew(self, skew: u64, seed: u64) -> Self {
         Self { skew, seed, ..self }
     }

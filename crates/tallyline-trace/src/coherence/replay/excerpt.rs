@@ -8,7 +8,8 @@ use crate::{Error, Result, Trace};
 /// The most events of an excerpt: 2 GiB of them.
 const EVENTS_LIMIT: u64 = 1 << 26;
 
-/// The events of a traced process that replays by time go through, decoded once for all schedules.
+/// The events (memory accesses, synchronisations) of a traced process for replays in the order of simulated time,
+/// decoded once for all of them.
 ///
 /// Of a thread with more accesses than the limit they are in a few pieces, each from the middle of its part of the
 /// thread's accesses: a program begins with filling tables and ends with freeing them, and neither says much about
@@ -49,7 +50,8 @@ pub(super) enum ExcerptEvent {
 const _: () = assert!(size_of::<ExcerptEvent>() == 32);
 
 impl<'t> Excerpt<'t> {
-    /// Reads the events of a process, with at most `limit` accesses of each thread.
+    /// Reads the events (memory accesses, synchronisations) of a process from a trace, with at most `limit` accesses of
+    /// each thread.
     ///
     /// # Errors
     /// [`Error::Sampled`] if only a sample of the accesses was recorded; damage of the trace; limits.
@@ -69,7 +71,7 @@ impl<'t> Excerpt<'t> {
         Ok(Self { instructions: trace.instructions(), threads })
     }
 
-    /// Returns the instructions that made the accesses.
+    /// Returns the trace's table of instructions, of which each memory access of the excerpt holds an index.
     pub fn instructions(&self) -> &'t Instructions {
         self.instructions
     }

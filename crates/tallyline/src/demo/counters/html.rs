@@ -18,8 +18,8 @@ use tallyline_support::replacement::Replacement;
 const FRAME: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
-/// An HTML page of the demo's results that is written under a temporary name and renamed when complete, so that an
-/// interrupted run leaves an older page intact.
+/// An HTML page with the results of `tallyline demo counters`, written under a temporary name and renamed when
+/// complete, so that an interrupted run leaves an older page intact.
 pub(crate) struct Page(Replacement);
 
 impl Page {

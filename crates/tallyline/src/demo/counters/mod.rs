@@ -26,7 +26,7 @@ use tallyline_counting::{
 use tallyline_support::output::{Color, Output};
 use tallyline_support::{Machine, cpus};
 
-/// Command-line options of `tallyline demo`.
+/// Command-line options of `tallyline demo counters`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CountersArgs {

@@ -10,7 +10,8 @@ use tallyline_counting::reading::{Cost, WalkRatio, What};
 use tallyline_counting::{Family, LABELS, Label, ONE_COMMIT};
 use tallyline_support::{Machine, Summary};
 
-/// All results of the demo; its fields are the JSON of `--json`.
+/// All results of `tallyline demo counters`, which compares methods of counting packets: times, exactness, memory. Its
+/// fields are the JSON of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     /// Version of this structure.
@@ -61,7 +62,8 @@ pub(crate) struct Results {
     pub(crate) page: Option<String>,
 }
 
-/// Formats the number of CPUs that counted: `2 of 192 CPUs`, or `one word each` if CPUs have no memory of their own.
+/// Formats the number of CPUs that counted in a pool of per-CPU counters, of all possible CPUs: `2 of 192 CPUs`, or
+/// `one word each` if CPUs have no memory of their own.
 pub(crate) fn counted(footprint: &Footprint) -> String {
     if footprint.is_apart() {
         format!("{} of {}", footprint.counting_cpus, plural(footprint.possible_cpus, "CPU"))
@@ -70,7 +72,7 @@ pub(crate) fn counted(footprint: &Footprint) -> String {
     }
 }
 
-/// The measured time per packet of one counting method (such as shared atomics) at one number of threads.
+/// The measured time to count one packet by one counting method (such as shared atomics) at one number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Case {
     pub(crate) case: &'static str,
@@ -90,8 +92,8 @@ pub(crate) struct Case {
     pub(crate) label: &'static Label,
 }
 
-/// The time per packet of one counting method (such as shared atomics) divided by that of another, at the same number
-/// of threads.
+/// The time to count one packet by one counting method (such as shared atomics) divided by that of another, at the same
+/// number of threads.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ratio {
     pub(crate) over: &'static str,
@@ -103,7 +105,8 @@ pub(crate) struct Ratio {
     pub(crate) max: f64,
 }
 
-/// Summarises the measured times of the counting methods, in the order of [`LABELS`].
+/// Summarises the measured times per packet of all counting methods (shared atomics, `statctr`, …) at one number of
+/// threads; `outcomes` has the methods in the order of [`LABELS`].
 pub(crate) fn cases(threads: usize, outcomes: &[MethodResult]) -> Vec<Case> {
     let case = |(label, outcome): (&'static Label, &MethodResult)| {
         let all = Summary::of(&outcome.nanoseconds)?;
