@@ -78,7 +78,7 @@ pub extern "C" fn statctr_drain(cpu: c_uint) -> c_int {
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrPcpuCtr {
-    /// The counter's handle.
+    /// The handle by which the counter is updated: addresses of its home word and of its reservation's table.
     pub handle: RawCounter,
 }
 

@@ -23,17 +23,17 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 #[derive(Debug)]
 #[repr(C)]
 pub struct StatctrFamily {
-    /// The members; null before the first look-up.
+    /// The members of the family; null before the first look-up.
     members: AtomicPtr<RawFamily>,
-    /// The name: letters, digits, `_` and `:`.
+    /// The name of the family: letters, digits, `_` and `:`.
     pub name: *const c_char,
-    /// The help text, or NULL.
+    /// The help text of the family, or NULL.
     pub help: *const c_char,
-    /// The unit, or NULL.
+    /// The unit of the values, or NULL.
     pub unit: *const c_char,
     /// The names of the labels.
     pub labels: *const *const c_char,
-    /// Number of labels.
+    /// The number of label names in `labels`.
     pub label_count: u32,
     /// The largest number of members, without the overflow member.
     pub limit: u32,

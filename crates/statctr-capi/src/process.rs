@@ -169,13 +169,13 @@ pub struct StatctrCost {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrMemory {
-    /// Bytes of address space.
+    /// Bytes of reserved address space.
     pub reserved: u64,
-    /// Bytes of memory behind it.
+    /// Bytes of resident memory in the reserved address space.
     pub resident: u64,
-    /// Sets of units.
+    /// The number of reservations: address ranges with a unit for each CPU.
     pub reservations: u64,
-    /// Slots that counters and groups have.
+    /// The number of slots that counters and groups take.
     pub slots: u64,
 }
 

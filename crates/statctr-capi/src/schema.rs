@@ -20,11 +20,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrItemDesc {
-    /// The name.
+    /// The name of the item; not read for an event.
     pub name: *const c_char,
-    /// Unit of the item.
+    /// The unit of the item; not read for an event.
     pub unit: *const c_char,
-    /// The help text.
+    /// The help text of the item; not read for an event.
     pub help: *const c_char,
     /// The item's slot, or that of the event's first item.
     pub slot: u32,
@@ -37,11 +37,11 @@ pub struct StatctrItemDesc {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrGroupDesc {
-    /// The descriptions.
+    /// The descriptions of the items and events.
     pub items: *const StatctrItemDesc,
-    /// Number of items.
+    /// The number of entries in `items`: items and events.
     pub count: u32,
-    /// Number of slots of a group.
+    /// The number of slots of a group.
     pub slots: u32,
 }
 

@@ -36,13 +36,13 @@ pub struct StatctrDesc {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StatctrSample {
-    /// The description; its strings are valid during the call.
+    /// The description of the counter; its strings are valid during the call.
     pub desc: StatctrDesc,
     /// The name of a group's item, else NULL.
     pub item: *const c_char,
-    /// The index in an array, else 0.
+    /// The index of the counter in an array, else 0.
     pub index: u64,
-    /// The value.
+    /// The value of the counter.
     pub value: u64,
 }
 

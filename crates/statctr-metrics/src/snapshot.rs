@@ -11,15 +11,15 @@ pub struct Snapshot(Vec<Metric>);
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Metric {
-    /// The name, as it was given.
+    /// The name of the metric, as it was given.
     pub name: String,
     /// Names and values of the labels, in the order given.
     pub labels: Vec<(String, String)>,
-    /// The help text; empty if nobody gave one.
+    /// The help text of the metric; empty if none was given.
     pub help: String,
-    /// The unit; empty if nobody gave one.
+    /// The unit of the metric; empty if none was given.
     pub unit: String,
-    /// The value.
+    /// The value of the series.
     pub value: Value,
 }
 
@@ -33,7 +33,7 @@ pub enum Value {
     Gauge(f64),
     /// The distribution of a histogram.
     Histogram {
-        /// Its buckets.
+        /// The buckets of the histogram.
         values: FloatHistogramSnapshot,
         /// The upper bounds of the buckets by which it is rendered; `None` for quantiles.
         bounds: Option<Arc<[f64]>>,

@@ -116,9 +116,9 @@ impl Cell<f64> for statctr::FloatGauge {
 pub(crate) struct Instrument<C> {
     /// The cell without attributes, made by its first update.
     plain: OnceLock<C>,
-    /// The other cells, by their attributes: sorted by their keys, of which each is there once.
+    /// The cells with attributes, by attribute set: sorted by key, each key once.
     cells: SeriesMap<Vec<KeyValue>, Arc<C>>,
-    /// The cell for what is beyond the limit.
+    /// The cell for attribute sets beyond the limit.
     overflow: Arc<C>,
     overflowed: AtomicBool,
     hasher: foldhash::fast::RandomState,

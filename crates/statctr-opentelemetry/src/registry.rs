@@ -263,7 +263,7 @@ impl ObservedRegistry {
         missing.into_iter().for_each(|(key, name, help)| self.make(key, name, help));
     }
 
-    /// Makes an instrument.
+    /// Creates the observable instrument of the SDK that reports the values of `key`, under `name`.
     fn make(self: &Arc<Self>, key: InstrumentKey, name: String, help: Option<Cow<'static, str>>) {
         let (this, callback) = (Arc::downgrade(self), self.reading.add_callback());
         macro_rules! make {

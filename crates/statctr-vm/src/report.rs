@@ -5,11 +5,11 @@ use std::io::Write;
 
 /// Result of a scenario (a test of per-CPU counters in the emulated machine): passed, skipped for a reason, or failed.
 pub(crate) enum ScenarioResult {
-    /// All promises were kept.
+    /// A scenario whose checks all passed.
     Passed,
-    /// It did not, in this way.
+    /// A scenario that failed, with the reason.
     Failed(String),
-    /// This machine cannot show it.
+    /// A scenario that this machine cannot run, with the reason.
     Skipped(&'static str),
 }
 

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Combine {
     /// The sum, modulo 2⁶⁴.
     Sum,
-    /// The maximum: times, peaks.
+    /// The maximum, for times and peaks.
     Max,
-    /// The or: flags.
+    /// The bitwise or, for flags.
     Or,
 }
 

@@ -31,7 +31,7 @@ pub enum Error {
     },
     /// A file that describes the CPUs could not be read.
     TopologyUnreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The system's error number.
         errno: i32,
@@ -47,9 +47,9 @@ pub enum Error {
     BadTopology(&'static str),
     /// More counters in one piece than a unit of the pool can hold.
     TooMany {
-        /// Number requested.
+        /// The number of counters that were requested in one piece.
         asked: usize,
-        /// Largest number that fits.
+        /// The largest number of counters that fits.
         limit: usize,
     },
     /// A schema cannot be laid out.
@@ -63,16 +63,16 @@ pub enum Error {
     },
     /// An index lies outside the array.
     OutOfRange {
-        /// The index.
+        /// The requested index.
         index: usize,
-        /// The length.
+        /// The length of the array.
         len: usize,
     },
     /// Groups that are to be folded together do not share one schema.
     SchemaMismatch,
     /// A CPU cannot be impersonated: the kernel could run us on it, or the topology has no such CPU.
     CannotImpersonate {
-        /// The CPU's number.
+        /// The number of the CPU that cannot be impersonated.
         cpu: u32,
     },
     /// A setting of the pool is out of its range.
@@ -83,7 +83,7 @@ pub enum Error {
     NameTaken(String),
     /// The kernel refused an operation.
     System {
-        /// Operation that failed.
+        /// The operation that the kernel refused.
         operation: &'static str,
         /// The system's error number.
         errno: i32,

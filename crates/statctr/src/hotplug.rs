@@ -36,10 +36,10 @@ const INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 #[must_use = "it stops watching when it is dropped"]
 pub struct Watcher {
-    /// Ends the thread.
+    /// The wake-up that tells the watching thread to end.
     wake: Option<Wakeup>,
     thread: Option<JoinHandle<()>>,
-    /// The process that has the thread: a child that is forked has not.
+    /// The process that started the thread; a forked child does not have it.
     process: u32,
 }
 

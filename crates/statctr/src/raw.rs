@@ -141,11 +141,11 @@ impl RawCounter {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawGroup {
-    /// As a counter's, of the group's first word.
+    /// The handle of the first word of the group.
     pub counter: RawCounter,
-    /// The schema, as `Box<Schema>` would own it.
+    /// The schema of the group, owned as by a `Box<Schema>`.
     pub schema: *mut Schema,
-    /// Chunks of items.
+    /// The number of chunks (cache lines) that one copy of the items takes.
     pub lines: u32,
     /// 1 where events need a latch: two copies of their line.
     pub twin: u32,
@@ -343,9 +343,9 @@ impl Drop for RawFloatGauge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawLazy {
-    /// Its cell's address; 0 in an object that was not initialised.
+    /// The address of the cell of the object; 0 in an object that was not initialised.
     pub cell: usize,
-    /// The address of the memory that it is from.
+    /// The address of the pool's memory that the cell was taken from.
     pub memory: usize,
 }
 

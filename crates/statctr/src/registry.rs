@@ -64,11 +64,11 @@ impl Source for BorrowedStatistic {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Sample<'a> {
-    /// Description that was registered.
+    /// The description that was registered.
     pub description: &'a Description,
-    /// Position among the values of the source.
+    /// The position of the value among those of the source.
     pub item: SampleItem<'a>,
-    /// The value.
+    /// The value of the statistic, array element or group item.
     pub value: &'a Value,
 }
 
@@ -125,7 +125,7 @@ impl Entry {
     }
 }
 
-/// All entries of one name have one kind, one unit and one help text.
+/// The properties that all entries of one name share (kind, unit, help text), and the number of entries.
 struct Family {
     kind: Kind,
     unit: Unit,

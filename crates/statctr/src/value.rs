@@ -158,11 +158,11 @@ pub enum SampleItem<'a> {
     Index(usize),
     /// An item of a group.
     Named {
-        /// Its name.
+        /// The name of the item.
         name: &'a str,
-        /// Unit of the item.
+        /// The unit of the item.
         unit: &'a str,
-        /// Its help text.
+        /// The help text of the item.
         help: &'a str,
     },
 }

@@ -43,20 +43,20 @@ pub struct VariablePart {
     pub base: u64,
     /// The path of the field in the element.
     pub field: String,
-    /// The variable's name.
+    /// The name of the variable and the part at the address, such as `totals[3].count`.
     pub variable: String,
 }
 
 /// The answers of a [`Resolver`]: source locations and accessed types of instructions, and variables at addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Resolved {
-    /// Types and variables.
+    /// The types and variables that operands and variable parts refer to by index.
     pub subjects: Vec<Subject>,
-    /// By instruction.
+    /// The sites (functions, source lines) of instructions, by the trace's index of the instruction.
     pub sites: FxHashMap<u32, Site>,
-    /// By instruction.
+    /// The types and fields that instructions access, by the trace's index of the instruction.
     pub operands: FxHashMap<u32, Operand>,
-    /// By address.
+    /// The variables that contain addresses of data, by address.
     pub variables: FxHashMap<u64, VariablePart>,
 }
 
@@ -382,8 +382,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns whether a variable's element is an object of the program that an instruction's operand, which begins at
-    /// `base`, is a part of: who adds to a counter's own type inside of another does not know of that.
+    /// Returns `true` if the element of a variable is an object of the program that contains an instruction's operand,
+    /// which begins at `base`: code that adds to a counter's own type does not know the object around it.
     fn is_larger(&self, part: &VariablePart, operand: &Operand, base: u64) -> bool {
         let of = |index: usize| self.resolved.subjects.get(index);
         let (Some(whole), Some(inner)) = (of(part.subject), of(operand.subject)) else { return false };
@@ -539,7 +539,7 @@ impl TracedCosts<'_> {
         (traced, u64::try_from(time).unwrap_or(u64::MAX))
     }
 
-    /// Returns whether an instruction stores an operand of so many bytes once to each of some objects, at most.
+    /// Returns `true` if an instruction only stores, and at most once to each of `objects` operands of `size` bytes.
     fn initialises(&self, instruction: u32, objects: u64, size: u64) -> bool {
         let (loads, stores) = self.traced.get(instruction as usize).copied().unwrap_or_default();
         loads == 0 && stores <= objects.saturating_mul(size.div_ceil(PART).max(1))

@@ -14,7 +14,7 @@ const ACQUIRED: f64 = 0.9;
 /// one object, objects of one type, or unrelated data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Relation {
-    /// They are one slot.
+    /// One field of one object: victim and culprit are the same slot.
     Same,
     /// Fields of one object.
     Fields,
@@ -64,9 +64,9 @@ pub(crate) fn relation(victim: &Slot, culprit: &Slot) -> Relation {
     }
 }
 
-/// Returns whether the threads that access a part of an object write to another part of it about as often: half as
-/// often at least, as a lock is written twice for each turn, and what it guards may be read more than once. What is read
-/// in front of the write waits itself, and is told from the rest by that.
+/// Returns `true` if the threads that access a part of an object write to another part of it about as often: half as
+/// often at least, as a lock is written twice for each turn, and what it guards may be read more than once. What is
+/// read in front of the write waits itself, and is told from the rest by that.
 fn is_acquired(victim: &Slot, culprit: &Slot) -> bool {
     if victim.lost > culprit.lost / 2 {
         return false;

@@ -15,7 +15,7 @@ pub enum Update {
     AddTested,
     /// An exchange or a compare-and-exchange: a lock, a flag, a pointer.
     Exchange,
-    /// Another read-modify-write.
+    /// A read-modify-write of any other kind.
     Other,
 }
 
@@ -42,13 +42,13 @@ pub struct Site {
 /// A member of a struct or class, as a layout proposal needs it: name, offset, size, alignment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberInfo {
-    /// The name; empty where it has none.
+    /// The name of the member; empty where it has none.
     pub name: String,
-    /// The first byte.
+    /// The offset of the member in the type, in bytes.
     pub offset: u64,
-    /// The size in bytes.
+    /// The size of the member in bytes.
     pub size: u64,
-    /// The alignment in bytes.
+    /// The alignment of the member in bytes.
     pub align: u64,
     /// `true` if nothing may move past it: a base, a bitfield, a flexible array.
     pub is_fixed: bool,
@@ -105,13 +105,13 @@ impl Subject {
 /// line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotUse {
-    /// The thread.
+    /// The number of the thread.
     pub thread: u32,
     /// The instruction, as an index of [`Evidence::sites`].
     pub site: usize,
-    /// Loads.
+    /// The number of loads.
     pub reads: u64,
-    /// Stores.
+    /// The number of stores.
     pub writes: u64,
 }
 
@@ -119,23 +119,23 @@ pub struct SlotUse {
 /// cycles that they waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
-    /// The subject that it is a part of, as an index of [`Evidence::subjects`].
+    /// The subject that the slot is a part of, as an index of [`Evidence::subjects`].
     pub subject: usize,
     /// The address of the object or element.
     pub base: u64,
-    /// The first byte in the object or element.
+    /// The offset of the slot in the object or element, in bytes.
     pub offset: u64,
-    /// The size in bytes.
+    /// The size of the slot in bytes.
     pub size: u64,
     /// The path of the field; empty where there is none.
     pub field: String,
-    /// The variable that it is in; empty where it is not known.
+    /// The variable that the slot is in; empty where it is not known.
     pub variable: String,
-    /// The accesses.
+    /// The accesses to the slot, by thread and instruction.
     pub uses: Vec<SlotUse>,
-    /// Cycles that cores waited for the line to access it.
+    /// Cycles that cores waited for the line to access the slot.
     pub lost: u64,
-    /// The number of times that the line came from another core for it.
+    /// The number of times that the line came from another core for the slot.
     pub transfers: u64,
 }
 
@@ -175,13 +175,13 @@ pub struct SharedLine {
 /// simulation or by samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldUse {
-    /// The first byte in the object.
+    /// The offset of the field in the object, in bytes.
     pub offset: u64,
-    /// The size in bytes.
+    /// The size of the field in bytes.
     pub size: u64,
     /// The path of the field.
     pub field: String,
-    /// Accesses.
+    /// The number of accesses to the field.
     pub accesses: u64,
     /// Cycles that the accesses took.
     pub cycles: u64,
@@ -215,9 +215,9 @@ pub struct TypeUse {
 /// A thread of a traced program: its number and its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// Its number.
+    /// The number of the thread.
     pub thread: u32,
-    /// Its name; empty where it is not known.
+    /// The name of the thread; empty where it is not known.
     pub name: String,
 }
 
@@ -227,7 +227,7 @@ pub struct ThreadInfo {
 pub struct Evidence {
     /// Bytes of a cache line.
     pub line_size: u64,
-    /// The threads.
+    /// The threads of the run.
     pub threads: Vec<ThreadInfo>,
     /// The instructions that are named.
     pub sites: Vec<Site>,

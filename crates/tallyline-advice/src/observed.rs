@@ -31,19 +31,19 @@ pub fn is_assumed(address: u64) -> bool {
 pub struct ObservedAccess {
     /// The instruction, by the caller's index.
     pub instruction: u32,
-    /// The thread.
+    /// The number of the thread that made the access.
     pub thread: u32,
-    /// The time, by which accesses are ordered.
+    /// The time of the access, by which accesses are ordered.
     pub time: u64,
     /// The address of the data, or of the word that it is in; 0 where it is not known.
     pub address: u64,
     /// Bytes of the word that the address is known up to; 1 where it is exact.
     pub grain: u64,
-    /// The size in bytes; 0 where it is not known.
+    /// The size of the access in bytes; 0 where it is not known.
     pub size: u8,
-    /// `true` if it reads.
+    /// `true` if the access reads.
     pub reads: bool,
-    /// `true` if it writes.
+    /// `true` if the access writes.
     pub writes: bool,
 }
 

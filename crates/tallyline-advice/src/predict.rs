@@ -122,13 +122,13 @@ const MODEL_ERROR: f64 = 1.5;
 /// 1.5 times as fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effect {
-    /// The least.
+    /// The lowest speed-up over the schedules.
     pub low: f64,
-    /// The median.
+    /// The median of the speed-ups over the schedules.
     pub median: f64,
-    /// The most.
+    /// The highest speed-up over the schedules.
     pub high: f64,
-    /// The arithmetic mean.
+    /// The arithmetic mean of the speed-ups over the schedules.
     pub mean: f64,
 }
 

@@ -3,24 +3,24 @@
 /// A member of a struct at its offset in a proposed layout, with the alignment or padding to declare for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacedMember {
-    /// The name.
+    /// The name of the member.
     pub name: String,
-    /// The first byte.
+    /// The offset of the member in the proposed layout, in bytes.
     pub offset: u64,
-    /// The size in bytes.
+    /// The size of the member in bytes.
     pub size: u64,
     /// The alignment to declare; none where the member's own does.
     pub align: Option<u64>,
-    /// Bytes of padding to declare in front of it.
+    /// Bytes of padding to declare in front of the member.
     pub pad: u64,
-    /// The group that it is in, counted from 0.
+    /// The group that the member is in, counted from 0.
     pub group: usize,
 }
 
 /// A proposed layout of a struct or class: its members in a new order, with alignments, padding and sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LayoutProposal {
-    /// The type's name.
+    /// The name of the struct or class.
     pub ty: String,
     /// The file of its declaration.
     pub file: String,
@@ -44,7 +44,7 @@ pub struct LayoutProposal {
 /// embedded in place of a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proposal {
-    /// Another order of a struct's members, with alignments.
+    /// A new order of a struct's members, with alignments.
     Layout(LayoutProposal),
     /// Elements or variables on lines of their own.
     Apart {
@@ -73,9 +73,9 @@ pub enum Proposal {
     },
     /// A copy of a key beside the pointer to it, or the object in the place of the pointer.
     Embed {
-        /// The pointer.
+        /// The name of the pointer.
         pointer: String,
-        /// The data that is read through it.
+        /// The data that is read through the pointer.
         target: String,
     },
 }
@@ -84,11 +84,11 @@ pub enum Proposal {
 /// padding, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separation {
-    /// None: members follow each other.
+    /// No separation: members follow each other.
     None,
     /// An alignment of each group, which needs objects that are aligned.
     Aligned(u64),
-    /// So many bytes between groups, and behind the last: enough wherever an object begins.
+    /// Padding of so many bytes between groups and behind the last: enough wherever an object begins.
     Padded(u64),
 }
 

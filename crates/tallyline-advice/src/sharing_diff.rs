@@ -9,7 +9,7 @@ use tallyline_timing::TraceCosts;
 /// on each simulated thread schedule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BuildShares {
-    /// The lines.
+    /// The shared cache lines with their costs, grouped by the fields on them.
     pub lines: Vec<LineShare>,
     /// The time on each schedule from the start of the second thread on, in the model's parts of a cycle.
     pub times: Vec<u64>,
@@ -20,11 +20,11 @@ pub struct BuildShares {
 pub struct LineShare {
     /// The fields and variables that threads take the line from each other for.
     pub fields: Vec<String>,
-    /// The part of the cores' time that waits for it, in percent: the interquartile mean over schedules.
+    /// The part of the cores' time that waits for the lines, in percent: the interquartile mean over schedules.
     pub percent: f64,
-    /// Its transfers for each thousand accesses of the run: the interquartile mean over schedules.
+    /// The transfers of the lines for each thousand accesses of the run: the interquartile mean over schedules.
     pub transfers: f64,
-    /// A place in the code that accesses it: file and line; empty where it is not known.
+    /// A place in the code that accesses the lines: file and line; empty where it is not known.
     pub place: (String, u64),
 }
 

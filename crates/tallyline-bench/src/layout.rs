@@ -57,15 +57,15 @@ pub(crate) struct LayoutOptions {
     pub(super) output: Option<PathBuf>,
 }
 
-/// One thing to do with a file, and how much better than pahole it should be.
+/// A query of a file, with the factors by which it should be better than pahole.
 struct Job {
     file: PathBuf,
     what: &'static str,
     format: &'static str,
     arguments: Vec<String>,
-    /// At least so many times as fast.
+    /// The least factor by which the query should be faster.
     faster: f64,
-    /// At least so many times less memory, if that is a goal.
+    /// The least factor by which the query should take less memory, if that is a goal.
     smaller: Option<f64>,
 }
 

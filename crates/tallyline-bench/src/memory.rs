@@ -19,7 +19,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Counters.
+/// The number of counters whose memory is measured.
 const COUNTERS: usize = 1_000_000;
 
 /// Possible CPUs of the made-up machine, at least.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Possible CPUs of the made-up machines; the first is what the others are compared with.
 const POSSIBLE: [u32; 3] = [8, 192, 1024];
-/// CPUs that write.
+/// The numbers of CPUs that write.
 const USED: [usize; 3] = [1, 2, 32];
 /// CPUs that are plugged in: those of the example that made others walk these and not all.
 const PRESENT: u32 = 32;

@@ -210,7 +210,7 @@ impl Work {
     }
 }
 
-/// This program in its own process, attached to us.
+/// The process of `tallyline record`, attached to this one.
 struct Recorder {
     child: Child,
     file: PathBuf,

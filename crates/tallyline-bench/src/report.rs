@@ -17,7 +17,7 @@ pub(crate) const SCHEMA: u32 = 1;
 /// targets, notes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// [`SCHEMA`].
+    /// The version of the JSON output, [`SCHEMA`].
     pub(crate) schema: u32,
     /// The name of the benchmark.
     pub(crate) bench: &'static str,
@@ -74,11 +74,11 @@ impl fmt::Display for Scale {
 /// spread.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Case {
-    /// Its name.
+    /// The name of the case.
     pub(crate) case: String,
-    /// The number of threads that ran it at once.
+    /// The number of threads that ran the case at once.
     pub(crate) threads: usize,
-    /// The other parameters.
+    /// The scale of the case: the numbers of CPUs and of groups.
     #[serde(flatten)]
     pub(crate) scale: Scale,
     /// The unit of the figures.
@@ -89,7 +89,7 @@ pub(crate) struct Case {
     /// Bytes that one pass reads, where it reads memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bytes: Option<u64>,
-    /// Those bytes by the median time, in gigabytes (10^9) a second and thread.
+    /// The bytes of a pass divided by the median time, in gigabytes (10^9) a second and thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gb_per_s: Option<f64>,
     /// The number of units that a scan read side by side.
@@ -186,7 +186,7 @@ pub(crate) struct Ratio {
     pub(crate) under: String,
     /// The number of threads that ran both.
     pub(crate) threads: usize,
-    /// The other parameters of both.
+    /// The scale of both cases: the numbers of CPUs and of groups.
     #[serde(flatten)]
     pub(crate) scale: Scale,
     /// The ratio over all rounds.
@@ -197,9 +197,9 @@ pub(crate) struct Ratio {
 /// A benchmark case (a figure of one implementation, such as `fixed/inc`) that could not be measured, with the reason.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub(crate) struct NotRun {
-    /// Its name.
+    /// The name of the case.
     pub(crate) case: String,
-    /// Why.
+    /// The reason why the case could not be measured.
     pub(crate) reason: String,
 }
 
@@ -220,11 +220,11 @@ pub(crate) struct Target {
     pub(crate) what: String,
     /// The bound that it should keep.
     pub(crate) bound: Bound,
-    /// The limit.
+    /// The limit that the figure is compared with.
     pub(crate) limit: f64,
     /// The unit of limit and figure: `x` for a ratio.
     pub(crate) unit: &'static str,
-    /// The measured figure.
+    /// The measured figure, compared with the limit.
     pub(crate) figure: f64,
     /// `true` if the figure keeps the bound.
     pub(crate) met: bool,

@@ -141,7 +141,7 @@ const TRIES: usize = 3;
 /// The most operations of one run: a side that takes no time at all would never fill a slice.
 const MOST: u64 = 1 << 40;
 
-/// Returns whether a run took less than half of the slice.
+/// Returns `true` if a run of `n` operations took less than half of the slice, and is not the longest allowed.
 fn is_short(cost: f64, n: u64, slice: f64) -> bool {
     cost * (n as f64) < slice / 2.0 && n < MOST
 }

@@ -11,7 +11,7 @@ use tallyline_support::cpus;
 /// lost and doubled counts.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Exactness {
-    /// The method's key.
+    /// The key of the counting method.
     pub case: String,
     /// Packets that the threads say they counted.
     pub packets: u64,
@@ -19,9 +19,9 @@ pub struct Exactness {
     pub counters: usize,
     /// The number of counters with a wrong value.
     pub wrong: usize,
-    /// The sum of what they were too small by.
+    /// The sum of the amounts by which counters were too small.
     pub lost: u64,
-    /// The sum of what they were too large by.
+    /// The sum of the amounts by which counters were too large.
     pub doubled: u64,
 }
 
@@ -56,11 +56,11 @@ impl Exactness {
 /// not match each other.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Watched {
-    /// The method's key.
+    /// The key of the counting method.
     pub case: String,
-    /// Threads that counted.
+    /// The number of threads that counted.
     pub writers: usize,
-    /// The number of migrations to another CPU.
+    /// The number of migrations of the threads to another CPU.
     pub moves: u64,
     /// The number of reads of all four counters of an interface.
     pub reads: u64,

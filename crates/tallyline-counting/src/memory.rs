@@ -11,19 +11,19 @@ use tallyline_support::cpus;
 /// The memory that the counters of a pool of per-CPU counters take, in bytes: in total and for each counter.
 #[derive(Debug, Clone, Serialize)]
 pub struct Footprint {
-    /// Counters in use.
+    /// The number of counters in use.
     pub counters: usize,
-    /// CPUs that the pool is laid out for.
+    /// The number of CPUs that the pool is laid out for.
     pub possible_cpus: usize,
-    /// CPUs that counted in it.
+    /// The number of CPUs that counted in the pool.
     pub counting_cpus: usize,
     /// Counters that there is room for on the cache lines in use: groups take whole lines.
     pub slots: usize,
     /// Bytes of one counter on one CPU.
     pub bytes_per_counter_per_cpu: usize,
-    /// Bytes of memory that are there, by the kernel's account; whole pages.
+    /// The pool's resident memory in bytes, by the kernel's account; whole pages.
     pub resident_bytes: usize,
-    /// Bytes of address space.
+    /// The pool's address space in bytes.
     pub reserved_bytes: usize,
     /// Bytes that it would be with memory for every possible CPU. Arithmetic, not measured.
     pub bytes_if_all_cpus_had_memory: usize,

@@ -25,11 +25,11 @@ pub const PRESENT: u32 = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
-    /// One counter.
+    /// A read of one counter.
     Counter,
-    /// The four counters of an interface.
+    /// A read of the four counters of an interface.
     Group,
-    /// The counters of all interfaces.
+    /// A read of the counters of all interfaces.
     All,
 }
 
@@ -67,15 +67,15 @@ pub struct Cost {
     pub made_up: bool,
     /// CPUs that counted, which a read walks.
     pub cpus: usize,
-    /// Always `ns/read`.
+    /// The unit of the figures, always `ns/read`.
     pub unit: &'static str,
     /// The median round, in nanoseconds.
     pub median: f64,
-    /// The fastest round.
+    /// The fastest round, in nanoseconds.
     pub min: f64,
-    /// The slowest round.
+    /// The slowest round, in nanoseconds.
     pub max: f64,
-    /// Round by round.
+    /// The nanoseconds for one read, round by round.
     #[serde(skip)]
     series: Vec<f64>,
 }
@@ -101,11 +101,11 @@ pub struct WalkRatio {
     pub over_cpus: usize,
     /// CPUs in the shorter walk.
     pub under_cpus: usize,
-    /// The middle of the ratios that the rounds came to.
+    /// The median of the ratios of the rounds.
     pub median: f64,
-    /// The smallest.
+    /// The smallest ratio of a round.
     pub min: f64,
-    /// The largest.
+    /// The largest ratio of a round.
     pub max: f64,
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn values_after(interface: usize, packets: u64) -> Values {
 statctr::group! {
     /// The traffic of one interface.
     pub(crate) struct Traffic {
-        /// One packet went round the loop-back interface.
+        /// Counts one packet that went round the loop-back interface.
         event looped(rx_packets, rx_bytes, tx_packets, tx_bytes);
         item rx_packets: statctr::Unit::PACKETS, "packets received";
         item rx_bytes: statctr::Unit::BYTES, "bytes received";
@@ -66,7 +66,7 @@ impl Ring {
     }
 }
 
-/// One of the methods of counting packets that are compared, such as shared atomics.
+/// A method of counting packets that is compared with others, such as shared atomics.
 pub trait CountingMethod: Sync {
     /// Counts `rounds` times the packets of the ring.
     fn carry(&self, ring: &Ring, rounds: u64);

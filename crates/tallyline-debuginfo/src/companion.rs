@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum Companion<'a> {
     /// The part that the compiler split off from one unit (`.dwo`).
     Split {
-        /// Its name, as the unit has it: absolute, or relative to the folder.
+        /// The name of the `.dwo` file, as the unit has it: absolute, or relative to the folder.
         name: &'a [u8],
         /// The folder in which the unit was compiled; empty if the unit does not say.
         folder: &'a [u8],
@@ -18,9 +18,9 @@ pub enum Companion<'a> {
     Package,
     /// The supplementary file into which dwz moved what several files share.
     Alternate {
-        /// Its name: absolute, or relative to the file that names it.
+        /// The name of the alternate file: absolute, or relative to the file that names it.
         name: &'a [u8],
-        /// The identifier of its build.
+        /// The identifier of the alternate file's build.
         build_id: &'a [u8],
     },
 }
@@ -30,7 +30,7 @@ pub enum Companion<'a> {
 pub enum Contents {
     /// An open file, of which only the needed parts are read.
     File(File),
-    /// All of its bytes.
+    /// All bytes of the file.
     Bytes(Vec<u8>),
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn is_elf(bytes: &[u8]) -> bool {
 /// `.gnu.debuglto_` prefix of LTO objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// `.debug_info`
+    /// `.debug_info`: a program, library or object file.
     Plain,
     /// `.debug_info.dwo`: what was split off from a program.
     Split,
@@ -53,8 +53,7 @@ pub(crate) struct File<'a, R: ReadRef<'a>> {
     input: Input<'a>,
 }
 
-/// One section of an ELF file, not read yet: the source of its bytes, how they are compressed, and the relocations to
-/// apply.
+/// A section of an ELF file, not read yet: the source of its bytes, their compression, and the relocations to apply.
 pub(crate) struct Part<'a> {
     input: Input<'a>,
     range: CompressedFileRange,

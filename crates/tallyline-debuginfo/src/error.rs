@@ -30,11 +30,11 @@ pub enum Error {
     /// The DWARF is damaged.
     #[error("damaged DWARF at {section}+{offset:#x}: {reason}")]
     Dwarf {
-        /// The section, such as `.debug_info`.
+        /// The damaged section, such as `.debug_info`.
         section: &'static str,
-        /// The offset in it.
+        /// The offset of the damage in the section.
         offset: u64,
-        /// The reason.
+        /// The description of the damage.
         reason: String,
     },
 
@@ -53,7 +53,7 @@ pub enum Error {
     Btf {
         /// The offset from the start of the BTF.
         offset: u64,
-        /// The reason.
+        /// The description of the damage.
         reason: &'static str,
     },
 
@@ -66,7 +66,7 @@ pub enum Error {
     Limit {
         /// The quantity that exceeds its limit.
         what: &'static str,
-        /// The limit.
+        /// The largest quantity that is accepted.
         limit: u64,
     },
 }

@@ -57,11 +57,11 @@ pub fn language(name: &str) -> Option<u64> {
 /// has no units, are always accepted.
 #[derive(Clone, Debug, Default)]
 pub struct UnitFilter {
-    /// Only those in these languages, by DWARF's numbers; all where there are none.
+    /// The languages of the units to accept, by DWARF's numbers; all if there are none.
     pub languages: Vec<u64>,
-    /// None in these languages.
+    /// The languages of the units to leave out, by DWARF's numbers.
     pub not_languages: Vec<u64>,
-    /// None whose names start so.
+    /// The prefix of the names of the units to leave out.
     pub exclude: Option<Vec<u8>>,
 }
 

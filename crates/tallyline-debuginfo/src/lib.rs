@@ -95,7 +95,7 @@ impl Wanted {
 /// The amount to read of types that others only point to: their names, what C declarations need, or everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PointerTargets {
-    /// Their names.
+    /// Only the names of the types.
     #[default]
     Names,
     /// Also the types that typedefs stand for, and the constants of enumerations, as declarations in C need them.

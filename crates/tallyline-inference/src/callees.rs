@@ -17,7 +17,7 @@ const LENGTH_LIMIT: u64 = 4096;
 /// A set of registers, one bit each.
 pub(super) type DwarfRegisterSet = u64;
 
-/// Every register.
+/// The set of all registers.
 pub(super) const ALL: DwarfRegisterSet = u64::MAX;
 
 /// The clobbered registers of the callees analysed so far.

@@ -13,7 +13,7 @@ const DEPTH_LIMIT: usize = 32;
 /// The maximum number of candidates of one access; all beyond it count as possible.
 const LIMIT: usize = 64;
 
-/// Every candidate.
+/// The set of all candidates.
 pub(super) const ALL: u64 = u64::MAX;
 
 /// The enum variant that a candidate is a part of.

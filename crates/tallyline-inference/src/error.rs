@@ -21,9 +21,9 @@ pub enum Error {
     /// A stated limit was reached; such a file is taken for a hostile one.
     #[error("{what}: more than {limit}")]
     Limit {
-        /// The items of which there are too many.
+        /// The items that exceed the limit.
         what: &'static str,
-        /// The limit.
+        /// The limit that was exceeded.
         limit: u64,
     },
 }

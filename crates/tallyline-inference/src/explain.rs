@@ -53,7 +53,7 @@ impl Explanation {
     }
 }
 
-/// One step of the [`Explanation`] of an inferred type: an instruction, with the values of registers and stack slots
+/// A step of the [`Explanation`] of an inferred type: an instruction, with the values of registers and stack slots
 /// known before it.
 #[derive(Clone, Debug)]
 pub struct Step {

@@ -24,7 +24,7 @@ const GROUP_SIZE: (&[u8], &[u8]) = (b"internal/abi.MapType", b"GroupSize");
 const GROUP_STEP: i64 = 1 << 24;
 
 impl Analysis<'_, '_, '_, '_> {
-    /// Returns whether the code was compiled from Go.
+    /// Returns `true` if the code was compiled from Go.
     pub(super) fn is_go(&self) -> bool {
         self.unit.as_ref().is_some_and(|unit| unit.language() == GO)
     }

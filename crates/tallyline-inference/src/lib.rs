@@ -149,7 +149,7 @@ pub fn explain(
     Ok(explanation.flatten())
 }
 
-/// Analyses all functions.
+/// Analyses all functions of a program.
 fn all(image: &Image, info: &DebugInfo<'_, '_>) -> Vec<Part> {
     let globals = Globals::new(info);
     info.units().par_iter().map(|unit| unit_part(image, info, &globals, *unit, None)).collect()

@@ -18,23 +18,23 @@ pub(super) enum Resolution {
     At {
         /// The type of the object.
         ty: TypeId,
-        /// The byte.
+        /// The offset of the byte in the object.
         offset: u32,
     },
-    /// One of two bytes of an object.
+    /// Either of two bytes of an object.
     Either {
         /// The type of the object.
         ty: TypeId,
-        /// The bytes.
+        /// The offsets of the two bytes in the object.
         offsets: [u32; 2],
     },
-    /// The target type is unknown: `void`, or only declared.
+    /// An unknown target type: `void`, or only declared.
     Opaque,
-    /// A function.
+    /// A function as the target.
     Function,
-    /// The target is known, the offset in it is not.
+    /// An unknown offset in a known target.
     UnknownOffset,
-    /// The address lies outside of the target.
+    /// An address outside of the target.
     Outside,
 }
 
@@ -443,11 +443,11 @@ impl Catalog<'_, '_, '_> {
 
 /// The record that starts with an object.
 enum Derived {
-    /// No record reaches so far.
+    /// No record that starts with the object and reaches to the offset.
     None,
-    /// The only record.
+    /// The only record that starts with the object and reaches to the offset.
     One(TypeId),
-    /// Several records.
+    /// Several records that start with the object and reach to the offset.
     Several,
 }
 

@@ -18,19 +18,19 @@ const CANARY: i64 = 0x28;
 /// The location of an operand.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operand {
-    /// An object.
+    /// Memory in an object, by the type of the object and the offset in it.
     Object(Pointer),
-    /// A stack slot.
+    /// A stack slot, by its offset from the frame address.
     Stack(i32),
     /// An address of the program without a variable.
     Address(u64),
-    /// A vtable.
+    /// A virtual function table (vtable).
     Vtable,
     /// The word that holds the thread pointer itself.
     ThreadPointer,
-    /// Memory without a type.
+    /// Memory that has no type in the source, such as the stack canary.
     Pseudo(Pseudo),
-    /// Unknown.
+    /// A location that could not be determined, with the reason.
     Unknown(Reason),
 }
 
@@ -593,8 +593,8 @@ impl Analysis<'_, '_, '_, '_> {
         }
     }
 
-    /// Returns whether the halves of an access, as a pair of registers makes it, are two fields of an object. They
-    /// are one where a field has the size of both, or where both are elements of one array.
+    /// Returns `true` if the two halves of a register pair's access are different fields of an object. They are one
+    /// field where a field has the size of both, or where both are elements of one array.
     fn has_halves(&mut self, memory: &Memory, ty: TypeId, offset: u32) -> bool {
         let half = memory.size / 2;
         let Some(second) = offset.checked_add(half.into()).filter(|_| memory.is_pair && half > 0) else {

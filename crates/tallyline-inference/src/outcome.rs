@@ -152,7 +152,7 @@ pub enum Pseudo {
     Spill,
     /// A constant that the compiler put into memory.
     Constant,
-    /// A vtable.
+    /// A virtual function table (vtable).
     Vtable,
     /// The instruction touches no memory.
     NoMemory,
@@ -193,9 +193,9 @@ pub enum Reason {
     NoVariable(Register),
     /// The value that an instruction wrote to the register is unknown.
     Lost {
-        /// The register.
+        /// The register whose value is unknown.
         register: Register,
-        /// The address of the instruction that wrote it.
+        /// The address of the instruction that wrote the register.
         at: u64,
     },
     /// No variable is located at the address.
@@ -204,14 +204,14 @@ pub enum Reason {
     Opaque(TypeId),
     /// The address lies outside of the pointer's target.
     Outside {
-        /// The object's type.
+        /// The type of the object that the pointer leads to.
         ty: TypeId,
-        /// The offset from its start.
+        /// The offset of the address from the start of the object.
         offset: i32,
     },
     /// The object is known, the part is not: the index may lead to several.
     Index {
-        /// The object's type.
+        /// The type of the object that the index leads into.
         ty: TypeId,
         /// The stride of the index in bytes.
         step: u32,

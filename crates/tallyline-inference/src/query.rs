@@ -12,7 +12,7 @@ use tallyline_debuginfo::DebugInfo;
 /// Addresses of a program, as linked, to infer types for: of instructions with memory operands, and of data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressQuery {
-    /// Addresses of instructions.
+    /// Addresses of instructions whose memory operands are queried.
     pub code: Vec<u64>,
     /// Addresses of data whose variables are queried.
     pub data: Vec<u64>,

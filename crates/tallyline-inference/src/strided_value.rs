@@ -7,7 +7,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StridedValue {
     pub(super) base: i64,
-    /// 0 for a constant.
+    /// The factor of `k`; 0 for a constant.
     pub(super) stride: i64,
     /// The value number of `k`: the difference of two numbers with the same one is known. 0 for any.
     pub(super) symbol: u64,
@@ -19,10 +19,10 @@ pub(super) struct StridedValue {
 const STRIDE_LIMIT: i64 = 1 << 40;
 
 impl StridedValue {
-    /// An unknown number.
+    /// A number of which nothing is known.
     pub(super) const ANY: StridedValue = StridedValue { base: 0, stride: 1, symbol: 0, is_choice: false };
 
-    /// Creates a constant.
+    /// Creates the value of a known constant.
     pub(super) fn known(base: i64) -> StridedValue {
         StridedValue { base, stride: 0, ..StridedValue::ANY }
     }

@@ -46,9 +46,9 @@ pub struct TypeTable {
 /// The outcomes of one function, sorted by address.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// Instructions with a memory operand.
+    /// The outcomes of first memory operands, each with its instruction's address.
     pub(super) rows: Vec<(u64, Outcome)>,
-    /// Second memory operands.
+    /// The outcomes of second memory operands, each with its instruction's address.
     pub(super) seconds: Vec<(u64, Outcome)>,
 }
 
@@ -67,14 +67,14 @@ impl Rows {
 /// The results of one worker.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// The unit.
+    /// The index of the compilation unit that was analysed, or `Part::VARIABLES`.
     pub(super) unit: usize,
     pub(super) types: Types,
     pub(super) functions: Vec<Function>,
     rows: Vec<(u64, Outcome)>,
     // end of each function's rows
     ends: Vec<usize>,
-    /// Second memory operands of all functions.
+    /// The outcomes of the second memory operands of all functions, each with its instruction's address.
     pub(super) seconds: Vec<(u64, Outcome)>,
     pub(super) data: Vec<(u64, TypeId, u32)>,
     pub(super) outside: Vec<u64>,
@@ -88,7 +88,7 @@ impl Part {
         Part { unit, ..Part::default() }
     }
 
-    /// Adds a function.
+    /// Adds a function with its address ranges and the outcomes of its memory operands.
     pub(super) fn add(&mut self, name: &str, ranges: &[Range<u64>], outcomes: &[(u64, Outcome)]) {
         self.functions.push(Function { name: name.to_string(), ranges: ranges.to_vec() });
         self.rows.extend_from_slice(outcomes);

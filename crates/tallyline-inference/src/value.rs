@@ -93,7 +93,7 @@ impl Pointer {
 }
 
 impl Value {
-    /// An unknown number.
+    /// A number that is not an address and of which nothing is known.
     pub(super) const WORD: Value = Value::Number(StridedValue::ANY);
 
     /// Creates the address of an object.

@@ -10,7 +10,7 @@ pub enum Error {
     #[error("not a perf.data file: it does not start with PERFILE2")]
     NotPerfData,
 
-    /// There are no bytes.
+    /// The file is empty.
     #[error("the file is empty: nothing was recorded, or the recorder could not write it")]
     Empty,
 
@@ -23,7 +23,7 @@ pub enum Error {
     Damaged {
         /// The offset in the file, or in the inflated records where the reason says so.
         offset: u64,
-        /// The damage.
+        /// The description of the damage.
         reason: String,
     },
 
@@ -32,7 +32,7 @@ pub enum Error {
     Limit {
         /// The items of which there are too many.
         what: &'static str,
-        /// The limit.
+        /// The largest number of items that is allowed.
         limit: u64,
     },
 }

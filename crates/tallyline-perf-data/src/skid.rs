@@ -3,10 +3,10 @@
 use super::attr::Attr;
 use super::names::{BREAKPOINT, SOFTWARE, TRACEPOINT};
 
-/// `PERF_COUNT_SW_CPU_CLOCK` and `PERF_COUNT_SW_TASK_CLOCK`.
+/// The numbers of the clock events, `PERF_COUNT_SW_CPU_CLOCK` and `PERF_COUNT_SW_TASK_CLOCK`.
 const CLOCKS: [u64; 2] = [0, 1];
 
-/// `HW_BREAKPOINT_X`.
+/// The bit of breakpoints on executed instructions, `HW_BREAKPOINT_X`.
 const EXECUTED: u32 = 4;
 
 /// The distance of a sample's address from the instruction that caused the event.

@@ -54,16 +54,16 @@ pub enum DsoKind {
 /// An object that is mapped into address spaces: a file, the kernel, the vDSO, or anonymous memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dso {
-    /// Its path, or what the kernel or perf call it.
+    /// The path of the object's file, or the name that the kernel or perf give to an object without a file.
     pub(crate) path: String,
     /// The kind of object.
     pub(crate) kind: DsoKind,
-    /// Its build-id.
+    /// The build-id of the object; `None` if the recording does not have it.
     pub(crate) build_id: Option<BuildId>,
-    /// The kernel only: a symbol, and where it was on the machine. Against its address in `vmlinux`
-    /// that is how far the kernel was moved (KASLR).
+    /// A symbol of the kernel and its address on the recorded machine: the distance from its address in `vmlinux` is
+    /// how far the kernel was moved (KASLR). `None` for other objects.
     pub(crate) reference: Option<(String, u64)>,
-    /// The first few processes that mapped it: in a container, the path is one of their root's.
+    /// The ids of the first few processes that mapped the object: in a container, the path is one of their root's.
     pub(crate) processes: Vec<i32>,
 }
 
@@ -112,13 +112,13 @@ const PROCESSES_KEPT: usize = 16;
 /// The result of resolving an address of a process: the mapped object, and the offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResolvedAddress {
-    /// The object.
+    /// The mapped object that contains the address.
     pub(crate) dso: DsoId,
-    /// The offset in it; see [`DsoKind`] for its origin.
+    /// The offset of the address in the object; see [`DsoKind`] for its origin.
     pub(crate) offset: u64,
     /// The first address of the mapping.
     pub(crate) start: u64,
-    /// `true` if code can run there.
+    /// `true` if code can run in the mapping.
     pub(crate) is_executable: bool,
 }
 

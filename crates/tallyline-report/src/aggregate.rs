@@ -61,13 +61,13 @@ impl Row {
 /// The rows of a report, largest first, with the totals over all samples that percentages refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// The rows.
+    /// The rows of the report, largest first.
     pub rows: Vec<Row>,
-    /// The samples that the filter lets through.
+    /// The totals of the samples that pass the filter.
     pub shown: Counts,
-    /// All samples of these events: the whole of the percentages.
+    /// The totals of all samples of the report's events, of which percentages are shares.
     pub whole: Counts,
-    /// All samples of each event.
+    /// The totals of all samples of each of the report's events.
     pub whole_events: Vec<Counts>,
 }
 

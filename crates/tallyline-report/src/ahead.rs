@@ -87,7 +87,7 @@ pub(super) struct EagerAnalysis<'scope, 'env> {
     jobs: Vec<Job<'scope>>,
 }
 
-/// One program.
+/// The analysis of one program, on a thread of its own.
 struct Job<'scope> {
     dso: Dso,
     opened: Receiver<Result<Arc<Program>, String>>,
@@ -156,7 +156,7 @@ impl Asking<'_> {
     }
 }
 
-/// Returns whether two files are known to be one.
+/// Returns `true` if two mapped files are known to be one: path, kind, build-id and kernel symbol are equal.
 fn is_same(one: &Dso, other: &Dso) -> bool {
     let what = |dso: &Dso| (dso.kind(), dso.build_id(), dso.reference().cloned());
     one.path() == other.path() && what(one) == what(other)

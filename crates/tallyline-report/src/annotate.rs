@@ -135,8 +135,8 @@ pub fn is_store(group: &SampleGroup, operand: &Operand) -> bool {
     }
 }
 
-/// Returns whether an access reads, by the hardware's record or else by the instruction. Hardware samples
-/// one of the two halves of `addq $1, (mem)`.
+/// Returns `true` if a sampled access reads: by the sample's data source if it says so, else by its instruction.
+/// Hardware samples one of the two halves of `addq $1, (mem)`.
 fn is_load(group: &SampleGroup, operand: &Operand) -> bool {
     match group.source {
         Some(source) if source.is_store() || source.is_load() => source.is_load(),

@@ -5,13 +5,13 @@ use rustc_hash::FxHashMap;
 use tallyline_inference::{self as infer, AddressQuery, TypeTable, Wanted};
 use tallyline_perf_data::spaces::DsoId;
 
-/// One program's answers.
+/// The answers to the queries of one program: the types of its instructions' operands.
 pub(super) struct Answers {
     pub(super) table: TypeTable,
 }
 
 impl Answers {
-    /// Returns the types of its instructions' operands.
+    /// Returns the types of the operands of the program's instructions.
     pub(super) fn table(&self) -> &TypeTable {
         &self.table
     }

@@ -26,8 +26,8 @@ use tallyline_perf_data::spaces::{DsoId, DsoKind};
 /// The longest instruction, in bytes.
 const LENGTH_LIMIT: u64 = 16;
 
-/// Returns whether a sample has all of some registers as they were where it was taken, and not those of user code
-/// under a sample of the kernel.
+/// Returns `true` if a sample has all registers of the mask `needed` as they were where it was taken, and not those of
+/// user code under a sample of the kernel.
 pub(super) fn has_registers(sample: &Sample<'_>, needed: Option<u64>) -> bool {
     match (registers(sample), needed) {
         (Some(registers), Some(needed)) => registers.mask() & needed == needed,
@@ -129,7 +129,7 @@ impl Objects {
     }
 }
 
-/// One instruction, alone.
+/// The memory operand of an instruction that was decoded alone, without its function.
 #[derive(Clone, Copy)]
 struct LoneInstruction {
     memory: Memory,

@@ -10,30 +10,30 @@ use std::collections::{BTreeSet, HashSet};
 /// is no condition.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Names of threads.
+    /// The names of threads to show.
     pub comms: Option<HashSet<String>>,
-    /// Files, by path.
+    /// The files to show, by path.
     pub dsos: Option<HashSet<String>>,
-    /// Functions.
+    /// The functions to show, by name.
     pub symbols: Option<HashSet<String>>,
-    /// Processes.
+    /// The processes to show, by id.
     pub pids: Vec<i32>,
-    /// Threads.
+    /// The threads to show, by id.
     pub tids: Vec<i32>,
-    /// CPUs.
+    /// The CPUs to show, by number.
     pub cpus: Vec<u32>,
-    /// Types.
+    /// The types to show, by name.
     pub types: Option<HashSet<String>>,
-    /// Loads or stores, as the data source says.
+    /// The kind of access to show, loads or stores, as the data source says.
     pub operation: Option<Operation>,
 }
 
 /// The kind of memory access that a report is limited to: loads or stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// One that reads.
+    /// Accesses that read memory.
     Load,
-    /// One that writes.
+    /// Accesses that write memory.
     Store,
 }
 
@@ -65,7 +65,7 @@ impl Filter {
             && self.operation.is_none_or(|operation| operation.accepts(group))
     }
 
-    /// Returns whether a sample is in a part of a node whose type passes the filter.
+    /// Returns `true` if a sample accesses a part of a container's node, and the node's type passes the filter.
     fn is_in_node(&self, profile: &Profile, group: &SampleGroup) -> bool {
         let node = profile.outcome(group).operand().and_then(|operand| operand.within);
         node.zip(self.types.as_ref()).is_some_and(|(node, types)| types.contains(profile.text(node.name)))

@@ -6,22 +6,22 @@ use tallyline_perf_data::spe::AuxtraceStats;
 /// addresses exact, and do they have weights and data sources.
 #[derive(Clone, Debug)]
 pub struct EventInfo {
-    /// Its name.
+    /// The name of the event.
     pub name: String,
-    /// `true` if its samples are exact enough to be charged to the instruction that they are at.
+    /// `true` if the event's samples are exact enough to be charged to the instruction that they are at.
     pub is_precise: bool,
-    /// `true` if it is a hardware counter, whose samples are taken on overflow.
+    /// `true` if the event is a hardware counter, whose samples are taken on overflow.
     pub(crate) is_counter: bool,
-    /// `true` if samples have weights.
+    /// `true` if the event's samples have weights.
     pub has_weight: bool,
-    /// `true` if samples have data sources.
+    /// `true` if the event's samples have data sources.
     pub has_source: bool,
 }
 
 /// The sampled events (such as `cycles`), the machine and the defects of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
-    /// The events.
+    /// The sampled events of the recording.
     pub events: Vec<EventInfo>,
     // the socket of each CPU
     pub(crate) sockets: Vec<u32>,

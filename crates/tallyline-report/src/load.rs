@@ -251,19 +251,19 @@ fn described(recording: &Recording<'_>) -> RecordingInfo {
     }
 }
 
-/// Returns whether samples of an event have the address of the instruction that caused it, or no instruction did.
+/// Returns `true` if samples of an event have the address of the instruction that caused it, or no instruction did.
 fn is_precise(attr: &Attr, arch: Option<&str>, pmus: &[(u32, String)]) -> bool {
     let pmu = pmus.iter().find(|(kind, _)| *kind == attr.kind);
     let arch = arch.unwrap_or_default();
     attr.has_exact_ip(arch, pmu.map_or("", |(_, name)| name))
 }
 
-/// Returns whether an event is a counter of the hardware.
+/// Returns `true` if an event is a counter of the hardware.
 fn is_counter(attr: &Attr) -> bool {
     !matches!(attr.kind, SOFTWARE | TRACEPOINT | BREAKPOINT)
 }
 
-/// Returns whether the machine was emulated.
+/// Returns `true` if the recorded machine was emulated, by the name of its CPU's model.
 fn is_emulated(recording: &Recording<'_>) -> bool {
     let model = recording.features().cpu_description().unwrap_or_default();
     model.contains("QEMU") || model.contains("TCG")
@@ -357,7 +357,7 @@ impl MemoryInfo {
         }
     }
 
-    /// Returns whether a sample has nothing of it but an address.
+    /// Returns `true` if a sample has no field of a [`MemoryInfo`] but, perhaps, an address.
     fn is_address_alone(sample: &Sample<'_>) -> bool {
         sample.physical_address.is_none()
             && sample.weight.is_none()

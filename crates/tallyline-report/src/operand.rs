@@ -25,27 +25,27 @@ pub fn is_eligible(outcome: &Outcome) -> bool {
 /// The type, offset, size and field that a sampled instruction accesses, with interned names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// The type.
+    /// The type of the accessed object.
     pub ty: JoinedId,
-    /// The type's name.
+    /// The name of the accessed object's type.
     pub(crate) name: NameId,
-    /// The byte in it.
+    /// The offset in the type, in bytes, at which the access begins.
     pub offset: u64,
-    /// The byte of the other place, if a condition chooses between two or both halves of a pair are accessed.
+    /// The other offset in the type, if a condition chooses between two or both halves of a pair are accessed.
     pub or: Option<u64>,
-    /// The node of a container that the type is a part of there.
+    /// The node of a container that the accessed object is a part of.
     pub(crate) within: Option<Within>,
-    /// The path of the field there, such as `stats.rx`; empty where there is none.
+    /// The path of the accessed field, such as `stats.rx`; empty where there is none.
     pub field: NameId,
     /// Object, offset and field as perf shows them: `struct order +0x3c (flags)`.
     pub text: NameId,
-    /// The number of bytes accessed, those of both halves of a pair.
+    /// The number of bytes accessed; for a pair, those of both halves.
     pub size: u16,
     /// The fields at this offset that can be meant, see [`Typed::candidates`](tallyline_inference::Typed::candidates).
     pub(crate) candidates: u64,
-    /// `true` if the instruction reads it.
+    /// `true` if the instruction reads the operand.
     pub reads: bool,
-    /// `true` if the instruction writes it.
+    /// `true` if the instruction writes the operand.
     pub writes: bool,
 }
 
@@ -53,34 +53,34 @@ pub struct Operand {
 /// object's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Within {
-    /// The node's type.
+    /// The type of the container's node.
     pub(crate) ty: JoinedId,
-    /// Its name.
+    /// The name of the node's type.
     pub(crate) name: NameId,
-    /// The offset in it at which the part starts.
+    /// The offset in the node at which the accessed object starts.
     pub(crate) start: u64,
 }
 
 /// The reason why the type that a sampled instruction accesses is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// Types were not asked for.
+    /// An instruction for which types were not inferred.
     NotLooked,
-    /// Nothing was mapped at the address.
+    /// An address at which nothing was mapped.
     NoMapping,
     /// Code without a file: compiled at run time, or made by the kernel.
     NoFile,
-    /// The file cannot be read, or is of another build.
+    /// A file that cannot be read, or is of another build.
     MissingFile(NameId),
-    /// The file has no debug information.
+    /// A file without debug information.
     NoDebugInfo,
-    /// No function of the debug information is there.
+    /// An address in no function of the debug information.
     NoFunction,
-    /// There is no instruction at the address.
+    /// An address without an instruction.
     NoInstruction,
-    /// The sample is at a function's first instruction, and it is not known which indirect call entered it.
+    /// A sample at a function's first instruction, entered by an indirect call that is not known.
     IndirectCall,
-    /// The instruction accesses memory of unknown type: the reason that inference gives.
+    /// An access to memory of unknown type, with the reason that inference gives.
     Lost(NameId),
 }
 

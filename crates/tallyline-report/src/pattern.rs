@@ -29,9 +29,9 @@ pub enum NameKind {
     Function,
     /// Files: folders may be left out.
     File,
-    /// Threads.
+    /// Threads: nothing may be left out.
     Thread,
-    /// Events.
+    /// Events: nothing may be left out.
     Event,
 }
 
@@ -47,13 +47,13 @@ pub struct NamePattern {
 /// expression, without template arguments, or as a substring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
-    /// The name itself.
+    /// The name itself, perhaps without scopes, folders or a keyword such as `struct`.
     Name,
     /// A glob or a regular expression.
     Pattern,
     /// The name without its template arguments.
     Template,
-    /// A part of the one name that has it.
+    /// A part that only one name has.
     Part,
 }
 
@@ -61,11 +61,11 @@ pub enum FoundBy {
 /// match and how, several candidates, or the nearest names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatternMatch<'n> {
-    /// At least one, and how they were found.
+    /// The names that match, at least one, and the way in which they were found.
     Names(BTreeSet<&'n str>, FoundBy),
-    /// None; the names that have it as a part, if there are several.
+    /// No match; the names that have the pattern as a part, if there are several.
     Ambiguous(BTreeSet<&'n str>),
-    /// None; those nearest to it.
+    /// No match; the names nearest to the pattern, if any.
     Nothing(Vec<&'n str>),
 }
 
@@ -140,7 +140,8 @@ impl NamePattern {
     }
 }
 
-/// Returns whether a name is the one that was typed, with a shorter qualification in front of it.
+/// Returns `true` if a name is the one that was typed, where parts of its qualification (scopes, folders) may be left
+/// out.
 fn is_name(kind: NameKind, name: &str, typed: &str) -> bool {
     match kind {
         NameKind::Thread | NameKind::Event => name == typed,
@@ -267,7 +268,8 @@ fn split(text: &str) -> Vec<&str> {
     parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// Returns whether a slash ends this before a comma or the end: the path of a file has none there.
+/// Returns `true` if a slash in the rest of a list stands before a comma or at the end and so ends a regular
+/// expression: the path of a file has none there.
 fn closes(rest: &str) -> bool {
     rest.ends_with('/') || rest.contains("/,")
 }

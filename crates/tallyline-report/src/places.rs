@@ -13,13 +13,13 @@ pub(crate) enum PlaceKind {
     /// The instruction, by its first operand in memory.
     #[default]
     Instruction,
-    /// Its second operand in memory, as of a string move.
+    /// The instruction, by its second operand in memory, as of a string move.
     SecondOperand,
     /// The instruction for those of its samples whose data address or registers tell what they access.
     ByEvidence,
     /// The return of a function that was called, or the call of this one, which ran right before.
     CallOrReturn,
-    /// An indirect call of which is not known which.
+    /// An indirect call that is not known, one of several.
     IndirectCall,
 }
 
@@ -45,9 +45,9 @@ pub struct Resolved {
     pub address: u64,
     /// The function, if functions were looked up, see [`Profile::symbol`](super::Profile::symbol).
     pub symbol: Option<SymbolId>,
-    /// Source file, and file with line: `file.c`, `file.c:12`.
+    /// The source file, such as `file.c`.
     pub(crate) source_file: NameId,
-    /// The line.
+    /// The source file with the line, such as `file.c:12`.
     pub source_line: NameId,
 }
 

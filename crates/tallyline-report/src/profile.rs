@@ -20,11 +20,11 @@ use tallyline_perf_data::spaces::{Dso, DsoId};
 pub struct Symbol {
     /// The file; none where nothing was mapped.
     pub dso: Option<DsoId>,
-    /// The address of its first byte, as the linker assigned it; the address itself where there is no symbol.
+    /// The address of the symbol's first byte, as the linker assigned it; the address itself where there is no symbol.
     pub start: u64,
     /// The mode that the CPU ran in.
     pub mode: CpuMode,
-    /// Its name; the address in hexadecimal digits where there is none.
+    /// The name of the symbol; the address in hexadecimal digits where there is none.
     pub name: NameId,
     /// `true` if the file has such a symbol.
     pub is_known: bool,

@@ -22,27 +22,28 @@ use tallyline_perf_data::spaces::{Dso, DsoId};
 /// The granularity at which equal samples are merged into one [`SampleGroup`]: all of them, those of one CPU, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MergeGranularity {
-    /// All equal samples merge.
+    /// One group of all equal samples.
     #[default]
     None,
-    /// Samples of one CPU merge.
+    /// One group of the equal samples of each CPU.
     Cpus,
-    /// Each sample is a group of its own, in the order of time.
+    /// A group for each sample, in the order of time.
     Samples,
-    /// As `Samples`, with the addresses of data that samples do not have computed from their registers.
+    /// A group for each sample, in the order of time, with data addresses computed from registers where none was
+    /// recorded.
     Addresses,
 }
 
 /// One or more samples that are equal in all that reports distinguish, merged and counted.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleGroup {
-    /// The event, by index.
+    /// The index of the event.
     pub event: u32,
     /// The number of samples.
     pub samples: u64,
-    /// The process.
+    /// The process of the samples, by id.
     pub pid: i32,
-    /// The thread.
+    /// The thread of the samples, by id.
     pub tid: i32,
     /// The thread's name at the time.
     pub comm: NameId,
@@ -64,7 +65,7 @@ pub struct SampleGroup {
     pub time: u64,
     /// The number of events that all its samples together stand for.
     pub period: u64,
-    /// The address of the data.
+    /// The address of the accessed data.
     pub address: u64,
     /// The data's location, if the sample has an address.
     pub(crate) data: Option<DataId>,
@@ -72,7 +73,7 @@ pub struct SampleGroup {
     pub(crate) registers: Option<RegistersId>,
     /// The physical address of the data.
     pub(crate) physical_address: u64,
-    /// Latencies.
+    /// The latencies of each of the samples, in cycles.
     pub weight: Weight,
     /// The data source: the level or memory that the access was served from.
     pub source: Option<DataSource>,

@@ -462,7 +462,7 @@ fn find(profile: &Profile, filter: &Filter, is_computed: bool) -> Sharing {
     found
 }
 
-/// Returns whether an access writes, and its number of bytes; 1 where that is not known.
+/// Returns `true` if a sampled access writes, and its size in bytes, 1 where that is not known.
 fn access(group: &SampleGroup, outcome: &Outcome) -> (bool, u32) {
     match outcome.operand() {
         Some(operand) => (is_store(group, operand), u32::from(operand.size).max(1)),
@@ -470,7 +470,8 @@ fn access(group: &SampleGroup, outcome: &Outcome) -> (bool, u32) {
     }
 }
 
-/// Returns whether the instruction that a sample is charged to loads what is stored back behind it.
+/// Returns `true` if the memory that a sample's instruction accesses is also written: by the instruction itself, or by
+/// a store behind it that updates the operand.
 fn is_update(profile: &Profile, group: &SampleGroup) -> bool {
     let program = profile.place(group.charged).dso.and_then(|dso| profile.program(dso));
     program.is_some_and(|program| is_stored_back(program.image(), profile.at(group.charged).address))

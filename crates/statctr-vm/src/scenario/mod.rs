@@ -43,7 +43,7 @@ pub(crate) struct Settings {
     pub(crate) cycles: u32,
     /// Duration of each scenario that has no other measure.
     pub(crate) time: Duration,
-    /// The one scenario to be run, or "" for all.
+    /// The name of the one scenario to run; empty for all.
     pub(crate) only: String,
 }
 

@@ -103,7 +103,7 @@ fn drained_cpu_has_a_block_again(pool: &Pool) -> Result<(), String> {
     Ok(())
 }
 
-/// Results of drains.
+/// The drains of a scenario: their number, the blocks that they freed, the longest time, and the last error.
 #[derive(Default)]
 struct Drains {
     count: u64,

@@ -22,15 +22,15 @@ const MIN_UNIT_BYTES: usize = 16 << 10;
 /// memory for, NUMA nodes.
 #[derive(Debug, Clone)]
 pub(crate) struct ArenaSettings {
-    /// Layout of its reservations.
+    /// The layout of the reservations of the arena.
     pub(crate) layout: Layout,
-    /// Tag of single counters.
+    /// The handle tag of single counters.
     pub(crate) counters: HandleTag,
-    /// Tag of groups.
+    /// The handle tag of groups.
     pub(crate) groups: HandleTag,
     /// CPUs that movable units are held ready for from the start.
     pub(crate) expected: CpuSet,
-    /// The nodes, where there are several: movable units lie near their CPUs.
+    /// The NUMA nodes, where there are several: movable units lie near their CPUs.
     pub(crate) nodes: Vec<(NodeId, CpuSet)>,
 }
 
@@ -38,11 +38,11 @@ pub(crate) struct ArenaSettings {
 /// counter memory) takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
-    /// Reservations made.
+    /// The number of reservations.
     pub(crate) reservations: usize,
-    /// Bytes of address space.
+    /// Bytes of reserved address space.
     pub(crate) reserved: usize,
-    /// Words taken by counters and groups.
+    /// The number of words that counters and groups take.
     pub(crate) words: usize,
 }
 

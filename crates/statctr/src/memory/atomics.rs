@@ -81,7 +81,7 @@ impl Room {
         self.left -= bytes;
     }
 
-    /// Takes a place for a value. Async-signal-safe.
+    /// Takes aligned space for one `T` from the room; `None` if too few bytes are left. Async-signal-safe.
     pub(super) fn place<T>(&mut self) -> Option<NonNull<T>> {
         let skip = self.next.as_ptr().align_offset(align_of::<T>());
         let bytes = skip.checked_add(size_of::<T>()).filter(|bytes| *bytes <= self.left)?;
@@ -91,7 +91,7 @@ impl Room {
         Some(place.cast())
     }
 
-    /// Takes zeros. Async-signal-safe.
+    /// Takes `len` zeroed atomics from the room; `None` if too few bytes are left. Async-signal-safe.
     pub(super) fn take<T: Zeroed>(&mut self, len: usize) -> Option<Atomics<T>> {
         let skip = self.next.as_ptr().align_offset(align_of::<T>());
         let bytes = len.checked_mul(size_of::<T>())?.checked_add(skip)?;

@@ -27,15 +27,15 @@ const SLAB_BYTES: usize = 64 << 20;
 pub(crate) struct Depot {
     block_bytes: usize,
     stride: usize,
-    /// By CPU number; CPUs behind the end are in the last bucket.
+    /// The index of each CPU's bucket, by CPU number; CPUs beyond the end are in the last bucket.
     bucket_of: Box<[u16]>,
-    /// One per node, and a last one for CPUs whose node is not known.
+    /// The buckets of blocks: one for each NUMA node, and a last one for CPUs of unknown node.
     buckets: Box<[Bucket]>,
     /// Updates that found no block ready.
     shortfalls: AtomicU64,
-    /// 1 if such an update came after the last complete [`refill`](Self::refill).
+    /// 1 if an update found no block ready after the last complete [`refill`](Self::refill).
     short: AtomicU64,
-    /// By bucket: blocks that are neither ready nor anybody's.
+    /// Spare blocks by bucket: neither ready nor in use.
     spare: Lock<Vec<Vec<usize>>>,
     slabs: Slabs,
 }

@@ -384,7 +384,7 @@ impl Drop for Lines {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineWord<'a> {
     handle: Handle,
-    /// That of the lines.
+    /// The offset of the threads' rseq areas; 0 for lines that are not updated by plain sections.
     area: usize,
     lines: PhantomData<&'a Lines>,
 }

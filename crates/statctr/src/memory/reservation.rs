@@ -53,9 +53,9 @@ const ABI: u32 = 1;
 /// (CRIU) finds zeros there, and counts in the fallback cells. Costs 64 KiB of address space.
 const MOST_CPUS: usize = 8192;
 
-/// Nobody counted yet.
+/// The value of [`Header::quick`] until a unit is first written to.
 const NOBODY: usize = 0;
-/// There is more to read than one unit, or was: from then on for good.
+/// The value of [`Header::quick`] once there is more to read than one unit; it is final.
 const SEVERAL: usize = 1;
 
 /// Set in a reservation when one of its home words may be other than zero.
@@ -87,9 +87,9 @@ unsafe impl Sync for Reservation {}
 
 /// Numbers of units in a reservation's own mapping.
 struct OwnUnits {
-    /// In front of the home unit.
+    /// The number of units in front of the home unit.
     below_home: usize,
-    /// In all.
+    /// The number of all units, the home unit included.
     all: usize,
 }
 

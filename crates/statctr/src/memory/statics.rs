@@ -331,11 +331,11 @@ fn make_block() -> Option<(Mapping, NonNull<Reservation>)> {
 /// (`static`s of the program) of the process use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaticsInUse {
-    /// Blocks made.
+    /// The number of memory blocks.
     pub(crate) blocks: usize,
-    /// Slots given out.
+    /// The number of slots that static counters have taken.
     pub(crate) slots: usize,
-    /// The addresses of the blocks.
+    /// The address ranges of the memory blocks.
     pub(crate) addresses: Vec<std::ops::Range<usize>>,
 }
 

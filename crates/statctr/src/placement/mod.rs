@@ -28,7 +28,7 @@ pub(crate) use usage::{measure_statics, resident};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placement {
-    /// One atomic word for all CPUs. Small, and slow as soon as two CPUs write.
+    /// One atomic word for all CPUs: small, but slow as soon as two CPUs write.
     Shared,
     /// A plain word, on machines with one possible CPU. Never chosen unless it is asked for: two
     /// threads on two CPUs would lose counts.
@@ -85,9 +85,9 @@ pub enum Mode {
     /// A locked instruction on one shared word: of a thread that is not registered with the kernel, while
     /// others count by rseq ([`thread_mode`]); of a static counter before it has words of its own.
     AtomicFallback,
-    /// One unlocked instruction: there is one CPU.
+    /// An unlocked instruction on the one word, on a machine with one CPU.
     Uniprocessor,
-    /// A locked instruction, as the shared placement was asked to.
+    /// A locked instruction on one shared word, as [`Placement::Shared`] asks for.
     Shared,
     /// [`Mode::Rseq`], while a CPU found no memory for words of its own, and counts in the
     /// fallback cell until there is some: its updates ask for it, less and less often while the
@@ -150,14 +150,14 @@ pub enum FallbackReason {
     /// (`STATCTR_REGISTER=0` beside `GLIBC_TUNABLES=glibc.pthread.rseq=0`) without rseq; a library that
     /// musl loaded late (`dlopen`), for which there is no area; or an architecture without sections here.
     NotRegistered,
-    /// Another library registers threads with an area that it does not show (`__rseq_abi`): a thread
-    /// has one area, and this library does not take it away.
+    /// Registration of the threads by another library, with an area that it does not expose (`__rseq_abi`): a thread
+    /// has only one area, and this library does not take it away.
     RegisteredElsewhere,
-    /// The kernel continued a section whose thread was preempted, instead of aborting it. On aarch64
-    /// the first pool that is built tests that.
+    /// A kernel that continued a section whose thread was preempted, instead of aborting it. On aarch64 the first pool
+    /// that is built tests that.
     SectionsNotAborted,
-    /// That test was not to be had: no second thread, no way to keep both on one CPU, or not one
-    /// preemption in two seconds.
+    /// A test of the kernel for aborts of preempted sections that gave no result: no second thread, no way to keep both
+    /// on one CPU, or too few preemptions in two seconds.
     AbortsNotProven,
 }
 
@@ -194,14 +194,14 @@ pub fn fallback_reason() -> Option<FallbackReason> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum VectorWidth {
-    /// One item: aarch64, where an interrupt may come between the halves of a wider store. Events
-    /// of more items live in two copies there.
+    /// A store of one item: aarch64, where an interrupt may come between the halves of a wider store. Events of more
+    /// items live in two copies there.
     Bytes8,
-    /// Two items: SSE2, which every x86-64 machine has.
+    /// A store of two items: SSE2, which every x86-64 machine has.
     Bytes16,
-    /// Four items: AVX2.
+    /// A store of four items: AVX2.
     Bytes32,
-    /// Eight items: AVX-512F with AVX-512VL.
+    /// A store of eight items: AVX-512F with AVX-512VL.
     Bytes64,
 }
 

@@ -20,11 +20,11 @@ use crate::value::{Kind, SampleItem, Source, Value, sealed};
 pub enum FamilyKind {
     /// Members that are like statics of this kind.
     Static(StaticKind),
-    /// Floating-point gauges.
+    /// Members that are floating-point gauges.
     FloatGauge,
-    /// Groups of two items, the number of values and their sum, that are one event.
+    /// Members that are groups of two items, the number of values and their sum, in one event.
     Average,
-    /// Histograms.
+    /// Members that are histograms.
     Histogram {
         /// The largest value that has a bucket.
         max: u64,

@@ -194,7 +194,7 @@ macro_rules! point {
     };
 }
 
-/// One section: `body` follows the load of the displacement into `{d}` and ends with the commit.
+/// Expands to one critical section: `body` follows the load of the displacement into `{d}` and ends with the commit.
 ///
 /// Labels: 20 the descriptor, 21 start, 22 end (the instruction after the commit), 23 abort.
 macro_rules! section {

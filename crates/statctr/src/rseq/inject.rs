@@ -52,19 +52,19 @@ pub fn clear() {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Site {
-    /// Address space for a reservation, a slab of blocks or a slab of lazy objects.
+    /// Mapping address space for a reservation, a slab of blocks or a slab of lazy objects.
     Map,
-    /// Making pages be there.
+    /// Populating memory pages.
     Populate,
-    /// Giving pages back.
+    /// Giving memory pages back to the kernel.
     Discard,
     /// Taking a block from the reserve, in the slow path of an update.
     Block,
     /// Taking an instance of a lazy object from the caches, in the slow path of an update.
     Instance,
-    /// Taking a table for an object's many instances from the caches, there, too.
+    /// Taking a table for an object's many instances from the caches, in the slow path of an update.
     Table,
-    /// Ending the sections of a CPU that is drained.
+    /// Ending the sections of a drained CPU by `membarrier`.
     Membarrier,
 }
 

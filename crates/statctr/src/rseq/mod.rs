@@ -248,7 +248,7 @@ mod any_static;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(miri, feature = "portable")))))]
 pub(crate) use any_static::*;
 
-/// There are rseq critical sections for this machine.
+/// `true` if this target has rseq critical sections.
 const HAS_SECTIONS: bool = cfg!(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",
@@ -292,15 +292,15 @@ pub(crate) const ITEMS: usize = 4;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct JoinSettings {
-    /// All ones for the items that are sums, 0 for others.
+    /// The masks of the items that are summed: all ones for those, 0 for others.
     pub(crate) sum: [u64; ITEMS],
-    /// All ones for the items that are or-ed, 0 for others.
+    /// The masks of the items that are or-ed: all ones for those, 0 for others.
     pub(crate) or: [u64; ITEMS],
-    /// All ones for the items that are maxima, 0 for others.
+    /// The masks of the items that are maximised: all ones for those, 0 for others.
     pub(crate) max: [u64; ITEMS],
     /// Offset of the thread's rseq area from the thread pointer.
     pub(crate) area: isize,
-    /// Offset of the index in the area.
+    /// Offset of the number of the copy to write (CPU or concurrency id) in the rseq area.
     pub(crate) field: u32,
     /// Bytes of the widest vector store; 0 where sections may not be used.
     pub(crate) width: u32,
@@ -339,9 +339,9 @@ pub(crate) struct Stamps {
     /// The piece's first word in the home unit. In a CPU's unit it is the latest epoch that was stamped there; the
     /// stamps, bytes by line, begin 64 bytes on.
     pub(crate) head: *mut u8,
-    /// The piece's epoch.
+    /// The address of the current epoch of the piece.
     pub(crate) epoch: *const u8,
-    /// The line's number in the piece.
+    /// The index of the cache line in the piece.
     pub(crate) line: usize,
 }
 

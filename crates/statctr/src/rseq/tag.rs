@@ -10,7 +10,7 @@
 pub(crate) enum HandleTag {
     /// A section on the CPU's own word.
     Rseq = 1,
-    /// One unlocked instruction on the home word: there is one CPU.
+    /// An unlocked instruction on the home word, on a machine with one CPU.
     Uniprocessor = 2,
     /// A locked instruction on the home word.
     Atomic = 4,

@@ -167,7 +167,7 @@ macro_rules! point {
     };
 }
 
-/// One section: `prepare` runs before it is armed; `body` follows `t := T[cpu] + base` and ends
+/// Expands to one critical section: `prepare` runs before it is armed; `body` follows `t := T[cpu] + base` and ends
 /// with the commit; `cleanup` runs after it.
 macro_rules! section {
     (
@@ -187,7 +187,7 @@ macro_rules! section {
     };
 }
 
-/// One section, whose `address` makes the word's address of t, T\[cpu\], or leaves.
+/// Expands to one critical section whose `address` makes the word's address of t, T\[cpu\], or leaves.
 ///
 /// Labels: 20 the descriptor, 21 start, 22 end (the instruction after the commit), 23 abort.
 macro_rules! section_by {

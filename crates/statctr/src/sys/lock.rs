@@ -21,7 +21,7 @@ pub(crate) enum Rank {
     Registry,
     /// A statistic of C in a registry: is read while it is held.
     Borrowed,
-    /// A pool.
+    /// The lock of a pool.
     Pool,
     /// The blocks that a pool's movable units are made of.
     Depot,

@@ -14,7 +14,7 @@ const UPDATES: usize = 256;
 thread_local! {
     // Atomic for signal handlers, which may come between the load and the store: then an update more
     // or less goes by before the thread asks again.
-    /// One more than the stripe, times [`UPDATES`], and the updates that are left; 0: none was chosen.
+    /// The chosen stripe plus one, times [`UPDATES`], plus the updates until it is chosen again; 0 if none was chosen.
     static CHOSEN: AtomicUsize = const { AtomicUsize::new(0) };
 }
 

@@ -19,7 +19,7 @@ const READS: u64 = 8;
 /// The part of the writes that have to be additions: the rest may initialise or reset.
 const ADDITIONS: f64 = 0.9;
 
-/// A contended counter.
+/// A contended counter: subject and offset, accesses, confidence, and the cache lines that it was seen on.
 struct Counter {
     place: (usize, u64),
     field: FieldEvidence,
@@ -30,7 +30,7 @@ struct Counter {
 /// The words that a counter is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CounterWords {
-    /// One for each CPU, which plain instructions add to.
+    /// A word for each CPU, which plain instructions add to.
     OfCpus,
     /// Stripes of threads, which atomic instructions add to.
     Striped,
@@ -138,15 +138,15 @@ fn finding(evidence: &Evidence, sums: &Conflicts, set: Vec<Counter>, words: Coun
     })
 }
 
-/// Returns whether a word is read so often that a sum over CPUs costs more than the additions save: what others wait
-/// for is no statistic.
+/// Returns `true` if a word is read so often that a sum over CPUs costs more than the additions save: a word that
+/// others wait for is no statistic.
 fn is_polled(field: &FieldEvidence) -> bool {
     let reads: u64 = field.sites.iter().filter(|(.., writes)| *writes == 0).map(|(_, reads, _)| reads).sum();
     reads > field.writes() / READS
 }
 
-/// Returns whether the threads that add to a word by plain instructions take a lock as often as they do: threads wait for
-/// the lock, and a counter beside it saves nothing.
+/// Returns `true` if the threads that add to a word by plain instructions take a lock as often as they do: threads wait
+/// for the lock, and a counter beside it saves nothing.
 fn is_guarded(evidence: &Evidence, field: &FieldEvidence) -> bool {
     let is_atomic = |site: usize| evidence.sites.get(site).is_some_and(|site| site.atomic);
     if field.sites.iter().any(|(site, _, writes)| *writes > 0 && is_atomic(*site)) {

@@ -72,8 +72,8 @@ fn of_type(
     })
 }
 
-/// Returns whether the parts of an object that are in conflict come to different lines: parts of one member, as a mutex
-/// has them, and members of one group stay together, and what they cost each other stays, too.
+/// Returns `true` if the parts of an object that are in conflict come to different lines. Parts of one member, as a
+/// mutex has them, and members of one group stay together, and their cost stays, too.
 fn is_separated(subject: &Subject, groups: &[Group], key: &ConflictKey) -> bool {
     let group = |offset: u64| {
         let member = member_at(subject, offset)?;
@@ -107,13 +107,13 @@ fn in_conflict(
 /// The use of a member, by which members are put together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
-    /// Nobody used it.
+    /// A member without accesses.
     Unused,
-    /// Read, and hardly written.
+    /// A member that is read, and hardly written.
     ReadMostly,
-    /// Written by one thread of an object; the number tells apart those of different threads.
+    /// A member that one thread of an object writes; the number tells apart those of different threads.
     OneWriter(usize),
-    /// Written by several threads of an object.
+    /// A member that several threads of an object write.
     ManyWriters,
 }
 
@@ -185,7 +185,7 @@ fn roles(subject: &Subject, fields: &[FieldEvidence], writers: &Writers) -> Vec<
     roles
 }
 
-/// Returns whether two members have the same writer in most objects that have both.
+/// Returns `true` if two members have the same main writer in most objects in which both are written.
 fn is_together(writers: &Writers, one: usize, other: usize) -> bool {
     let (mut same, mut different) = (0, 0);
     for ((object, member), threads) in writers.iter().filter(|((_, member), _)| *member == one) {

@@ -111,7 +111,7 @@ fn described(subject: &Subject, used: &TypeUse, hot: &[HotMember]) -> Vec<FieldE
     all
 }
 
-/// Returns whether accesses to a field are to a member, which may be one of several that an instruction takes at once.
+/// Returns `true` if a field overlaps a member, which may be one of several that an instruction accesses at once.
 fn is_of(field: &FieldUse, member: &MemberInfo) -> bool {
     field.offset < member.offset + member.size.max(1) && member.offset < field.offset + field.size.max(1)
 }

@@ -15,14 +15,14 @@ const SHAPES_RS: &str = include_str!("programs/shapes.rs");
 /// The compilers that are looked for where none is named.
 pub(super) const USUAL: [&str; 5] = ["gcc", "clang", "g++", "clang++", "rustc"];
 
-/// A compiler.
+/// A compiler of the shapes' programs.
 #[derive(Debug)]
 pub(super) struct Compiler {
-    /// The program, as it was named.
+    /// The path of the compiler, as it was named.
     pub(super) program: PathBuf,
-    /// Its name without folders.
+    /// The name of the compiler, without folders.
     pub(super) name: String,
-    /// The first line of what it says of its version.
+    /// The first line of the output of `--version`.
     pub(super) version: String,
     pub(super) language: Language,
 }

@@ -186,7 +186,7 @@ fn compilers(options: &AttributionOptions, document: &mut Document) -> Result<Ve
     Ok(found)
 }
 
-/// One run.
+/// A run of the benchmark: options, tools to compare, shapes, and the folder for its files.
 struct Bench<'b> {
     options: &'b AttributionOptions,
     sides: Sides,
@@ -341,7 +341,7 @@ impl Drop for Folder {
 }
 
 impl ShapeResult {
-    /// Returns whether a bar is missed by more than chance explains.
+    /// Returns `true` if this program misses a bar by more than chance explains.
     fn is_missed(&self) -> bool {
         self.ours.verdict == Verdict::Missed
     }

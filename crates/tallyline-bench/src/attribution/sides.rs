@@ -11,19 +11,19 @@ use std::process::{Command, Stdio};
 /// The samples of one shape by the field that they are charged to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Blame {
-    /// All of them.
+    /// The number of all samples of the shape.
     pub(super) samples: u64,
-    /// Those that name a field.
+    /// The number of samples that name a field, by field.
     pub(super) fields: BTreeMap<String, u64>,
 }
 
 /// The samples of all shapes of a recording, by the name of the shape.
 pub(super) type Blames = BTreeMap<String, Blame>;
 
-/// This program and perf.
+/// The two tools that are compared: this program, and perf where it runs.
 pub(super) struct Sides {
     pub(super) ours: PathBuf,
-    /// perf with its version.
+    /// The path of perf, with its version.
     pub(super) perf: Option<(PathBuf, String)>,
 }
 

@@ -27,20 +27,20 @@ pub(super) struct Shape {
 /// The fields that the time of a shape goes to, with the bars that its samples are held to, in percent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Truth {
-    /// One access stalls.
+    /// A single access that stalls.
     Stall {
-        /// Its field.
+        /// The field of the access that stalls.
         field: &'static str,
-        /// The smallest share of samples that name it.
+        /// The smallest share of samples that name the field.
         right: f64,
         /// The largest share of samples that name other fields.
         other: f64,
     },
-    /// Several accesses take as much as is known.
+    /// Several accesses that take known shares of the time.
     Shares {
-        /// Fields with their shares.
+        /// The fields with their shares.
         fields: &'static [(&'static str, f64)],
-        /// The largest difference of each.
+        /// The largest difference of a share.
         tolerance: f64,
     },
 }
@@ -58,7 +58,7 @@ const COLD: Truth = stall("cold");
 /// Control comes to the place behind the stall by several ways.
 const JOIN: Truth = Truth::Stall { field: "cold", right: 75.0, other: 10.0 };
 
-/// All shapes.
+/// All shapes of the benchmark, in all languages.
 pub(super) const SHAPES: &[Shape] = &[
     shape("load", Language::C, COLD),
     shape("load_test", Language::C, COLD),
@@ -131,7 +131,7 @@ pub(super) const SHAPES: &[Shape] = &[
 ];
 
 impl Truth {
-    /// Returns whether a field as reports name it is one of a truth: the field itself, or a part of it.
+    /// Returns `true` if `name`, as in reports, is the field `truth` or a part of it.
     pub(super) fn is_field(name: &str, truth: &str) -> bool {
         let rest = name.strip_prefix(truth);
         // `_vptr.Node`, `_vptr$Node`, `uses._M_i`, `bytes[]`

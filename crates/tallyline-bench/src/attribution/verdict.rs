@@ -13,11 +13,11 @@ const DEVIATIONS: f64 = 3.0;
 /// Shares of a shape's samples, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Shares {
-    /// Those that name a field of the truth.
+    /// The share of samples that name a field of the truth.
     pub(super) right: f64,
-    /// Those that name another field.
+    /// The share of samples that name another field.
     pub(super) other: f64,
-    /// Those that name none: no memory, the stack, variables.
+    /// The share of samples that name no field: no memory, the stack, variables.
     pub(super) none: f64,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Verdict {
     WithinError,
     /// A bar is missed.
     Missed,
-    /// There are too few samples to judge by.
+    /// Too few samples to judge by.
     TooFew,
 }
 

@@ -21,7 +21,7 @@ const ROUNDS: usize = 3;
 /// The names of the ways, in the order of [`churn`].
 const WAYS: [&str; 5] = ["lazy", "fixed", "per-cpu-lines", "lock", "atomics"];
 
-/// One run of a way: nanoseconds of a thread per flow, and bytes per flow.
+/// The costs of a run of a way: nanoseconds of a thread per flow, and bytes per flow.
 struct Run {
     time: f64,
     bytes: f64,

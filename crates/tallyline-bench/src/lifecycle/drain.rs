@@ -88,7 +88,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Returns whether the writer had to wait so much that its percentiles describe other tasks on its CPU.
+    /// Returns `true` if the writer had to wait so much that its percentiles describe other tasks on its CPU.
     fn is_disturbed(&self) -> bool {
         self.waited > 0.1
     }

@@ -13,7 +13,7 @@ pub(super) const CPUS: usize = 64;
 
 /// A way to keep flows.
 pub(super) trait FlowMethod: Sync {
-    /// A flow's statistics.
+    /// The statistics of one flow.
     type Flow: Send + Sync;
 
     /// Creates a new flow.
@@ -160,7 +160,7 @@ impl<S: Impersonating> FlowMethod for Lazy<S> {
 statctr::group! {
     /// Statistics of a flow, as far as sums can keep them.
     pub(super) struct Flow {
-        /// A packet came.
+        /// Counts a packet of the flow.
         event packet(packets, bytes, last, flags);
         item packets: Unit::PACKETS, "packets";
         item bytes: Unit::BYTES, "bytes";

@@ -192,9 +192,11 @@ struct Bench {
     kept: PathBuf,
 }
 
-/// Our sides.
+/// The name of the side that runs tallyline without its type cache.
 const COLD: &str = "tallyline --no-cache";
+/// The name of the side with cached types of the libraries, but none of the program itself.
 const NEW: &str = "tallyline, new program";
+/// The name of the side with all types cached.
 const WARM: &str = "tallyline";
 
 /// The options of each side for each job.

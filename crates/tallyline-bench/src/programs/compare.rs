@@ -28,18 +28,18 @@ pub(super) struct Field {
     pub(super) modelled: f64,
 }
 
-/// One program.
+/// The comparison of one program's fields: their shares by samples and by the model.
 #[derive(Clone, Debug)]
 pub(super) struct Comparison {
     pub(super) program: String,
     pub(super) samples: u64,
-    /// The parts in percent that are fields of types at all: by samples, by the model.
+    /// The shares of all fields of types in the samples and in the model's cost, in percent.
     pub(super) typed: (f64, f64),
-    /// Those with a share above [`LEAST`] by samples or by the model, the most sampled first.
+    /// The fields with a share above [`LEAST`] by samples or by the model, the most sampled first.
     pub(super) fields: Vec<Field>,
-    /// Spearman's, over the fields whose sampled share is above [`LEAST`].
+    /// Spearman's rank correlation over the fields whose sampled share is above [`LEAST`].
     pub(super) correlation: Option<f64>,
-    /// Spearman's, over all of `fields`.
+    /// Spearman's rank correlation over all of `fields`.
     pub(super) correlation_either: Option<f64>,
 }
 
@@ -158,8 +158,8 @@ fn ranks(shares: &[f64], samples: f64) -> Vec<f64> {
     shares.iter().map(rank).collect()
 }
 
-/// Returns whether two shares, in percent of so many samples, differ by no more than [`TIED`] standard errors of their
-/// difference.
+/// Returns `true` if two shares, in percent of `samples` samples, differ by no more than [`TIED`] standard errors of
+/// their difference.
 fn is_tied(one: f64, other: f64, samples: f64) -> bool {
     let (one, other) = (one / 100.0, other / 100.0);
     let variance = (one + other - (one - other).powi(2)).max(0.0) / samples.max(1.0);

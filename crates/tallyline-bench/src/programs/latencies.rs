@@ -23,9 +23,9 @@ const ROUNDS: usize = 201;
 /// Measured latencies, and the size of each level.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Latencies {
-    /// Size, ways and cycles.
+    /// The size in bytes, the ways and the latency in cycles of each cache level.
     levels: Vec<(u64, u32, u32)>,
-    /// Cycles to memory.
+    /// The latency of memory in cycles.
     pub(super) memory: u32,
     /// Cycles of a walk of the page tables beside the reads of their last level.
     walk: u32,
@@ -80,9 +80,10 @@ pub(super) fn measure() -> Result<Latencies> {
     Ok(found)
 }
 
-/// Returns whether an interpreter's dispatch is mispredicted although its program repeats: that takes more than halfway
-/// from the time of the same operations in order to their time in random order. It is a jump, as in interpreters: on
-/// Zen 4 in a virtual machine calls by pointers whose targets alternate are mispredicted, and jumps are not.
+/// Returns `true` if an interpreter's dispatch is mispredicted although its program repeats: that takes more than
+/// halfway from the time of the same operations in order to their time in random order. It is a jump, as in
+/// interpreters: on Zen 4 in a virtual machine calls by pointers whose targets alternate are mispredicted, and jumps
+/// are not.
 fn is_by_last_target() -> bool {
     const PROGRAM: [u8; 16] = [0, 1, 4, 2, 7, 5, 3, 0, 6, 2, 1, 7, 4, 3, 5, 6];
     const OPERATIONS: usize = 4096;

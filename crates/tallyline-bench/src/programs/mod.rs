@@ -88,7 +88,7 @@ struct Programs {
     not_run: Vec<(String, String)>,
 }
 
-/// Runs the benchmark.
+/// Runs the benchmark `programs`: the shares of fields in the samples of whole programs, beside those of the model.
 pub(super) fn run(options: &ProgramsOptions, color: Color) -> Result<()> {
     let output = Output::open(options.output.as_deref(), color)?;
     if let Some(unknown) = options.programs.iter().find(|name| !subjects::NAMES.contains(&name.as_str())) {

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// All of them.
+/// The names of all programs of the benchmark.
 pub(super) const NAMES: [&str; 6] = ["store", "index", "cache", "lua", "sqlite3", "python"];
 
 /// Rounds of our own programs; as few as that, as traces have every access.

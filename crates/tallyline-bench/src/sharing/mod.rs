@@ -94,7 +94,7 @@ struct Range {
     high: f64,
 }
 
-/// A case's results.
+/// A case with the ranges of its measured and its predicted speed-up.
 struct Case {
     name: String,
     measured: Range,
@@ -155,7 +155,7 @@ fn all(options: &SharingOptions, folder: &Path) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Builds a program.
+/// Compiles a C program from its source file.
 fn compile(words: &[String], source: &Path, program: &Path) -> Result<()> {
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let status = Command::new(compiler).args(words).arg("-o").arg(program).arg(source).status();

@@ -41,7 +41,7 @@ mod built {
     // its functions are what the C code calls
     use statctr_capi as _;
 
-    /// A `struct tallyline_counter`.
+    /// The C type `struct tallyline_counter`, opaque here.
     #[repr(C)]
     struct Opaque {
         _private: [u8; 0],

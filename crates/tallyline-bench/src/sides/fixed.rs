@@ -7,9 +7,9 @@ use statctr::{Average, Counter, Histogram, Max, Pool, Result, StaticCounter, Uni
 statctr::group! {
     /// Traffic of one interface.
     pub(crate) struct Interface {
-        /// One packet looped back.
+        /// Counts one packet that is looped back.
         event packet(rx_packets, rx_bytes, tx_packets, tx_bytes);
-        /// A request and its length.
+        /// Counts a request and its length.
         event request(requests, request_bytes);
         item rx_packets: Unit::PACKETS, "packets received";
         item rx_bytes: Unit::BYTES, "bytes received";

@@ -51,9 +51,9 @@ pub(crate) struct Units {
 }
 
 enum Memory {
-    /// Ours alone.
+    /// Memory of the benchmark's own.
     Own(BenchMemory),
-    /// That of these groups.
+    /// Memory of the library, kept by the groups that it belongs to.
     Library(#[expect(dead_code, reason = "keeps the memory")] Arc<Vec<Group>>),
 }
 
@@ -180,9 +180,9 @@ fn handle_of(group: &Group) -> Handle {
 /// The number of CPUs' counters that a memory scan reads side by side: one or four.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Streams {
-    /// One after the other.
+    /// The counters of one CPU after the other.
     One,
-    /// Four.
+    /// The counters of four CPUs side by side.
     Four,
 }
 

@@ -169,7 +169,7 @@ impl<'a> Decoder<'a> {
         self.skipped(each * entry.count)
     }
 
-    /// Returns whether the name at an offset of the string section is this one.
+    /// Returns `true` if the name at an offset of the string section is `name`.
     pub(super) fn is_called(&self, offset: u32, name: &[u8]) -> bool {
         let text = self.text(offset).and_then(|text| text.strip_prefix(name));
         text.is_some_and(|rest| rest.first() == Some(&0))

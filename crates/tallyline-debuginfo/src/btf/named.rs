@@ -10,9 +10,9 @@ use crate::model::{Type, TypeId, Types};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     Nothing,
-    /// Its name.
+    /// The name of the type.
     Name,
-    /// Its layout.
+    /// The layout of the type.
     Layout,
 }
 

@@ -54,14 +54,14 @@ pub(super) struct Fields {
     pub(super) numbers: [Field; PLACES.len()],
 }
 
-/// A number of an entry.
+/// The location of a number in the DIEs of an abbreviation.
 #[derive(Clone, Copy)]
 pub(super) enum Field {
-    /// There is none.
+    /// A number that the DIEs do not have.
     Absent,
-    /// It is the same for all entries.
+    /// A number that is the same for all DIEs.
     Constant(i64),
-    /// It is behind so many bytes, and has so many itself.
+    /// A number in the DIE itself: the bytes before it, and its size in bytes.
     At(u32, u32),
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Sibling {
 pub(super) struct Stride(u32);
 
 impl Stride {
-    /// It has to be looked at.
+    /// The stride of an abbreviation that does not fix it: a DIE has to be read to find the next one.
     const UNKNOWN: Stride = Stride(u32::MAX);
 
     fn of(abbreviation: &Abbreviation) -> Stride {
@@ -112,7 +112,7 @@ pub(super) struct Attribute {
 }
 
 impl Abbreviations {
-    /// Reads a table.
+    /// Parses a table of abbreviations.
     pub(super) fn parse(mut table: Slice<'_>, encoding: Encoding) -> Result<Abbreviations> {
         let mut all = Abbreviations {
             dense: Vec::new(),
@@ -196,7 +196,7 @@ impl Abbreviations {
         [first, self.runs.len() as u32]
     }
 
-    /// Returns whether every entry but the first one of a unit stores its name in itself, or as an offset
+    /// Returns `true` if every entry but the first one of a unit stores its name in itself, or as an offset
     /// in `.debug_str`.
     pub(super) fn store_names_plainly(&self) -> bool {
         let mut entries = self.dense.iter().chain(self.others.values());

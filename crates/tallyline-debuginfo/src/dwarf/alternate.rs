@@ -12,7 +12,7 @@ use object::ReadRef;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// The other file, opened.
+/// A debug file's alternate file, opened.
 pub(super) struct OpenedAlternate {
     contents: Contents,
     wanted: elf::Alternate,

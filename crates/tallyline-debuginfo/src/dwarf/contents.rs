@@ -286,7 +286,7 @@ impl<'u, 'a> Contents<'u, 'a> {
     }
 }
 
-/// Returns whether the contents of a type without a name identify it.
+/// Returns `true` if an unnamed type with this tag is identified by the type that it refers to.
 fn leads_on(tag: DwTag) -> bool {
     use constants as c;
     matches!(

@@ -267,9 +267,9 @@ const RANGES_LIMIT: usize = 1 << 20;
 /// The variables of a compilation unit to visit: those outside of functions, or the static ones inside functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariablesOf {
-    /// Those of the unit, and of its namespaces and types.
+    /// The variables of the unit, and of its namespaces and types.
     Unit,
-    /// Those that functions have of their own.
+    /// The static variables inside functions.
     Functions,
 }
 

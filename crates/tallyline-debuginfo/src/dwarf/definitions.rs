@@ -21,12 +21,12 @@ impl Definitions {
         }
     }
 
-    /// Returns whether a class of this name is known.
+    /// Returns `true` if the definition of a class of this name is known.
     pub(super) fn has(&self, key: Key) -> bool {
         self.0.contains_key(&key)
     }
 
-    /// Looks for them.
+    /// Finds the definitions of the classes of all units.
     pub(super) fn find(units: &Units<'_>) -> Result<Definitions> {
         let parts = units.order().par_iter().map(|unit| all_classes(units, *unit));
         let mut all = Definitions::default();

@@ -20,21 +20,21 @@ pub(super) struct Entries<'u, 'a> {
     units: &'u Units<'a>,
 }
 
-/// One entry. Its attributes are kept between entries, to keep their memory.
+/// A DIE with the attributes that were read. It is reused for the next DIE, to keep their memory.
 pub(super) struct Entry<'a> {
     pub(super) tag: DwTag,
     pub(super) has_children: bool,
     attributes: Vec<(DwAt, AttributeValue<Slice<'a>>)>,
-    /// Of a member that was to be compared: what tells it from others.
+    /// The attributes that tell the DIE from others, if it is a member that was to be compared.
     pub(super) traits: Traits<'a>,
 }
 
 /// The attributes that tell a member from others, whatever its type is.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Traits<'a> {
-    /// Its name, as it is stored.
+    /// The name of the member, as it is stored.
     pub(super) name: Option<AttributeValue<Slice<'a>>>,
-    /// The numbers of the attributes of [`PLACES`].
+    /// The numbers of the member's attributes of [`PLACES`].
     pub(super) numbers: [Trait; PLACES.len()],
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Traits<'a> {
 pub(super) enum Trait {
     #[default]
     Absent,
-    /// It is there, and no number.
+    /// An attribute that is there, and is no number.
     Odd,
     Number(u64),
 }
@@ -73,13 +73,13 @@ impl Default for Entry<'_> {
 /// The treatment of a DIE, by its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interest {
-    /// Read its attributes.
+    /// A DIE whose attributes are read.
     Read,
-    /// Find out what tells it from others.
+    /// A DIE of which only the attributes are found that tell it from others.
     Compare,
-    /// Go on with its children, if it has any.
+    /// A DIE that is passed over; its children, if it has any, are next.
     Inside,
-    /// Go on with what follows its children.
+    /// A DIE that is passed over with its children.
     Leave,
 }
 
@@ -106,7 +106,7 @@ impl<'u, 'a> Entries<'u, 'a> {
         self.depth
     }
 
-    /// Returns whether the unit has no more DIEs.
+    /// Returns `true` if the unit has no more DIEs.
     pub(super) fn is_empty(&self) -> bool {
         self.input.is_empty()
     }
@@ -414,9 +414,9 @@ fn block<'a>(
 pub(super) enum Step {
     /// The end of a list of children.
     End,
-    /// An entry whose attributes were read.
+    /// A DIE whose attributes were read.
     Wanted,
-    /// Another entry.
+    /// A DIE that was passed over.
     Other,
 }
 
@@ -431,7 +431,7 @@ impl<'a> Entry<'a> {
         &self.attributes
     }
 
-    /// Returns whether the DIE has an attribute.
+    /// Returns `true` if the DIE has an attribute.
     pub(super) fn has(&self, name: DwAt) -> bool {
         self.attributes.iter().any(|(own, _)| *own == name)
     }

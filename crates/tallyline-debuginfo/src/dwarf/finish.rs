@@ -70,7 +70,7 @@ fn complete_unsized(types: &mut Types, record: usize) {
     }
 }
 
-/// Returns whether a member that rustc describes as a pointer to a function is the function itself, which takes no
+/// Returns `true` if a member that rustc describes as a pointer to a function is the function itself, which takes no
 /// bytes: there is no room for a pointer between its place and the next member, or the end of the record.
 fn is_function_item(types: &Types, record: &Record, index: usize) -> bool {
     let Member { ty, offset, size, .. } = types.members[index];
@@ -138,8 +138,8 @@ fn order(types: &mut Types, record: usize) {
     members.iter_mut().zip(keyed).for_each(|(slot, (_, member))| *slot = member);
 }
 
-/// Returns whether so many bits are those of an atomic that is padded to a power of two. Before DWARF 5
-/// nothing says that it is atomic, but a record is no bitfield in C.
+/// Returns `true` if a bitfield of this type and of `bits` bits is an atomic that is padded to a power of two. Before
+/// DWARF 5 nothing says that it is atomic, but a record is no bitfield in C.
 fn is_padded_atomic(types: &Types, id: TypeId, bits: u64) -> bool {
     let own = size_of(types, id).saturating_mul(8);
     let is_record = types.as_record(types.strip(id)).is_some();

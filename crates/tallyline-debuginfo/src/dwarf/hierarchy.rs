@@ -31,7 +31,7 @@ pub(super) enum Tail {
 }
 
 impl Hierarchy {
-    /// Returns whether a type is a class without data.
+    /// Returns `true` if a type is a class without data.
     pub(super) fn is_empty(&mut self, types: &Types, ty: TypeId) -> bool {
         record_of(types, ty).is_some_and(|id| self.is_empty_class(types, id, 0))
     }
@@ -58,7 +58,7 @@ impl Hierarchy {
         empty
     }
 
-    /// Returns whether objects of a class have a pointer to a virtual table.
+    /// Returns `true` if objects of a class have a pointer to a virtual table.
     pub(super) fn is_dynamic(&mut self, types: &Types, id: RecordId, depth: usize) -> bool {
         if let Some(known) = self.dynamic.get(&id) {
             return *known;
@@ -76,7 +76,7 @@ impl Hierarchy {
         dynamic
     }
 
-    /// Returns whether a class has virtual bases, of its own or by its bases.
+    /// Returns `true` if a class has virtual bases, of its own or by its bases.
     pub(super) fn has_virtual_bases(&mut self, types: &Types, id: RecordId, depth: usize) -> bool {
         if let Some(known) = self.virtual_bases.get(&id) {
             return *known;
@@ -125,7 +125,7 @@ impl Hierarchy {
         })
     }
 
-    /// Returns whether a class is nothing but a pointer to a virtual table, virtual bases aside.
+    /// Returns `true` if a class is nothing but a pointer to a virtual table, virtual bases aside.
     fn is_nearly_empty(&mut self, types: &Types, id: RecordId) -> bool {
         let mut members = types.members(types.record(id)).iter();
         self.is_dynamic(types, id, 0)
@@ -257,7 +257,7 @@ pub(super) fn all_bases(types: &Types, id: RecordId) -> Option<Vec<RecordId>> {
     Some(found)
 }
 
-/// Returns whether a member is the pointer to the virtual table.
+/// Returns `true` if a member is the pointer to the virtual table.
 fn is_table_pointer(types: &Types, member: &Member) -> bool {
     member.artificial && member.kind == MemberKind::Data && types.name(member.name).starts_with(b"_vptr")
 }

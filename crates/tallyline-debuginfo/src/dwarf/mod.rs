@@ -138,7 +138,7 @@ fn read_whole<'a, R: ReadRef<'a>>(
 
 /// The result of reading a file's units, and the files that were missing.
 struct WithCompanions<T> {
-    /// The result.
+    /// The result of reading the units.
     result: T,
     /// Warnings about the alternate file.
     warnings: Vec<String>,

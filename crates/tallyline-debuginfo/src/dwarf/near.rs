@@ -31,7 +31,7 @@ impl Near {
         Near { names: self.names.fork(), everywhere: self.everywhere, is_complete: true, known }
     }
 
-    /// Returns whether no name was compared.
+    /// Returns `true` if no name was compared.
     pub(super) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }

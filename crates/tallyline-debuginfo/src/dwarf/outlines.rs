@@ -87,7 +87,7 @@ impl Outlines {
         self.0.get(&key)
     }
 
-    /// Returns whether a class has no data of its own or of its bases.
+    /// Returns `true` if a class has no data of its own or of its bases.
     fn is_empty(&self, outline: &Outline, depth: usize) -> bool {
         outline.size == 1
             && !outline.has_data
@@ -99,7 +99,7 @@ impl Outlines {
                 .all(|base| self.get(*base).is_some_and(|base| self.is_empty(base, depth + 1)))
     }
 
-    /// Returns whether a class has virtual bases, or may have.
+    /// Returns `true` if a class has virtual bases, or may have.
     fn is_open(&self, outline: &Outline, depth: usize) -> bool {
         outline.is_open
             || depth > DEPTH_LIMIT
@@ -210,8 +210,8 @@ impl Outlines {
     }
 }
 
-/// Returns whether a class has virtual bases, and one of which only the outline is known: their offsets are
-/// unknown then.
+/// Returns `true` if one of the records has virtual bases, and one of which only the outline is known: their offsets
+/// are unknown then.
 fn needs_more(types: &Types, records: &[usize], outlined: &FxHashMap<RecordId, bool>) -> bool {
     if outlined.is_empty() {
         return false;

@@ -11,7 +11,7 @@ const MOST: usize = 8;
 /// Sought names, and their offsets in the strings seen so far.
 pub(super) struct Names(Vec<Name>);
 
-/// A sought name.
+/// A sought name, with the offsets of the strings that are it or end with it.
 struct Name {
     /// The name with the end of a string.
     text: Finder<'static>,
@@ -40,7 +40,7 @@ impl Names {
         Some(Names(names.iter().map(name).collect::<Option<_>>()?))
     }
 
-    /// Returns whether no string seen so far is one of the names or ends with it, and none is so short that units
+    /// Returns `true` if no string seen so far is one of the names or ends with it, and none is so short that units
     /// spell it themselves: gcc stores what takes less than an offset, 4 bytes, in their DIEs.
     pub(super) fn are_absent(&self) -> bool {
         let is_absent = |name: &Name| {
@@ -92,12 +92,12 @@ impl Names {
     }
 }
 
-/// Returns whether a byte belongs to an identifier, which has one spelling.
+/// Returns `true` if a byte belongs to an identifier, which has one spelling.
 fn is_letter(letter: &u8) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'$') || *letter >= 0x80
 }
 
-/// Returns whether a name is that of a number in C, which has several spellings.
+/// Returns `true` if a name is that of a number in C, which has several spellings.
 fn is_number(name: &[u8]) -> bool {
     matches!(name, b"signed" | b"unsigned" | b"short" | b"long" | b"int" | b"char" | b"double")
 }
@@ -108,7 +108,7 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// Returns whether a unit of these bytes may have one of the names.
+    /// Returns `true` if a unit with these bytes may define a type of one of the names.
     pub(super) fn may_be_in(&self, unit: &[u8]) -> bool {
         self.sought.iter().any(|sought| sought.find(unit).is_some())
     }

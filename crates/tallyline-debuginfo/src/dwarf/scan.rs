@@ -57,7 +57,7 @@ impl<'n> NameMatcher<'n> {
         NameMatcher { names, patterns, by_ending, stems, first }
     }
 
-    /// Returns whether a DIE of this name may be wanted, in whatever scope.
+    /// Returns `true` if a DIE of this name may be wanted, in any scope.
     pub(super) fn may_be(&self, name: &[u8]) -> bool {
         self.stems.contains(&*canonical(stem(name))) && self.by_ending.contains_key(&*canonical(name))
             || packaged(name).any(|name| self.by_ending.contains_key(&*canonical(name)))
@@ -71,12 +71,12 @@ impl<'n> NameMatcher<'n> {
         candidates.find(|index| is_called(&self.names[*index], path, name))
     }
 
-    /// Returns whether a pattern matches a name without its scopes.
+    /// Returns `true` if a pattern matches a name without its scopes.
     pub(super) fn matches(&self, name: &[u8]) -> bool {
         self.patterns.iter().any(|(pattern, _)| fits(pattern, name))
     }
 
-    /// Returns whether a pattern matches a name with its scopes; `buffer` is for the text.
+    /// Returns `true` if a pattern matches a name with its scopes; `buffer` is for the text.
     pub(super) fn matches_in(
         &self,
         path: &[u8],
@@ -240,13 +240,13 @@ pub(super) struct Scanner<'u, 'a> {
 }
 
 impl<'u, 'a> Scanner<'u, 'a> {
-    /// Returns whether types of a unit are wanted.
+    /// Returns `true` if the filter accepts a unit, by its name and language.
     fn accepts(&self, unit: usize, context: &Context, filter: &UnitFilter) -> Result<bool> {
         let about = self.units.about(unit, context)?;
         Ok(filter.accepts(about.name.unwrap_or_default(), about.language))
     }
 
-    /// Returns whether a unit may have types of the sought names.
+    /// Returns `true` if a unit may have types of the sought names.
     fn may_have(&self, unit: usize, context: &Context) -> bool {
         let Some(presence) = self.before.presence else { return true };
         let header = &self.units.get(unit).header;
@@ -266,7 +266,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
         }
     }
 
-    /// Returns whether a type with this key is known, and counts it if it is.
+    /// Returns `true` if a type with this key is known; counts the definition if the type is one that this scan found.
     pub(super) fn knows(&mut self, key: (u64, u64)) -> bool {
         if let Some(index) = self.seen.get(&key) {
             let found = &mut self.result.found[*index];

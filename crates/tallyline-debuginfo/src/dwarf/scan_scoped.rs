@@ -203,7 +203,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Goes into a record, and finds out whether it is wanted.
+    /// Enters the scope of a record, and starts its hash if the record is wanted.
     fn open_record(&mut self, entry: &Entry<'a>, place: GlobalDieOffset, depth: isize) {
         let scopes = &mut self.scopes;
         let (declared, is_declaration) = scopes.declare(entry, place);

@@ -98,7 +98,7 @@ impl<'u, 'a> Scopes<'u, 'a> {
         self.open.last().map(|open| open.scope)
     }
 
-    /// Returns the hash of a name in a scope, and whether there is a name.
+    /// Returns the hash of a name in a scope, and `true` if there is a name.
     pub(super) fn hash(&self, outer: Option<usize>, name: Option<AttributeValue<Slice<'a>>>) -> (Hash, bool) {
         let mut hash = Hash::default();
         let (one, other) = outer.map_or((0, 0), |outer| self.scopes[outer].key);
@@ -109,12 +109,12 @@ impl<'u, 'a> Scopes<'u, 'a> {
         (hash, named)
     }
 
-    /// Returns whether all ancestors of an entry at this depth are scopes, and none is a function.
+    /// Returns `true` if all ancestors of an entry at this depth are scopes, and none is a function.
     pub(super) fn are_all_open(&self, depth: isize) -> bool {
         usize::try_from(depth).is_ok_and(|depth| depth == self.open.len() + 1)
     }
 
-    /// Returns whether other units cannot name what is in a scope.
+    /// Returns `true` if other units cannot name the contents of a scope.
     pub(super) fn is_private(&self, scope: Option<usize>) -> bool {
         scope.is_some_and(|scope| self.scopes[scope].is_private)
     }
@@ -252,7 +252,7 @@ pub(super) struct Scoped<'a> {
 }
 
 impl Scoped<'_> {
-    /// Returns whether it is a record that other units can refer to, unlike those in functions.
+    /// Returns `true` if the type is a record that other units can refer to, unlike those in functions.
     pub(super) fn is_shared_record(&self, scopes: &Scopes<'_, '_>) -> bool {
         self.is_record && scopes.are_all_open(self.depth) && !scopes.is_private(self.declared.outer)
     }
@@ -261,9 +261,9 @@ impl Scoped<'_> {
 /// The types that are sought.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScopedKind {
-    /// All, also those inside of functions.
+    /// All types with a name, also those inside functions.
     Types,
-    /// Records that other units can mean.
+    /// Records that other units can refer to.
     Records,
 }
 

@@ -128,7 +128,7 @@ impl<'a> Sections<'a> {
         Sections { bytes, endian: self.endian, id: self.id }
     }
 
-    /// Returns whether numbers are little-endian.
+    /// Returns `true` if the numbers in the sections are little-endian.
     pub(super) fn is_little_endian(&self) -> bool {
         self.endian == RunTimeEndian::Little
     }

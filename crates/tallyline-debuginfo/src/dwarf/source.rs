@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The relation of a file to the one that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The file itself.
+    /// The file that is read.
     Main,
-    /// A file with units that were split off from it: a `.dwo` file or a package of them.
+    /// A file with units that were split off from the one that is read: a `.dwo` file or a package of them.
     Split,
     /// The alternate file that dwz wrote.
     Alternate,
@@ -116,7 +116,7 @@ impl<'a> UnitSections<'a> {
         self.strings.map_or_else(|| self.dwarf.debug_str.reader().slice().len(), Strings::len)
     }
 
-    /// Returns whether a DIE has referred to a part of the file outside this one.
+    /// Returns `true` if these are the sections of a window, and a DIE has referred to a part of the file outside it.
     pub(super) fn refers_outside(&self) -> bool {
         self.refers_outside.load(Ordering::Relaxed)
     }
@@ -143,7 +143,7 @@ impl<'a> UnitSections<'a> {
 pub(super) struct Contribution {
     pub(super) abbreviations: usize,
     pub(super) strings: usize,
-    /// Before DWARF 5.
+    /// The offset of the unit's part of `.debug_loc`, which DWARF 5 replaced by `.debug_loclists`.
     pub(super) locations: usize,
     pub(super) location_lists: usize,
     pub(super) range_lists: usize,

@@ -36,8 +36,8 @@ pub(super) fn skeletons(units: &Units<'_>) -> Result<Vec<Skeleton>> {
     Ok(skeletons)
 }
 
-/// Returns whether the first DIE of a unit names a file, by its abbreviation alone, as there are thousands of
-/// units and few of them name one.
+/// Returns `true` if the first DIE of a unit names a split file (`.dwo`), by its abbreviation alone, as there are
+/// thousands of units and few of them name one.
 fn names_a_file(units: &Units<'_>, unit: usize) -> gimli::Result<bool> {
     let header = &units.head(unit).header;
     let code = header.range_from(header.root_offset()..)?.read_uleb128()?;

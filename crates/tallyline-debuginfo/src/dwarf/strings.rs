@@ -53,10 +53,10 @@ struct RequestedStrings<'a> {
 /// The four bytes of a string's offset, and the string with its end.
 type Slot = OnceLock<Box<[u8]>>;
 
-/// There is a slot for so many bytes of a section, in the first table.
+/// The number of bytes of the section for which the first table has one slot.
 const BYTES_A_SLOT: usize = 512;
 
-/// The most tables.
+/// The maximum number of tables of slots.
 const TABLES: usize = 3;
 
 /// The number of bytes that are read for a string: nearly all are shorter, and more reads take longer than
@@ -138,7 +138,7 @@ impl<'a> RequestedStrings<'a> {
 #[derive(Clone, Copy)]
 struct Run {
     offset: u32,
-    /// Their offset in the kept bytes; they end where the next ones start.
+    /// The offset of the strings in the kept bytes; they end at the offset of the next run.
     kept: u32,
 }
 
@@ -207,7 +207,7 @@ impl<'a> Strings<'a> {
         self.size
     }
 
-    /// Returns whether the section ends with the end of a string.
+    /// Returns `true` if the section ends with the end of a string.
     pub(super) fn end(&self) -> bool {
         self.size.checked_sub(1).is_some_and(|last| self.get(last).is_some())
     }

@@ -2,7 +2,7 @@
 
 use gimli::constants::{self, DwTag};
 
-/// Returns whether a tag is that of a record.
+/// Returns `true` if a tag is that of a record: a struct, union, class or interface.
 pub(super) fn is_record(tag: DwTag) -> bool {
     matches!(
         tag,
@@ -13,7 +13,7 @@ pub(super) fn is_record(tag: DwTag) -> bool {
     )
 }
 
-/// Returns whether a tag is that of a type that has a name of its own.
+/// Returns `true` if a tag is that of a type that has a name of its own.
 pub(super) fn is_named_type(tag: DwTag) -> bool {
     is_record(tag)
         || matches!(
@@ -22,7 +22,7 @@ pub(super) fn is_named_type(tag: DwTag) -> bool {
         )
 }
 
-/// Returns whether a tag is that of a template argument, of the template that the parent is an instance of.
+/// Returns `true` if a tag is that of a template argument, of the template that the parent is an instance of.
 pub(super) fn is_template_argument(tag: DwTag) -> bool {
     matches!(
         tag,

@@ -4,7 +4,7 @@ use super::Slice;
 use super::source::Contribution;
 use gimli::UnitHeader;
 
-/// One unit.
+/// A unit of a file or of one of its companions: header, global offset and size.
 pub(super) struct Unit<'a> {
     pub(super) header: UnitHeader<Slice<'a>>,
     pub(super) start: usize,

@@ -57,12 +57,12 @@ impl Context {
         Language(u16::try_from(self.language).unwrap_or(0))
     }
 
-    /// Returns whether the unit's types are declared in scopes.
+    /// Returns `true` if types are declared in scopes in the unit's language.
     pub(super) fn has_scopes(&self) -> bool {
         self.language().has_scopes()
     }
 
-    /// Returns whether the unit is C++'s.
+    /// Returns `true` if the unit's language is C++.
     pub(super) fn is_cpp(&self) -> bool {
         self.language().is_cpp()
     }
@@ -301,7 +301,7 @@ impl<'a> Units<'a> {
         self.sources.iter().take(2).find(|source| source.role == Role::Alternate)
     }
 
-    /// Returns whether these are units of a window, and a DIE has referred to others.
+    /// Returns `true` if these are units of a window, and a DIE has referred to others.
     pub(super) fn refers_outside(&self) -> bool {
         self.sources.iter().any(UnitSections::refers_outside)
     }
@@ -311,12 +311,12 @@ impl<'a> Units<'a> {
         self.undefined.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether a class was needed that its unit only declares.
+    /// Returns `true` if a class was needed that its unit only declares.
     pub(super) fn has_undefined(&self) -> bool {
         self.undefined.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the unit of a place is there; among some of a file's units a missing one is noted.
+    /// Returns `true` if the unit of a place is there; in a choice of a file's units, notes a place without one.
     pub(super) fn has(&self, place: GlobalDieOffset) -> bool {
         let is_there = self.index_of(place).is_some();
         if let (false, Some(missing)) = (is_there, &self.missing) {
@@ -337,12 +337,12 @@ impl<'a> Units<'a> {
         self.units.iter().map(|unit| (unit.start, unit.size))
     }
 
-    /// Returns whether types may be defined in units of their own.
+    /// Returns `true` if there are type units, in which types may be defined.
     pub(super) fn has_type_units(&self) -> bool {
         !self.signatures.is_empty()
     }
 
-    /// Returns whether a unit is a type unit, and another one before it has the same type.
+    /// Returns `true` if a unit is a type unit, and another one before it has the same type.
     pub(super) fn repeats(&self, unit: usize) -> bool {
         match self.units[unit].header.type_() {
             UnitType::Type { type_signature, .. } | UnitType::SplitType { type_signature, .. } => {

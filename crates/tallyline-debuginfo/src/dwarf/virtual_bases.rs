@@ -156,7 +156,8 @@ impl Walk<'_, '_> {
         align
     }
 
-    /// Returns whether an object of a class starts with one of another class, virtual bases aside.
+    /// Returns `true` if an object of a class starts with one of another class, virtual bases aside; `None` beyond the
+    /// limits of the walk.
     fn lies_at_start(&mut self, id: RecordId, wanted: RecordId, depth: usize) -> Option<bool> {
         self.spend(depth)?;
         for member in self.types.members(self.types.record(id)) {

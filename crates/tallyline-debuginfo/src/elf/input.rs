@@ -12,9 +12,9 @@ const PIECE: usize = 4 << 20;
 /// The source from which an ELF file's bytes are read: a byte slice, or an open file.
 #[derive(Clone, Copy)]
 pub(crate) enum Input<'a> {
-    /// All of them are in memory.
+    /// All bytes of the file, in memory.
     Bytes(&'a [u8]),
-    /// They are read as they are needed, at an offset: its position does not matter.
+    /// An open file, read as needed at explicit offsets, whatever its position.
     File(&'a fs::File),
 }
 

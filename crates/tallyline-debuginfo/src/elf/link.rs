@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicU64;
 /// and build-id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Alternate {
-    /// Its name.
+    /// The path of the alternate file, as the debug file has it.
     pub(crate) name: Vec<u8>,
-    /// The identifier of its build.
+    /// The identifier of the alternate file: its build-id, or its checksum in DWARF 5.
     pub(crate) build_id: Vec<u8>,
 }
 

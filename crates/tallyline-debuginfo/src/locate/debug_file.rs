@@ -82,7 +82,7 @@ fn candidates(program: &Path, said: &DebugFileRef, root: Option<&Path>) -> Vec<P
     paths
 }
 
-/// Returns whether a debug file is of the build that a program names.
+/// Returns `true` if a debug file is of the build that a program names, by its build-id or checksum.
 fn is_of(mut file: &File, said: &DebugFileRef) -> bool {
     let Ok(own) = debug_file_ref(file) else { return false };
     let same = match (&own.build_id, &said.build_id) {

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 pub enum Artifact {
     /// The program or library.
     Executable,
-    /// Its debug information.
+    /// The debug information of the program or library.
     DebugInfo,
 }
 

@@ -14,9 +14,9 @@ pub struct Definitions<'t> {
     types: &'t Types,
     contents: Contents,
     sources: FxHashMap<TypeId, TypeSource>,
-    /// By the own name in its canonical spelling, of Go also without its package; none before it is asked for.
+    /// The types by own name in canonical spelling, of Go also without the package; `None` before they are asked for.
     by_name: Option<FxHashMap<Vec<u8>, Vec<TypeId>>>,
-    /// None before they are asked for.
+    /// The distinct records with a name and a definition, sorted by name; `None` before they are asked for.
     records: Option<Vec<(TypeId, RecordId)>>,
 }
 
@@ -182,7 +182,7 @@ impl<'t> Definitions<'t> {
     }
 }
 
-/// Returns whether a listed type is a definition, and not a declaration.
+/// Returns `true` if a listed type is a definition, and not a declaration.
 pub(super) fn is_defined(types: &Types, id: TypeId) -> bool {
     match types.get(id) {
         Type::Record(id) => !types.record(id).declaration,

@@ -29,7 +29,7 @@ pub fn is_called(asked: &[u8], path: &[u8], name: &[u8]) -> bool {
     ends_with_scopes(&path, scopes, separator, are_all)
 }
 
-/// Returns whether a path ends with some scopes, or consists of them, if versions are left out of it.
+/// Returns `true` if a path without its versions ends with some scopes, or consists of them if `are_all`.
 fn ends_with_scopes(mut path: &[u8], mut scopes: &[u8], separator: &[u8], are_all: bool) -> bool {
     loop {
         if scopes.is_empty() && (!are_all || path.is_empty()) {
@@ -70,7 +70,7 @@ fn last_scope(path: &[u8], separator: &[u8]) -> usize {
     0
 }
 
-/// Returns whether a scope is one by which libraries tell the versions of their types apart: `std::__cxx11`,
+/// Returns `true` if a scope is one by which libraries tell the versions of their types apart: `std::__cxx11`,
 /// `std::__1`, `std::chrono::_V2`, `fmt::v9`, `absl::lts_20220623`. DWARF says of a namespace that it is inline,
 /// but a name in a recording does not.
 fn is_version(scope: &[u8]) -> bool {

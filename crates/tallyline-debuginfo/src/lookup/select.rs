@@ -14,7 +14,7 @@ pub fn find(types: &Types, name: &[u8]) -> Option<TypeId> {
     types.listed().iter().copied().find(|id| is_defined(types, *id) && is_type_called(types, *id, name))
 }
 
-/// Returns whether a type has this name, which may be given with scopes.
+/// Returns `true` if a type has this name, which may be given with scopes.
 fn is_type_called(types: &Types, id: TypeId, name: &[u8]) -> bool {
     let own = types.type_name(id);
     own.is_some() && is_called(name, types.name(types.path(id)), types.name(own))

@@ -314,7 +314,7 @@ impl Types {
         types.is_sound().then_some(types)
     }
 
-    /// Returns whether void is first, and every type leads into the tables.
+    /// Returns `true` if the first type is void and the index of every other type is within its table.
     fn is_sound(&self) -> bool {
         let is_there = |ty: &Type| match ty {
             Type::Array(id) => id.index() < self.arrays.len(),

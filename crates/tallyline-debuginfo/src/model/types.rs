@@ -6,22 +6,22 @@ use super::{ArrayId, EnumId, FunctionId, Language, NameId, Range, RecordId, Type
 /// in the tables of [`Types`](super::Types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// No type.
+    /// The `void` type, or the absence of a type.
     Void,
-    /// An id that leads nowhere, or a kind that the reader does not know.
+    /// A missing type: its id leads nowhere, or the reader does not know its kind.
     Missing,
-    /// A number, a character or a truth value.
+    /// A base type: a number, a character or a truth value.
     Base {
-        /// Its name.
+        /// The name of the base type.
         name: NameId,
-        /// Its width.
+        /// The width of the base type in bits.
         bits: u32,
     },
     /// A pointer or a reference.
     Pointer {
         /// The kind of pointer.
         kind: Pointer,
-        /// The type that it points to.
+        /// The type that the pointer or reference points to.
         to: TypeId,
     },
     /// A C++ pointer to a member.
@@ -31,23 +31,23 @@ pub enum Type {
         /// The type of the member: a function for pointers to member functions.
         to: TypeId,
     },
-    /// A qualified type.
+    /// A type qualified by `const`, `volatile`, `restrict` or `_Atomic`.
     Qualified {
-        /// The qualifier.
+        /// The qualifier of the type.
         qualifier: Qualifier,
-        /// The type without it.
+        /// The type without the qualifier.
         of: TypeId,
     },
     /// A typedef.
     Typedef {
-        /// Its name.
+        /// The name of the typedef.
         name: NameId,
-        /// The type that it names.
+        /// The type that the typedef names.
         of: TypeId,
     },
     /// An array or a vector.
     Array(ArrayId),
-    /// A function's type.
+    /// A function type.
     Function(FunctionId),
     /// A struct, class or union.
     Record(RecordId),
@@ -55,26 +55,26 @@ pub enum Type {
     Enum(EnumId),
     /// A type with a compiler's annotation (`btf_type_tag`), which changes nothing about the layout.
     Annotated {
-        /// The type without it.
+        /// The type without the annotation.
         of: TypeId,
     },
-    /// An array that a descriptor leads to, with its bounds: what Fortran allocates or points to.
+    /// A Fortran array that is reached through a descriptor, which holds its bounds: an allocatable or a pointer.
     Descriptor {
-        /// The type of an element.
+        /// The type of the array's elements.
         of: TypeId,
-        /// The number of dimensions.
+        /// The number of dimensions of the array.
         rank: u8,
-        /// The size of the descriptor in bytes.
+        /// The size of the array's descriptor in bytes.
         bytes: u16,
     },
-    /// Characters of a fixed number (Fortran).
+    /// A Fortran character string of fixed length.
     Text {
-        /// The number of elements.
+        /// The length of the string in bytes.
         length: u32,
     },
     /// A type with a name and no known form, such as `decltype(nullptr)`.
     Opaque {
-        /// Its name.
+        /// The name of the type.
         name: NameId,
     },
 }
@@ -82,66 +82,66 @@ pub enum Type {
 /// The kinds of pointers and references: pointer (`*`), reference (`&`), rvalue reference (`&&`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {
-    /// `*`
+    /// A pointer (`*`).
     Pointer,
-    /// `&`
+    /// An lvalue reference (`&`).
     Reference,
-    /// `&&`
+    /// An rvalue reference (`&&`).
     RvalueReference,
 }
 
 /// The kinds of type qualifiers: `const`, `volatile`, `restrict`, `_Atomic`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Qualifier {
-    /// `const`
+    /// The qualifier `const`.
     Const,
-    /// `volatile`
+    /// The qualifier `volatile`.
     Volatile,
-    /// `restrict`
+    /// The qualifier `restrict`.
     Restrict,
-    /// `_Atomic`
+    /// The qualifier `_Atomic`.
     Atomic,
 }
 
 /// An array or SIMD vector type: element type and dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
-    /// The type of an element.
+    /// The type of the array's elements.
     pub of: TypeId,
     pub(crate) dimensions: Range,
-    /// `true` if it is a vector of the machine (`vector_size`).
+    /// `true` if the type is a SIMD vector (`vector_size`).
     pub vector: bool,
 }
 
-/// A function type: return type, parameters, and whether it is variadic.
+/// A function type: return type, parameters, variadic or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// The return type.
+    /// The return type of the function.
     pub returns: TypeId,
     pub(crate) parameters: Range,
-    /// `true` if more parameters may follow (`...`).
+    /// `true` if the function is variadic: more parameters may follow (`...`).
     pub variadic: bool,
 }
 
 /// A parameter of a function type: name and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name, if it has one.
+    /// The name of the parameter, if it has one.
     pub name: NameId,
-    /// Its type.
+    /// The type of the parameter.
     pub ty: TypeId,
 }
 
 /// The kinds of records: `struct`, `class`, `interface`, `union`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
-    /// `struct`
+    /// A `struct`.
     Struct,
-    /// `class`
+    /// A `class`.
     Class,
-    /// `interface`
+    /// An `interface`.
     Interface,
-    /// `union`
+    /// A `union`.
     Union,
 }
 
@@ -168,44 +168,44 @@ pub struct Position {
 /// that define it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TypeSource {
-    /// The name of the unit.
+    /// The name of the compilation unit that the type is read from.
     pub unit: NameId,
-    /// The offset of the entry in the section of units.
+    /// The global offset of the type's DIE, across all unit sections.
     pub entry: u64,
-    /// The file and line.
+    /// The file and line of the type's declaration.
     pub declared_at: Position,
-    /// The number of units that define it.
+    /// The number of compilation units that define the type.
     pub definitions: u32,
 }
 
 /// A struct, class or union: name, scopes, size, alignment, members.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
-    /// Its name, if it has one, without the scopes that it is declared in.
+    /// The name of the record, if it has one, without the scopes that the record is declared in.
     pub name: NameId,
-    /// The scopes that it is declared in, with `::` between, outermost first; none at the top of a
-    /// unit, and where the type is only known from what refers to it.
+    /// The scopes that the record is declared in, with `::` between, outermost first; none at the top of a unit, and
+    /// where the type is only known from what refers to it.
     pub path: NameId,
-    /// The language of its unit.
+    /// The language of the record's compilation unit.
     pub language: Language,
     /// The kind of record.
     pub kind: RecordKind,
-    /// The scope of its declaration.
+    /// The kind of scope that the record is declared in.
     pub(crate) scope: DeclarationScope,
-    /// `true` if the members are not known here: a declaration, or read for its name only.
+    /// `true` if the record's members are not known here: a declaration, or read for its name only.
     pub declaration: bool,
-    /// Its size in bytes; of one whose size depends on its contents, the least.
+    /// The size of the record in bytes; the minimum if it depends on the contents.
     pub size: u64,
-    /// `true` if the size depends on the contents, as of Ada's records with discriminants.
+    /// `true` if the size of the record depends on its contents, as of Ada's records with discriminants.
     pub is_dynamic: bool,
-    /// The alignment that was asked for, in bytes; 0 where none was. In BTF it is inferred.
+    /// The declared alignment of the record in bytes; 0 if there is none. In BTF it is inferred.
     pub align: u64,
     pub(crate) members: Range,
     pub(crate) variants: Range,
     // one member at most: what says which variant a value is
     pub(crate) tag: Range,
     pub(crate) tag_signed: bool,
-    /// The position of its declaration.
+    /// The source position of the record's declaration.
     pub declared_at: Position,
 }
 
@@ -250,13 +250,13 @@ impl Record {
 /// The kinds of members: data member, static member, base class, virtual base class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberKind {
-    /// Data.
+    /// A data member of each object.
     Data,
-    /// A base class.
+    /// A base class that is not virtual.
     Base,
-    /// A virtual base class: in an object of a derived class it may lie elsewhere.
+    /// A virtual base class: in an object of a derived class its offset may differ.
     VirtualBase,
-    /// A static member: it takes no place.
+    /// A static member, which occupies no bytes of the record.
     Static,
 }
 
@@ -272,44 +272,44 @@ pub struct Bitfield {
 /// The access specifier of a member: public, protected, private.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Access {
-    /// Everyone; also where the file does not say.
+    /// Access from everywhere; also where the file does not say.
     #[default]
     Public,
-    /// The class and those derived from it.
+    /// Access from the class and those derived from it.
     Protected,
-    /// The class.
+    /// Access from the class alone.
     Private,
 }
 
 /// A member or base class of a record: name, type, offset, size, alignment, bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    /// Its name, if it has one.
+    /// The name of the member, if it has one.
     pub name: NameId,
-    /// Its type.
+    /// The type of the member.
     pub ty: TypeId,
-    /// The byte it starts at; of a bitfield, where the unit that holds it starts.
+    /// The byte offset of the member in the record; for a bitfield, that of the unit that holds it.
     pub offset: u64,
-    /// The bit it starts at.
+    /// The offset of the member in the record in bits.
     pub bit_offset: u64,
-    /// Its size in bytes; of a bitfield, the size of the unit that holds it.
+    /// The size of the member in bytes; for a bitfield, that of the unit that holds it.
     pub size: u64,
-    /// Its bits, if it is a bitfield.
+    /// The bits of the member, if it is a bitfield.
     pub bitfield: Option<Bitfield>,
-    /// The alignment that was asked for, in bytes; 0 where none was. In BTF it is inferred.
+    /// The declared alignment of the member in bytes; 0 if there is none. In BTF it is inferred.
     pub align: u64,
     /// The kind of member.
     pub kind: MemberKind,
-    /// The access that the language grants.
+    /// The access to the member that the language grants.
     pub access: Access,
-    /// `true` if the compiler made it, as it does pointers to virtual tables.
+    /// `true` if the compiler made the member, as it does pointers to virtual tables.
     pub artificial: bool,
-    /// `true` if it takes no bytes of its own: an empty class that lies over something else, or one of Rust's
+    /// `true` if the member takes no bytes of its own: an empty class that lies over something else, or one of Rust's
     /// functions, which is described as a pointer.
     pub overlaid: bool,
-    /// Its position in the declaration, bases first; members are kept in the order they lie in.
+    /// The position of the member in the declaration, bases first; a record's members are kept in offset order.
     pub declared: u16,
-    /// The position of its declaration.
+    /// The source position of the member's declaration.
     pub declared_at: Position,
 }
 
@@ -354,14 +354,14 @@ impl Member {
 /// The value of [`Member::offset`] that means that the offset is unknown before run time.
 pub(crate) const UNPLACED: u64 = u64::MAX;
 
-/// One variant of a tagged union (a Rust enum): its name, the discriminant value that selects it, and its members.
+/// A variant of a tagged union (a Rust enum): its name, the discriminant value that selects it, and its members.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// Its name, if it has one.
+    /// The name of the variant, if it has one.
     pub name: NameId,
-    /// The value of the tag that selects it; none for the one that takes every other value.
+    /// The value of the discriminant that selects the variant; `None` for the one that takes every other value.
     pub tag: Option<i128>,
-    /// The type of what it holds.
+    /// The type of the variant's contents.
     pub ty: TypeId,
     pub(crate) members: Range,
 }
@@ -369,24 +369,24 @@ pub struct Variant {
 /// An enumeration: name, size in bytes, constants.
 #[derive(Clone, Copy, Debug)]
 pub struct Enum {
-    /// Its name, if it has one.
+    /// The name of the enumeration, if it has one.
     pub name: NameId,
-    /// Its size in bytes.
+    /// The size of the enumeration in bytes.
     pub size: u64,
-    /// `true` if its values are signed.
+    /// `true` if the values of the enumeration are signed.
     pub signed: bool,
-    /// `true` if its constants are not known here.
+    /// `true` if the constants of the enumeration are not known here.
     pub declaration: bool,
     pub(crate) enumerators: Range,
-    /// The position of its declaration.
+    /// The source position of the enumeration's declaration.
     pub declared_at: Position,
 }
 
 /// A constant of an enumeration: name and value.
 #[derive(Clone, Copy, Debug)]
 pub struct Enumerator {
-    /// Its name.
+    /// The name of the constant.
     pub name: NameId,
-    /// Its value, sign-extended.
+    /// The value of the constant, sign-extended.
     pub value: u64,
 }

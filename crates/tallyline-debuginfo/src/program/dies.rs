@@ -4,7 +4,7 @@ use crate::dwarf::{DebugInfo, Slice, UnitEntries};
 use gimli::constants::{self, DwAt, DwTag};
 use gimli::{Attribute, AttributeValue, UnitOffset};
 
-/// One entry.
+/// A DIE that a walk visits: its offset, tag, depth and attributes.
 pub(super) struct Entry<'a> {
     pub(super) offset: UnitOffset<usize>,
     pub(super) tag: DwTag,
@@ -25,12 +25,12 @@ impl<'a> Entry<'a> {
         self.attributes.iter().find(|attribute| attribute.name() == name).map(Attribute::raw_value)
     }
 
-    /// Returns a number.
+    /// Returns the value of an attribute as an unsigned number; `None` if it is absent or not a number.
     pub(super) fn number(&self, name: DwAt) -> Option<u64> {
         self.value(name)?.udata_value()
     }
 
-    /// Returns whether there is such an attribute.
+    /// Returns `true` if the DIE has an attribute of this name.
     pub(super) fn has(&self, name: DwAt) -> bool {
         self.attributes.iter().any(|attribute| attribute.name() == name)
     }
@@ -87,11 +87,11 @@ pub(super) fn address<'a>(
 /// The next step of the walk behind a DIE.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Go {
-    /// On with its children.
+    /// A step into the DIE's children.
     Inside,
-    /// On with what follows its children.
+    /// A step past the DIE's children.
     Past,
-    /// Nothing more.
+    /// The end of the walk.
     Stop,
 }
 

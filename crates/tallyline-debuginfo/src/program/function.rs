@@ -16,9 +16,9 @@ const LOCATIONS_LIMIT: usize = 1 << 18;
 /// A lexical block of a function, or a function inlined into it: code ranges and parent scope.
 #[derive(Clone, Debug)]
 pub struct FunctionScope {
-    /// Its code.
+    /// The code ranges of the scope.
     pub ranges: Vec<Range<u64>>,
-    /// The scope around it; its own position for the function itself.
+    /// The index of the enclosing scope in [`Function::scopes`]; its own for the function itself.
     pub parent: usize,
     /// The global offset of the function's DIE, if the scope is a function.
     pub function: Option<u64>,
@@ -27,20 +27,20 @@ pub struct FunctionScope {
 /// A local variable or parameter of a function: its name and its type's DIE.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// Its name.
+    /// The name of the variable.
     pub name: String,
-    /// The place of its type.
+    /// The global offset of the DIE of the variable's type, across all unit sections.
     pub ty: u64,
-    /// `true` if it is a parameter.
+    /// `true` if the variable is a parameter.
     pub parameter: bool,
 }
 
 /// A register or memory location of a local variable, or of a piece of it, with the code range in which it is valid.
 #[derive(Clone, Debug)]
 pub struct Location {
-    /// The code in which it holds.
+    /// The code range in which the location is valid.
     pub range: Range<u64>,
-    /// The piece, and its place.
+    /// The piece of the variable, with its storage.
     pub piece: Piece,
     /// The index of the variable in [`Function::variables`].
     pub variable: u32,
@@ -49,17 +49,17 @@ pub struct Location {
 /// A function of a program as DWARF describes it: name, scopes, local variables with their locations, and calls.
 #[derive(Clone, Debug, Default)]
 pub struct Function {
-    /// Its name.
+    /// The name of the function.
     pub name: String,
-    /// Its scopes, outer ones first.
+    /// The scopes of the function, outer ones first.
     pub scopes: Vec<FunctionScope>,
-    /// Its variables and parameters, also of what is inlined.
+    /// The local variables and parameters of the function and of functions inlined into it.
     pub variables: Vec<Variable>,
-    /// By start.
+    /// The locations of the variables, sorted by the start of their code ranges.
     pub locations: Vec<Location>,
-    /// The functions that calls go to, by the address that the call returns to.
+    /// The global offsets of the callees' DIEs, by the return address of the call.
     pub calls: FxHashMap<u64, u64>,
-    /// Variables of its own at fixed places.
+    /// The variables of the function that have a fixed location.
     pub globals: Vec<Global>,
 }
 

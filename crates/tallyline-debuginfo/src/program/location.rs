@@ -8,43 +8,43 @@ use gimli::{Encoding, Expression, Operation, constants};
 /// relative to a register or the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// A register.
+    /// A register that holds the value.
     Register(Register),
-    /// The sum of a register and a number is its value.
+    /// No storage: the value is the sum of a register and a number.
     Sum(Register, i64),
-    /// It is in memory, at the sum of a register and a number.
+    /// Memory at the sum of a register and a number.
     Memory(Register, i64),
-    /// It is in memory, at an offset from the frame's address (CFA).
+    /// Memory at an offset from the canonical frame address (CFA).
     Frame(i64),
-    /// It is in memory, and its address is in memory at an offset from the frame's address.
+    /// Memory whose address is stored at an offset from the canonical frame address (CFA).
     Behind(i64),
-    /// It is in memory, and its address is in memory at the sum of a register and a number.
+    /// Memory whose address is stored at the sum of a register and a number.
     BehindRegister(Register, i64),
-    /// It is in memory at an address.
+    /// Memory at a fixed address.
     Address(u64),
-    /// It is at an offset in each thread's own memory.
+    /// Memory at an offset in thread-local storage.
     ThreadLocal(u64),
 }
 
 /// A piece of a local variable (byte offset and size in it) and its storage; usually the whole variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The register or memory.
+    /// The storage of the piece: a register, memory or a computed value.
     pub holder: Holder,
-    /// The offset of its first byte in the variable.
+    /// The offset of the piece's first byte in the variable.
     pub offset: u32,
-    /// The size in bytes; none for the whole variable.
+    /// The size of the piece in bytes; `None` for the whole variable.
     pub size: Option<u32>,
 }
 
 /// The frame base, from which variables' offsets are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameBase {
-    /// The frame's address.
+    /// The canonical frame address (CFA).
     Frame,
     /// The value of a register.
     Register(Register),
-    /// It is not understood.
+    /// A frame base that is absent, or whose expression is not understood.
     Unknown,
 }
 

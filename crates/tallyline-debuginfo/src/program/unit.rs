@@ -21,7 +21,7 @@ const FUNCTION_ALIGNMENT: u64 = 16;
 #[derive(Clone, Debug)]
 pub struct Subprogram {
     pub(super) offset: UnitOffset<usize>,
-    /// Its code, the range that it is entered at first.
+    /// The code ranges of the function, first the one that it is entered at.
     pub ranges: Vec<Range<u64>>,
 }
 
@@ -36,9 +36,9 @@ impl Subprogram {
 /// thread-local storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fixed {
-    /// At an address.
+    /// The address of the variable.
     Address(u64),
-    /// At an offset in what each thread has.
+    /// The offset of the variable in thread-local storage.
     ThreadLocal(u64),
 }
 
@@ -46,13 +46,13 @@ pub enum Fixed {
 /// variable of which only parts are used.
 #[derive(Clone, Copy, Debug)]
 pub struct Global {
-    /// Its place.
+    /// The fixed location of the variable or piece.
     pub at: Fixed,
-    /// The place of the entry that has its type.
+    /// The global offset of the DIE that has the variable's type, across all unit sections.
     pub entry: u64,
     /// The offset of the piece's first byte in the variable.
     pub offset: u32,
-    /// The size of the piece in bytes; none for a whole variable.
+    /// The size of the piece in bytes; `None` for a whole variable.
     pub size: Option<u32>,
 }
 
@@ -65,20 +65,20 @@ impl Global {
 
 /// An opened compilation unit with its functions and global variables, searchable by address.
 pub struct Unit<'u, 'a> {
-    /// Its index in [`DebugInfo`].
+    /// The index of the unit in [`DebugInfo`].
     pub index: usize,
     pub(super) entries: UnitEntries,
     pub(super) unit: gimli::Unit<Slice<'a>>,
     // of split units: with the sections that stayed behind
     joined: Option<gimli::Dwarf<Slice<'a>>>,
     dwarf: &'u gimli::Dwarf<Slice<'a>>,
-    /// Its functions that have code.
+    /// The functions of the unit that have code.
     pub functions: Vec<Subprogram>,
-    /// The function of each range.
+    /// The code ranges of the functions, with the function's index in `functions` for each.
     by_range: Ranges<u32>,
-    /// Its variables at fixed places.
+    /// The variables of the unit that have a fixed location.
     pub globals: Vec<Global>,
-    /// Variables of which it is not said where they are: their names, and the places of their entries.
+    /// The names of the variables without a location, with the global offsets of their DIEs.
     pub unplaced: Vec<(&'a [u8], u64)>,
     // namespaces and types: where their entries are, and their names; by start
     scopes: Vec<(Range<usize>, &'a [u8])>,
@@ -465,11 +465,11 @@ pub struct Enclosing {
 /// The ways in which a record contains a type: as base class, as member, or as raw storage made for an object of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PartOf {
-    /// As a base.
+    /// A base class of the record.
     Derived,
-    /// As a member.
+    /// A member of the record.
     Member,
-    /// As what it is made as room for.
+    /// The object that the record provides raw storage for.
     Room,
 }
 

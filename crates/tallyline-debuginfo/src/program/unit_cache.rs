@@ -19,7 +19,7 @@ type Templates = Rc<[(String, u64)]>;
 /// A cache of opened compilation units that also reads single DIEs by their global offsets (across all unit sections):
 /// names, types, scopes.
 pub struct UnitCache<'i, 'u, 'a> {
-    /// The debug information.
+    /// The debug information that the units and DIEs are read from.
     pub info: &'i DebugInfo<'u, 'a>,
     units: FxHashMap<usize, Option<Rc<Unit<'u, 'a>>>>,
     entries: FxHashMap<usize, Option<UnitEntries>>,
@@ -46,7 +46,7 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
         self.entries.entry(unit).or_insert_with(|| self.info.entries(unit).ok()).clone()
     }
 
-    /// Reads one entry.
+    /// Reads the DIE at a global offset with `read`; `None` if there is none or it cannot be read.
     fn entry<T>(&mut self, place: u64, read: impl FnOnce(&Entry<'a>, usize, &UnitEntries) -> T) -> Option<T> {
         let (unit, offset) = self.info.locate(place)?;
         let entries = self.entries(unit)?;

@@ -49,7 +49,7 @@ pub(super) fn decode(
     }
 }
 
-/// One instruction that is being read.
+/// A reader of the effects and the memory operand of one instruction.
 struct EffectReader<'r> {
     native: &'r Native,
     address: u64,

@@ -43,18 +43,18 @@ impl Block {
 /// The instructions that can execute directly before a given instruction of the same function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predecessors {
-    /// None in this function: the instruction is its entry.
+    /// No predecessor in this function: the instruction is its entry.
     Entry,
-    /// One of several instructions, by address.
+    /// The addresses of the possible predecessors.
     Instructions(Vec<u64>),
-    /// The return of the function that this call invokes.
+    /// The return of a function that is called directly before the instruction.
     Call {
-        /// The address of the call.
+        /// The address of the call instruction.
         call: u64,
-        /// The callee; none for an indirect call.
+        /// The address of the callee; `None` for an indirect call.
         target: Option<u64>,
     },
-    /// Unknown: the instruction has no visible predecessor.
+    /// An unknown predecessor: none is visible.
     Unknown,
 }
 

@@ -44,7 +44,7 @@ pub enum FlagOperation {
 /// with a jump depends on that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OperandForm {
-    /// Registers alone.
+    /// Two registers, without an immediate or memory.
     Registers,
     /// A register and an immediate, or a register alone.
     Immediate,
@@ -61,11 +61,11 @@ pub enum OperandForm {
 /// The CPU flags that a conditional jump tests, as finely as CPUs' rules of macro-fusion distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JumpCondition {
-    /// Equal or not.
+    /// Equality or its opposite: the zero flag alone.
     Zero,
-    /// Below, above: the carry flag, alone or with the zero flag.
+    /// An unsigned comparison (below, above): the carry flag, alone or with the zero flag.
     Carry,
-    /// Less, greater: sign against overflow.
+    /// A signed comparison (less, greater): the sign flag against the overflow flag.
     Signed,
     /// The sign, overflow or parity flag alone.
     Other,

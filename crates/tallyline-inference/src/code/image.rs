@@ -23,9 +23,9 @@ const BYTES_LIMIT: u64 = 1 << 30;
 /// An instruction set whose code can be analysed: x86-64 or AArch64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Machine {
-    /// x86-64.
+    /// The x86-64 instruction set.
     X86_64,
-    /// 64-bit Arm.
+    /// The AArch64 instruction set (64-bit Arm).
     Aarch64,
 }
 

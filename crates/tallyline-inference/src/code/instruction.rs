@@ -6,11 +6,11 @@ pub use tallyline_debuginfo::program::{REGISTERS, Register};
 /// The kind of memory access: read, write, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// A read.
+    /// An access that only reads.
     Read,
-    /// A write.
+    /// An access that only writes.
     Write,
-    /// A read and a write.
+    /// An access that reads and writes.
     ReadWrite,
 }
 
@@ -30,7 +30,7 @@ impl Access {
 /// storage) or `gs` (a kernel's per-CPU data).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SegmentBase {
-    /// No segment.
+    /// No segment register.
     Flat,
     /// `%fs`: thread-local storage of programs.
     Fs,
@@ -97,199 +97,199 @@ impl Memory {
     }
 }
 
-/// One effect of an instruction on registers, such as a copy or an addition, in machine-independent form. The
+/// An effect of an instruction on registers, such as a copy or an addition, in machine-independent form. The
 /// effects of an instruction apply in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// One register becomes a copy of another.
+    /// A copy of one register to another.
     Copy {
-        /// The destination.
+        /// The destination register of the copy.
         to: Register,
-        /// The source.
+        /// The source register of the copy.
         from: Register,
     },
-    /// A register becomes an immediate.
+    /// The assignment of an immediate to a register.
     Constant {
-        /// The destination.
+        /// The register that is set to the immediate.
         to: Register,
-        /// The number.
+        /// The value of the immediate.
         value: i64,
     },
-    /// A register becomes one of two numbers, depending on a condition. A result of one byte counts for the whole
-    /// register, because the bits above it are cleared before or after.
+    /// The assignment of one of two numbers to a register, depending on a condition. A result of one byte counts for
+    /// the whole register, because the bits above it are cleared before or after.
     SelectConstant {
-        /// The destination.
+        /// The register that is set to one of the numbers.
         to: Register,
-        /// The numbers.
+        /// The two numbers that the register can be set to.
         numbers: [i64; 2],
     },
-    /// A register becomes an address: base + index * scale + displacement.
+    /// The computation of an address in a register: base + index * scale + displacement.
     Address {
-        /// The destination.
+        /// The register that is set to the address.
         to: Register,
-        /// The base.
+        /// The base register of the address; `None` if it has none.
         base: Option<Register>,
-        /// The index.
+        /// The index register of the address; `None` if it has none.
         index: Option<Register>,
-        /// The scale of the index.
+        /// The scale of the address's index.
         scale: u8,
-        /// The displacement.
+        /// The displacement of the address.
         displacement: i64,
     },
-    /// A register is added to another or subtracted from it.
+    /// The addition of a register to another, or its subtraction from it.
     Add {
-        /// The register that is read and written.
+        /// The register that is added to or subtracted from.
         to: Register,
-        /// The source.
+        /// The register that is added or subtracted.
         by: Register,
-        /// `true` for a subtraction.
+        /// `true` for a subtraction, `false` for an addition.
         subtract: bool,
     },
-    /// A register becomes a multiple of another.
+    /// The assignment of a multiple of one register to another.
     Multiply {
-        /// The destination.
+        /// The register that is set to the multiple.
         to: Register,
-        /// The source.
+        /// The register that is multiplied.
         from: Register,
-        /// The factor.
+        /// The constant factor.
         by: i64,
     },
-    /// A register becomes the product of two others.
+    /// The assignment of the product of two registers to another, with a third added if there is one.
     Product {
-        /// The destination.
+        /// The register that is set to the product.
         to: Register,
-        /// The first factor.
+        /// The register with the first factor of the product.
         one: Register,
-        /// The second factor.
+        /// The register with the second factor of the product.
         other: Register,
-        /// The addend.
+        /// The register that is added to the product; `None` if there is none.
         plus: Option<Register>,
     },
-    /// A register is truncated and extended; the result is a number.
+    /// The truncation and extension of a register; the result is a number.
     Truncate {
-        /// The register that is read and written.
+        /// The register that is truncated and extended.
         to: Register,
-        /// The number of bytes that are kept.
+        /// The number of bytes that the truncation keeps.
         size: u8,
-        /// `true` for sign extension.
+        /// `true` for sign extension, `false` for zero extension.
         signed: bool,
     },
-    /// A register becomes an unknown number that is not an address.
+    /// The assignment of an unknown number that is not an address to a register.
     UnknownNumber {
-        /// The destination.
+        /// The register that is set to the number.
         to: Register,
     },
-    /// Bits of a register are combined with those of another.
+    /// The combination of the bits of a register with those of another.
     Combine {
-        /// The register that is read and written.
+        /// The register that is read and set to the combination.
         to: Register,
-        /// The source.
+        /// The register that is combined with the destination.
         by: Register,
     },
-    /// The bits of a register are cleared that another has not.
+    /// The bitwise AND of a register with another.
     And {
-        /// The register that is read and written.
+        /// The register that is read and set to the result of the AND.
         to: Register,
-        /// The source.
+        /// The register whose clear bits are cleared in the destination.
         by: Register,
     },
-    /// A register becomes all ones if it is negative, and else 0.
+    /// The replacement of a register by its sign: all ones if it is negative, else 0.
     SignMask {
-        /// The register that is read and written.
+        /// The register that is read and set to the mask.
         to: Register,
     },
-    /// Bits of a register are cleared.
+    /// The bitwise AND of a register with a constant.
     Mask {
-        /// The register that is read and written.
+        /// The register whose bits are cleared.
         to: Register,
-        /// The bits that stay.
+        /// The mask of the bits that are kept.
         mask: i64,
     },
-    /// A register becomes a copy of another, or stays what it is.
+    /// The copy of one register to another if a condition holds.
     ConditionalMove {
         /// The register that may be written.
         to: Register,
-        /// The source.
+        /// The register that may be copied.
         from: Register,
     },
-    /// Two registers change places.
+    /// The exchange of two registers.
     Swap {
-        /// The first register.
+        /// The first register of the exchange.
         a: Register,
-        /// The second register.
+        /// The second register of the exchange.
         b: Register,
     },
-    /// A register is loaded from the memory operand, at an offset from its start.
+    /// A load of a register from the memory operand, at an offset from its start.
     Load {
-        /// The destination.
+        /// The destination register of the load.
         to: Register,
-        /// The size in bytes.
+        /// The size of the load in bytes.
         size: u8,
-        /// The offset in the operand.
+        /// The offset of the load in the memory operand.
         at: u8,
     },
-    /// A register is stored to the memory operand; none for an immediate.
+    /// A store of a register or an immediate to the memory operand, at an offset from its start.
     Store {
-        /// The source.
+        /// The source register of the store; `None` for an immediate or an untracked register.
         from: Option<Register>,
-        /// The size in bytes.
+        /// The size of the store in bytes.
         size: u8,
-        /// The offset in the operand.
+        /// The offset of the store in the memory operand.
         at: u8,
     },
-    /// The memory operand is added to a register.
+    /// The addition of the memory operand to a register.
     AddMemory {
-        /// The register that is read and written.
+        /// The register that the memory operand is added to.
         to: Register,
     },
-    /// The stack pointer is decremented by a word, and a register is stored there; none for an immediate.
+    /// A push: the stack pointer is decremented by a word, and a value is stored there.
     Push {
-        /// The source.
+        /// The register that is pushed; `None` for any other operand.
         from: Option<Register>,
     },
-    /// A register is loaded from the stack, and the stack pointer is incremented by a word.
+    /// A pop: a register is loaded from the stack, and the stack pointer is incremented by a word.
     Pop {
-        /// The destination.
+        /// The destination register of the pop.
         to: Register,
     },
-    /// A function is called through a register.
+    /// A call of a function through a register.
     IndirectCall {
-        /// The source.
+        /// The register with the address of the callee.
         from: Register,
     },
-    /// A register becomes the thread pointer.
+    /// The assignment of the thread pointer to a register.
     ThreadPointer {
-        /// The destination.
+        /// The register that is set to the thread pointer.
         to: Register,
     },
-    /// A register becomes unknown.
+    /// The assignment of an unknown value to a register.
     Clobber {
-        /// The destination.
+        /// The register that becomes unknown.
         to: Register,
     },
-    /// The flags are set by a comparison.
+    /// A comparison, which sets the flags.
     Compare {
-        /// The left operand.
+        /// The left operand of the comparison.
         one: ComparisonOperand,
-        /// The right operand.
+        /// The right operand of the comparison.
         other: ComparisonOperand,
-        /// The operands' size in bytes.
+        /// The size of the comparison's operands in bytes.
         size: u8,
         /// `true` if the conjunction of the operands is compared with 0, as by `test`.
         is_test: bool,
     },
-    /// The flags of a comparison are overwritten.
+    /// The overwriting of a comparison's flags.
     ClobberFlags,
 }
 
-/// One of the two operands that a compare instruction compares: a register, memory or a number.
+/// An operand of a comparison: a register, memory or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparisonOperand {
-    /// The operand in memory.
+    /// The memory operand of the instruction.
     Memory,
-    /// An immediate.
+    /// An immediate operand.
     Number(i64),
-    /// A register.
+    /// A register operand.
     Register(Register),
 }
 
@@ -385,15 +385,15 @@ impl Effect {
 /// The control flow after an instruction: to the next one, a jump or branch target, a callee, the caller, or nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Falls through to the next instruction.
+    /// Fall-through to the next instruction.
     Next,
-    /// A jump; no target if it is indirect.
+    /// A jump to an address; `None` if it is indirect.
     Jump(Option<u64>),
-    /// A conditional branch.
+    /// A conditional branch to an address; otherwise control falls through.
     Branch(u64),
-    /// A call; no target if it is indirect.
+    /// A call of the function at an address; `None` if it is indirect.
     Call(Option<u64>),
-    /// A return.
+    /// A return to the caller.
     Return,
     /// No successor: a trap or an invalid instruction.
     Stop,

@@ -3,11 +3,11 @@
 /// An entry of one of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KernelTableEntry {
-    /// The address of the instruction.
+    /// The address of the instruction that the entry is about.
     pub(super) from: u64,
     /// The address that the table names; the code at `from` may say otherwise.
     pub(super) to: u64,
-    /// The table.
+    /// The table that the entry is from.
     pub(super) kind: EntryKind,
 }
 

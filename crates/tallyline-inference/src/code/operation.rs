@@ -16,11 +16,11 @@ pub(crate) type RegisterSet = u64;
 /// An x86-64 instruction as a simulation of a CPU core needs it: registers read and written, memory access, latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// The address behind it.
+    /// The address of the first byte after the instruction.
     pub end: u64,
-    /// The next instruction.
+    /// The control flow after the instruction.
     pub flow: Flow,
-    /// Registers that the address of a memory operand is made of.
+    /// Registers that the address of a memory operand is computed from.
     pub address: RegisterSet,
     /// Registers that are read, those of addresses included, and the flags.
     pub reads: RegisterSet,
@@ -28,7 +28,7 @@ pub struct Operation {
     pub writes: RegisterSet,
     /// Cycles from the operands to the result, the memory operand's own latency aside; typical of present cores.
     pub latency: u8,
-    /// True if each execution accesses memory.
+    /// `true` if each execution of the instruction accesses memory.
     pub memory: bool,
 }
 

@@ -44,7 +44,7 @@ impl Region {
         Region { address, size, code, bytes: Bytes::InFile { file: file.clone(), offset, chunks } }
     }
 
-    /// Returns whether the region contains an address.
+    /// Returns `true` if the region contains an address.
     pub(super) fn contains(&self, address: u64) -> bool {
         address.wrapping_sub(self.address) < self.size
     }

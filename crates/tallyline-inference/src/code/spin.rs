@@ -198,9 +198,9 @@ struct Loop {
 struct LoopBlock {
     number: usize,
     operations: Vec<Operation>,
-    /// Those that follow it in the loop, as indices of the loop's blocks.
+    /// The block's successors within the loop, as indices of the loop's blocks.
     successors: Vec<usize>,
-    /// Registers that its last instruction decides by whether to leave the loop.
+    /// Registers from which the block's last instruction decides whether to leave the loop.
     leaves_by: RegisterSet,
 }
 
@@ -241,7 +241,7 @@ impl Loop {
         Some(Loop { blocks })
     }
 
-    /// Returns whether only another thread's write, or a count of rounds, ends the loop.
+    /// Returns `true` if only another thread's write, or a count of rounds, ends the loop.
     fn waits(&self, entries: &[usize]) -> bool {
         let loaded = self.loaded();
         let leaves_by = self.blocks.iter().fold(0, |all, block| all | block.leaves_by);
@@ -316,7 +316,7 @@ impl Loop {
     }
 }
 
-/// Returns whether an instruction is a call of the kernel.
+/// Returns `true` if an instruction is a system call (`syscall`).
 fn is_kernel_call(image: &Image, instruction: &Instruction) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let code = image.bytes(instruction.address(), SYSCALL.len());

@@ -10,11 +10,11 @@ use std::sync::{Arc, OnceLock};
 /// The kind of object that an ELF symbol names: function, variable, or thread-local variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum SymbolKind {
-    /// A function.
+    /// A function, indirect ones (`STT_GNU_IFUNC`) included.
     Function,
-    /// A variable.
+    /// A variable that is not thread-local, or a symbol without a type (`STT_NOTYPE`).
     Data,
-    /// A thread-local variable.
+    /// A thread-local variable (`STT_TLS`).
     ThreadLocal,
 }
 

@@ -13,7 +13,7 @@ const BACK_LIMIT: usize = 256;
 /// The encoding of a table's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entries {
-    /// Addresses.
+    /// Absolute addresses, 64 bits wide.
     Absolute,
     /// Offsets from the table's own address, signed and 32 bits wide.
     Relative,

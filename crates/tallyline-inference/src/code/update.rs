@@ -21,9 +21,9 @@ pub enum MemoryUpdate {
     AddReturning,
     /// An addition whose result decides the jump behind it, as of reference counts.
     AddTested,
-    /// An exchange, a compare-and-exchange.
+    /// An exchange or a compare-and-exchange.
     Exchange,
-    /// Another one: of bits.
+    /// Another read-modify-write: a bitwise operation.
     Other,
 }
 
@@ -71,7 +71,7 @@ pub fn is_stored_back(image: &Image, address: u64) -> bool {
     is_stored_within(body.instructions(), |instruction| body.effects(instruction))
 }
 
-/// Returns whether the first of some instructions, or one that always follows it, writes what the first accesses.
+/// Returns `true` if the first of some instructions, or one that always follows it, writes what the first accesses.
 fn is_stored_within<'c>(
     instructions: &[Instruction],
     effects: impl Fn(&Instruction) -> &'c [Effect],
@@ -95,7 +95,7 @@ fn is_stored_within<'c>(
     false
 }
 
-/// Returns whether the next instruction uses the flags.
+/// Returns `true` if the next instruction tests the flags.
 fn tests_flags(decoder: &mut Decoder<'_>) -> bool {
     if !decoder.can_decode() {
         return false;

@@ -11,11 +11,11 @@ use iced_x86::{EncodingKind, Mnemonic, OpKind};
 /// register, and the width of an element and of the register in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LaneQuery {
-    /// The register.
+    /// The vector register that the elements are in.
     pub(crate) register: Register,
-    /// Bytes of an element.
+    /// The width of an element in bytes.
     pub(crate) width: u8,
-    /// Bytes of the register, from its lowest on.
+    /// The number of bytes of the register that are asked for, from the lowest on.
     pub(crate) bytes: u8,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn lanes_written(image: &Image, body: &Body, position: usize, query: 
     }
 }
 
-/// One instruction that writes a vector register.
+/// A reader of the elements that one instruction writes to a vector register.
 struct Writer<'w> {
     image: &'w Image,
     native: &'w iced_x86::Instruction,

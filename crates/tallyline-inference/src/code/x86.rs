@@ -90,7 +90,7 @@ pub(super) fn flow(native: &iced_x86::Instruction) -> Flow {
     }
 }
 
-/// One instruction that is being read.
+/// A reader of the effects and the memory operands of one instruction.
 struct EffectReader<'r> {
     native: &'r iced_x86::Instruction,
     factory: &'r mut InstructionInfoFactory,
@@ -486,7 +486,7 @@ pub(super) fn is_register(native: &iced_x86::Instruction, operand: u32) -> bool 
     native.op_count() > operand && native.op_kind(operand) == OpKind::Register
 }
 
-/// Returns whether a shift of 8 bytes leaves copies of the sign alone.
+/// Returns `true` if an arithmetic right shift of an 8-byte register leaves only copies of its sign.
 fn is_sign(native: &iced_x86::Instruction) -> bool {
     native.op1_kind() == OpKind::Immediate8 && native.immediate8() & 63 == 63
 }

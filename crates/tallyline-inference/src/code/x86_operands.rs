@@ -87,7 +87,7 @@ fn any_memory(
 /// The operand in memory of an instruction as far as it follows from the mnemonic and the kinds of operands.
 enum CommonMemory {
     Known(Option<Memory>),
-    /// Another instruction: [`InstructionInfoFactory`] knows it.
+    /// The operand of a less common instruction, for which [`InstructionInfoFactory`] is asked.
     Other,
 }
 
@@ -202,7 +202,7 @@ fn common_memory(native: &iced_x86::Instruction) -> CommonMemory {
     }))
 }
 
-/// Returns whether an instruction works on the stack without naming it.
+/// Returns `true` if an instruction accesses the stack without naming it.
 pub(super) fn is_stack_operation(native: &iced_x86::Instruction) -> bool {
     native.is_stack_instruction() || native.mnemonic() == Mnemonic::Leave
 }

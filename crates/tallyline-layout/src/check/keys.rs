@@ -6,11 +6,11 @@ use std::fmt::Write;
 /// A key of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyInfo {
-    /// Its name.
+    /// The name of the key.
     pub(super) name: &'static str,
-    /// The kind of its value, as the reference writes it.
+    /// The kind of the key's value, as the reference writes it.
     pub(super) value: &'static str,
-    /// A one-sentence description.
+    /// A one-sentence description of the key.
     pub(super) about: &'static str,
 }
 

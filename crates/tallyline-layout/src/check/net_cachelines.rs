@@ -18,9 +18,9 @@ use tallyline_debuginfo::model::Types;
 /// write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// It is mostly read.
+    /// Access to a field that is mostly read.
     Read,
-    /// It is written.
+    /// Access to a field that is written.
     Write,
 }
 
@@ -28,13 +28,13 @@ pub(crate) enum Access {
 /// access it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableEntry {
-    /// The field's name.
+    /// The name of the struct's field.
     pub(crate) name: String,
     /// The transmit path's access; none if it does not use the field.
     pub(crate) tx: Option<Access>,
     /// The receive path's access; none if it does not use the field.
     pub(crate) rx: Option<Access>,
-    /// The line in the file.
+    /// The line of the row in the table's file.
     pub(crate) line: u32,
 }
 

@@ -27,7 +27,7 @@ impl Starts {
         Starts { offsets, neighbours, size, line }
     }
 
-    /// Returns whether two members can share a line, the second of an element that many behind.
+    /// Returns `true` if two members can share a line, `b` in the array element `elements` after that of `a`.
     fn meet(&self, a: &Field, b: &Field, elements: i128) -> bool {
         let line = i128::from(self.line);
         let shift = elements * i128::from(self.size);
@@ -45,7 +45,7 @@ impl Starts {
             })
     }
 
-    /// Returns whether two members share a line at every possible start of the type.
+    /// Returns `true` if the bytes from `first` to `end` lie on one line at every possible start of the type.
     fn always_one_line(&self, first: u64, end: u64) -> bool {
         self.offsets.iter().all(|start| {
             let first = (u128::from(*start) + u128::from(first)) / u128::from(self.line);

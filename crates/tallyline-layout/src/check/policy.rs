@@ -7,9 +7,9 @@ use tallyline_debuginfo::lookup::{fits, is_pattern};
 /// The severity of a finding of `tallyline check`: `deny` fails the check, `warn` is only shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
-    /// It is shown.
+    /// The severity of findings that are only shown.
     Warn,
-    /// It fails the check.
+    /// The severity of findings that fail the check.
     #[default]
     Deny,
 }
@@ -20,7 +20,7 @@ pub struct Policy {
     pub(crate) cacheline: u64,
     pub(crate) unknown: Option<Level>,
     pub(crate) rules: Vec<Rule>,
-    /// The exceptions.
+    /// The exceptions from the rules.
     pub(crate) allows: Vec<Allow>,
 }
 
@@ -92,20 +92,20 @@ pub(crate) enum RuleKind {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeRule {
     pub(crate) max_size: Option<u64>,
-    /// In cache lines, if it starts on one.
+    /// The largest number of cache lines that the type may take if it starts on one.
     pub(crate) max_lines: Option<u64>,
-    /// Holes of whole bytes.
+    /// The largest number of holes of whole bytes.
     pub(crate) max_holes: Option<u64>,
-    /// Bytes in holes.
+    /// The largest number of bytes in all holes.
     pub(crate) max_hole_bytes: Option<u64>,
-    /// Bytes behind the last member.
+    /// The largest number of bytes behind the last member.
     pub(crate) max_padding: Option<u64>,
     /// The expected number of objects; 1 if the policy does not say it.
     pub(super) instances: u64,
-    /// In bytes, over all instances.
+    /// The largest size in bytes of all instances together.
     pub(super) max_total_size: Option<u64>,
     pub(crate) align: Option<u64>,
-    /// It starts on a line and fills its last one.
+    /// `true` if the type has to start on a cache line and fill its last one.
     pub(crate) per_cpu: bool,
 }
 
@@ -116,15 +116,15 @@ pub struct GroupRule {
     pub(crate) name: String,
     pub(crate) members: Vec<String>,
     pub(crate) max_size: Option<u64>,
-    /// The line that it starts on.
+    /// The index, in the struct, of the cache line on which the group has to start.
     pub(crate) starts_on: Option<u64>,
-    /// In cache lines.
+    /// The largest number of cache lines that the group may lie on.
     pub(crate) max_lines: Option<u64>,
-    /// Bytes in holes.
+    /// The largest number of bytes in the group's holes.
     pub(crate) max_hole_bytes: Option<u64>,
-    /// It may lie on more lines than its bytes need.
+    /// `true` if the group may lie on more cache lines than its size requires.
     pub(crate) may_straddle: bool,
-    /// Nothing else lies on its lines.
+    /// `true` if nothing else may lie on the group's cache lines.
     pub(crate) exclusive: bool,
 }
 
@@ -151,7 +151,7 @@ impl GroupRule {
 /// the offsets in a line at which objects may start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PairRule {
-    /// One list: every two of them. Several: any of one with any of another.
+    /// The lists of members: one, of which every two are a pair, or several, where a pair is of two lists.
     pub(crate) sets: Vec<Vec<String>>,
     /// The possible start offsets of the type.
     pub(crate) placement: Placement,
@@ -161,12 +161,12 @@ pub(crate) struct PairRule {
 /// array), or `any` (multiples of the type's alignment).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Placement {
-    /// On a line.
+    /// Objects that start on a cache line.
     #[default]
     Line,
-    /// Behind the element before.
+    /// Objects that are elements of an array, each directly behind the one before.
     Array,
-    /// At any multiple of its alignment.
+    /// Objects that start at any multiple of the type's alignment.
     Any,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Subject<'t> {
     pub(super) unit: Option<NameId>,
 }
 
-/// All types that there are.
+/// All types of a file, among which rules find their subjects.
 pub(super) struct Subjects<'t> {
     pub(super) types: &'t Types,
     pub(super) alignments: Effective,

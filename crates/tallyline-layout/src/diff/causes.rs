@@ -49,7 +49,7 @@ fn explained_by(changes: &[TypeChange], index: usize, by_name: &HashMap<&str, Ve
     direct
 }
 
-/// Returns whether a member of these sizes holds the same number of elements of a changed type as before.
+/// Returns `true` if a member of these sizes in bits holds the same number of elements of a changed type as before.
 fn holds_as_many(of: &TypeChange, old_bits: u64, new_bits: u64) -> bool {
     let (Some(old), Some(new)) = (&of.old, &of.new) else { return false };
     let count =

@@ -71,7 +71,7 @@ impl Pairs {
     }
 }
 
-/// Returns whether two records have equal members at equal offsets.
+/// Returns `true` if two records have the same size and equal members at equal offsets.
 fn is_same(old: &Types, new: &Types, a: RecordId, b: RecordId) -> bool {
     let (a, b) = (old.record(a), new.record(b));
     let bits = |member: &Member| (member.bit_offset, member.size, member.bitfield);
@@ -84,7 +84,7 @@ fn is_same(old: &Types, new: &Types, a: RecordId, b: RecordId) -> bool {
             .all(|(mine, theirs)| bits(mine) == bits(theirs) && old.name(mine.name) == new.name(theirs.name))
 }
 
-/// Returns whether two records are declared in files of equal name; the folders differ between builds.
+/// Returns `true` if two records are declared in files of equal name; the folders differ between builds.
 fn is_of_same_file(old: &Types, new: &Types, a: RecordId, b: RecordId) -> bool {
     let (a, b) = (old.record(a).declared_at.file, new.record(b).declared_at.file);
     a.is_some() && b.is_some() && last(old.name(a)) == last(new.name(b))

@@ -126,17 +126,17 @@ impl TypeChange {
 /// The numbers of types that differ between two files: added, removed, grown, shrunk, or changed at equal size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Only in the new file.
+    /// The number of types that are only in the new file.
     pub added: u64,
-    /// Only in the old file.
+    /// The number of types that are only in the old file.
     pub removed: u64,
-    /// Larger than before.
+    /// The number of types that are larger in the new file.
     pub grown: u64,
-    /// Smaller than before.
+    /// The number of types that are smaller in the new file.
     pub shrunk: u64,
-    /// Of the same size, with something moved.
+    /// The number of types that have equal sizes in both files, but changed members.
     pub rearranged: u64,
-    /// With a member on another cache line than before.
+    /// The number of types with a member on another cache line than before.
     pub across_lines: u64,
     /// The number of unchanged types.
     pub same: u64,

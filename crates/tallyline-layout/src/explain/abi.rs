@@ -251,7 +251,7 @@ pub(crate) fn explain(types: &Types) -> (Rules, Vec<InEffect>) {
     (abi.rules, records.collect())
 }
 
-/// Returns whether there are types about which compilers for a machine do not agree.
+/// Returns `true` if there are types that compilers for one machine lay out differently: vectors and atomic types.
 fn depends_on_rules(types: &Types) -> bool {
     let is_such = |ty: &Type| match *ty {
         Type::Array(array) => types.array(array).vector,

@@ -34,7 +34,7 @@ impl Bits {
         self.start(position) + self.width
     }
 
-    /// Returns whether it touches no more of its alignment's units than its type does.
+    /// Returns `true` if the bitfield, started at `start`, touches no more units of its alignment than its type has.
     fn fits(&self, start: u64) -> bool {
         let align = self.unit_align();
         (start + self.width).div_ceil(align) - start / align <= self.unit / align

@@ -15,13 +15,13 @@ const CHAIN_LIMIT: usize = 64;
 /// layout.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declaration {
-    /// `packed`.
+    /// `true` if the record is declared `packed`.
     pub(crate) packed: bool,
-    /// The limit of a `#pragma pack` around it.
+    /// The limit of a `#pragma pack` around the record, in bytes; `None` without one.
     pub(crate) limit: Option<u64>,
     /// The alignment to ask for, in bytes; 0 for none.
     pub(crate) align: u64,
-    /// Those of its members, in their order.
+    /// The attributes of the record's members, in the order of the members.
     pub(crate) members: Vec<MemberDeclaration>,
 }
 
@@ -36,13 +36,13 @@ impl Declaration {
 /// to lie where it does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemberDeclaration {
-    /// `packed`.
+    /// `true` if the member is declared `packed`.
     pub(crate) packed: bool,
     /// The alignment to ask for, in bytes; 0 for none.
     pub(crate) align: u64,
-    /// The widths of unnamed bitfields before it.
+    /// The widths of unnamed bitfields before the member.
     pub(crate) before: Vec<u64>,
-    /// The widths of unnamed bitfields behind it.
+    /// The widths of unnamed bitfields behind the member.
     pub(crate) behind: Vec<u64>,
 }
 

@@ -15,14 +15,14 @@ pub(crate) const SIZE_LIMIT: u64 = 1 << 40;
 /// The packing under which a record's layout is recomputed: none, `packed`, `#pragma pack(n)`, or packed members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Packing {
-    /// None that change where its members go.
+    /// No packing that changes the offsets of the record's members.
     #[default]
     Natural,
-    /// `packed`.
+    /// The attribute `packed` on the record.
     Packed,
-    /// `#pragma pack(n)`.
+    /// A `#pragma pack(n)` around the record, with `n` in bytes.
     Most(u64),
-    /// Not itself packed, but some of its members are.
+    /// A record that is not itself packed, with some packed members.
     PackedMembers,
 }
 
@@ -45,13 +45,13 @@ pub(crate) enum Unexplained {
 /// not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Its alignment in bytes.
+    /// The alignment of the record in bytes.
     pub(crate) align: u64,
-    /// The attributes of its declaration.
+    /// The packing that the declaration of the record has.
     pub(crate) packing: Packing,
     /// `true` if an alignment was guessed from a gap.
     pub(crate) guessed: bool,
-    /// Why it cannot be explained, if it cannot.
+    /// The reason why the layout cannot be explained; `None` if it can.
     pub(crate) unexplained: Option<Unexplained>,
 }
 
@@ -65,20 +65,20 @@ impl Default for Shape {
 /// a place in the record).
 #[derive(Clone, Debug)]
 pub(crate) enum ReplayedMember {
-    /// It takes no place: a static member.
+    /// A member that takes no bytes of the record: a static member, or an empty base.
     Nowhere,
-    /// Whole bytes.
+    /// A member of whole bytes.
     Bytes {
-        /// The size in bytes.
+        /// The size of the member in bytes.
         size: u64,
-        /// Its alignment in bytes.
+        /// The alignment of the member in bytes.
         align: u64,
     },
     /// A bitfield, behind unnamed bits where the gap before it shows some.
     Bits {
-        /// Those bits.
+        /// The unnamed bits before the bitfield.
         before: Option<Bits>,
-        /// The bitfield.
+        /// The member's own bitfield.
         field: Bits,
     },
 }
@@ -91,7 +91,7 @@ pub(crate) struct Replay {
     pub(crate) members: Vec<ReplayedMember>,
     /// The unnamed bits behind members that are bitfields, by the member's index.
     pub(crate) behind: Vec<(usize, Bits)>,
-    /// Its alignment in bytes.
+    /// The alignment of the record in bytes.
     pub(crate) align: u64,
     /// `true` if an alignment was guessed from a gap.
     pub(crate) guessed: bool,
@@ -99,7 +99,7 @@ pub(crate) struct Replay {
 
 /// Source of the alignments of types and members that recomputing a record's layout needs.
 pub(crate) trait Alignments {
-    /// Returns the types.
+    /// Returns the types that the alignments belong to.
     fn types(&self) -> &Types;
     /// Returns the alignment of a type in bytes.
     fn align_of(&self, id: TypeId) -> u64;
@@ -269,7 +269,7 @@ impl Walk<'_> {
         Ok(ReplayedMember::Bits { before, field })
     }
 
-    /// Returns a union's members all start at its start.
+    /// Places the members of a union, which all start at its start.
     fn union(mut self, members: &[Member], size: u64, asked: u64) -> Result<Replay, Unexplained> {
         let mut largest = 0;
         for (index, member) in members.iter().enumerate() {
@@ -284,7 +284,7 @@ impl Walk<'_> {
         self.finish(size, asked)
     }
 
-    /// Compares the size.
+    /// Finishes the replay: checks that the members and the alignment lead to the size of the record.
     fn finish(mut self, size: u64, asked: u64) -> Result<Replay, Unexplained> {
         let end = self.position.div_ceil(8);
         let nothing = self.replay.members.iter().all(|placed| matches!(placed, ReplayedMember::Nowhere));

@@ -9,18 +9,18 @@ use tallyline_debuginfo::model::{Record, RecordKind, Types};
 pub enum Dialect {
     /// The kernel's `CACHELINE_ASSERT_GROUP_MEMBER` and `_SIZE`, in an `__init` function.
     Kernel,
-    /// `_Static_assert`.
+    /// C11, with `_Static_assert`.
     C11,
-    /// `static_assert`.
+    /// C++, with `static_assert`.
     Cpp,
-    /// `const _: () = assert!(…)`.
+    /// Rust, with `const _: () = assert!(…)`.
     Rust,
 }
 
 /// The writer of a struct's assertions.
 struct Asserts<'a> {
     dialect: Dialect,
-    /// As the language names the struct.
+    /// The type of the struct as the language spells it, such as `struct NAME` in C.
     ty: String,
     name: &'a str,
     line: u64,
@@ -138,7 +138,7 @@ impl Asserts<'_> {
         }
     }
 
-    /// Returns whether the language can take the offset of a path; Rust cannot of elements.
+    /// Returns `true` if the language can take the offset of a path; Rust cannot take that of an array element.
     fn can_name(&self, path: &str) -> bool {
         is_path(path) && !(self.dialect == Dialect::Rust && path.contains('['))
     }
@@ -177,7 +177,7 @@ impl Asserts<'_> {
     }
 }
 
-/// Returns whether a name is safe in source code: names come from a file, and must not become code.
+/// Returns `true` if a name is safe in source code: names come from a file, and must not become code.
 fn is_path(name: &str) -> bool {
     let is_word = |part: &str| {
         let mut letters = part.chars();

@@ -26,7 +26,7 @@ pub(crate) fn is_marker(name: &[u8]) -> bool {
     [BEGIN, END, PAD].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns whether a struct has markers.
+/// Returns `true` if a struct has a member that marks the start of a cache-line group.
 pub(super) fn has_markers(types: &Types, record: &Record) -> bool {
     // cheap, and enough for most structs
     let plain = types.members(record).iter().any(|member| types.name(member.name).starts_with(BEGIN));

@@ -226,7 +226,7 @@ impl Group {
         self
     }
 
-    /// Returns whether a field is a member, contains one or lies in one.
+    /// Returns `true` if a field belongs to the group: it lies between its markers, or overlaps a listed member.
     fn owns(&self, field: &Field) -> bool {
         if self.marked {
             return self.spans(field);

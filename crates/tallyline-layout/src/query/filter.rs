@@ -7,31 +7,31 @@ use tallyline_debuginfo::model::{NameId, RecordId, Types};
 /// options; all set conditions must hold. The default accepts everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only structs and classes.
+    /// `true` to accept only structs and classes.
     pub structs: bool,
-    /// Only unions.
+    /// `true` to accept only unions.
     pub unions: bool,
-    /// Only what is packed.
+    /// `true` to accept only packed records.
     pub packed: bool,
-    /// Only names that start so.
+    /// The prefix that a record's name, if it has one, must start with.
     pub prefix: Option<Vec<u8>>,
-    /// No names that start so.
+    /// The prefix that a record's name, if it has one, must not start with.
     pub exclude: Option<Vec<u8>>,
-    /// No types that are declared in files whose paths start so, nor those of which no file is known.
+    /// The prefix that the path of the declaring file must not start with; types of unknown files are rejected, too.
     pub declared_exclude: Option<Vec<u8>>,
-    /// At least so many holes.
+    /// The minimum number of holes of bytes.
     pub holes: u32,
-    /// At least so many holes of bits.
+    /// The minimum number of holes of bits.
     pub bit_holes: u32,
-    /// A hole of at least so many bytes.
+    /// The minimum size in bytes of the largest hole; 0 for no condition.
     pub hole_size: u64,
-    /// At least so many bytes behind the last member.
+    /// The minimum number of bytes behind the last member.
     pub padding_at_least: u64,
-    /// Exactly so many bytes behind the last member.
+    /// The exact number of bytes behind the last member; 0 for no condition.
     pub padding: u64,
-    /// Only what ends with a flexible array.
+    /// `true` to accept only structs that end with a flexible array.
     pub flexible: bool,
-    /// Only what holds a struct that ends with one.
+    /// `true` to accept only structs that hold a struct that ends with a flexible array.
     pub embedded_flexible: bool,
 }
 

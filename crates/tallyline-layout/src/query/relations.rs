@@ -22,7 +22,7 @@ fn is_one_of(types: &Types, id: TypeId, wanted: &[TypeId]) -> bool {
     wanted.iter().any(|wanted| is_same(types, id, *wanted))
 }
 
-/// Returns whether two types are equal. Units repeat types, so a named one is identified by name and kind.
+/// Returns `true` if two types are equal. Units repeat types, so a named one is identified by name and kind.
 fn is_same(types: &Types, a: TypeId, b: TypeId) -> bool {
     if a == b {
         return true;

@@ -208,8 +208,8 @@ impl Placement<'_> {
         }
     }
 
-    /// Returns whether an item comes to one line next, or to the start of one where it is larger, without a hole that
-    /// something could fill.
+    /// Returns `true` if an item, placed next, lies on one line, or starts one if it is larger than a line, and leaves
+    /// fewer than `hole` bits unused before it (none for 0).
     fn fits(&self, item: usize, hole: u64) -> bool {
         let (start, end) = (self.start(item), self.items[item].body.end(self.position));
         let is_whole = start / self.line == end.saturating_sub(1) / self.line;

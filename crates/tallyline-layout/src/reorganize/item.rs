@@ -9,11 +9,11 @@ use tallyline_debuginfo::model::{Member, MemberKind, Types};
 /// The contents of an item, which decide its position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Body {
-    /// Whole bytes, both in bits.
+    /// A member of whole bytes.
     Bytes {
-        /// The size in bytes.
+        /// The size of the member in bits.
         size: u64,
-        /// To what multiple.
+        /// The alignment of the member in bits.
         align: u64,
     },
     /// Bitfields, which begin where the item before them ends.
@@ -51,13 +51,13 @@ impl Body {
 /// Consecutive members that move as one.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    /// The first of them, by its index among the record's members.
+    /// The index, among the record's members, of the first member of the item.
     pub(super) first: usize,
-    /// The number of members, static ones included.
+    /// The number of members in the item, static ones included.
     pub(super) count: usize,
-    /// The contents.
+    /// The contents of the item, which decide its position.
     pub(super) body: Body,
-    /// `true` if it stays, and nothing moves past it.
+    /// `true` if the item stays in position, and nothing moves past it.
     pub(super) fence: bool,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn items(
     items
 }
 
-/// Returns whether a member stays in position, by its kind or by an option.
+/// Returns `true` if a member stays in position, by its kind or by an option.
 fn stays(types: &Types, member: &Member, size: u64, options: &ReorganizeOptions) -> bool {
     let name = types.name(member.name);
     if member.kind == MemberKind::Base || member.artificial || is_marker(name) {
@@ -116,7 +116,7 @@ fn stays(types: &Types, member: &Member, size: u64, options: &ReorganizeOptions)
     options.pinned(name).unwrap_or(size == 0 || holds_flexible(types, member))
 }
 
-/// Returns whether a member's type ends with a flexible array: it can only be the last.
+/// Returns `true` if a member's type ends with a flexible array: it can only be the last.
 fn holds_flexible(types: &Types, member: &Member) -> bool {
     types.as_record(types.strip(member.ty)).is_some_and(|(_, record)| ends_flexibly(types, record))
 }

@@ -96,14 +96,14 @@ impl ReorganizeOptions {
 /// The result of looking for a smaller layout of a type: a proposal, none, or a refusal with its reason.
 #[derive(Clone, Debug)]
 pub enum Reorganization {
-    /// It can be smaller.
+    /// A proposal for a smaller layout.
     Smaller(Box<Proposal>),
-    /// It cannot, or no smaller layout was found.
+    /// No smaller layout: there is none, or none was found.
     Smallest {
-        /// `true` if that is proven, within the options.
+        /// `true` if it is proven, within the options, that no layout is smaller.
         proven: bool,
     },
-    /// It is not for this.
+    /// A type for which no smaller layout is looked for, with the reason.
     Refused(Refusal),
 }
 
@@ -111,9 +111,9 @@ pub enum Reorganization {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Not a struct or class.
+    /// A type other than a struct or class.
     NotAStruct,
-    /// Its members are not known.
+    /// A type that is only declared: its members are not known.
     Declaration,
     /// The compiler orders the members: Rust without `repr(C)`.
     CompilersChoice,
@@ -121,9 +121,9 @@ pub enum Refusal {
     Language(&'static str),
     /// A class with bases, virtual functions or members of mixed access.
     NotStandardLayout,
-    /// Declared in a header that programs use.
+    /// A type that is declared in a header of a kernel's user interface, with the path of the header.
     UserInterface(String),
-    /// Packed.
+    /// A packed type.
     Packed,
     /// Free bytes before a member, or at the end (no member), that no alignment explains.
     Deliberate(Option<String>),
@@ -317,19 +317,19 @@ fn refuse_language(types: &Types, record: &Record) -> Option<Refusal> {
     }
 }
 
-/// Returns whether a class has no bases and no virtual functions, and one access for all of its data.
+/// Returns `true` if a class has no bases, no virtual functions, and one access specifier for all data members.
 fn has_standard_layout(types: &Types, record: &Record) -> bool {
     let mut data = types.members(record).iter().filter(|member| member.kind != MemberKind::Static);
     let access = data.clone().next().map(|member| member.access);
     data.all(|member| !member.is_base() && !member.artificial && Some(member.access) == access)
 }
 
-/// Returns whether a header is part of a kernel's user interface.
+/// Returns `true` if a header is part of a kernel's user interface.
 fn is_user_interface(file: &[u8]) -> bool {
     file.split(|byte| *byte == b'/').rev().skip(1).any(|folder| folder == b"uapi")
 }
 
-/// Returns whether a member marks the start or end of one of the kernel's groups.
+/// Returns `true` if a member, by its name, marks the start or end of one of the kernel's cache-line groups.
 fn is_marker(name: &[u8]) -> bool {
     name.starts_with(b"__cacheline_group_begin__") || name.starts_with(b"__cacheline_group_end__")
 }

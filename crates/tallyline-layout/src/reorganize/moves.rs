@@ -177,7 +177,7 @@ impl<'a> Search<'a> {
         self.layers.iter().any(|layer| layer.get(key).is_some_and(|way| way.position <= position))
     }
 
-    /// Offers every step from a state: whether it costs a move, the next state, and its position.
+    /// Offers every step from a state, with `true` if it costs a move, the next state, and the position in that.
     fn expand(&self, index: usize, out: &Out, position: u64, offer: &mut dyn FnMut(bool, Key, u64, Step)) {
         let next = self.items.get(index).filter(|item| !item.fence || out.is_empty());
         if let Some(end) = next.map(|item| item.body.end(position))
@@ -240,7 +240,7 @@ impl<'a> Search<'a> {
         classes
     }
 
-    /// Returns whether the remaining items can still fit.
+    /// Returns `true` if the items from `index` on and those that are out can still fit.
     fn fits(&self, position: u64, index: usize, out: &Out) -> bool {
         let end = position.saturating_add(self.rest[index]);
         with_out(end, out, |class| self.size(class)) <= self.limit

@@ -66,7 +66,7 @@ impl CombinedProposal {
         self.layouts.get(&id)
     }
 
-    /// Returns whether a record keeps its layout although its contents have shrunk.
+    /// Returns `true` if a record keeps its layout although its contents have shrunk.
     pub(super) fn is_kept(&self, id: RecordId) -> bool {
         self.kept.contains(&id)
     }
@@ -119,7 +119,7 @@ fn place_of(record: &Record) -> (NameId, NameId, u32, u64) {
     (record.name, at.file, at.line, record.size)
 }
 
-/// Returns whether two records of one place have the same members in the same places.
+/// Returns `true` if two records have the same members in the same places.
 fn is_copy(types: &Types, one: RecordId, other: RecordId) -> bool {
     let (one, other) = (types.members(types.record(one)), types.members(types.record(other)));
     let same = |(a, b): (&Member, &Member)| {
@@ -130,9 +130,9 @@ fn is_copy(types: &Types, one: RecordId, other: RecordId) -> bool {
 
 /// The order of a record that is laid out anew.
 enum Moves<'p> {
-    /// The one that takes the fewest bytes.
+    /// The order in which the record takes the fewest bytes.
     Any,
-    /// The one of a proposal, or today's.
+    /// The order of a proposal, or the present one for `None`.
     As(Option<&'p Proposal>),
 }
 

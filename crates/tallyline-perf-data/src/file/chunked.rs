@@ -36,9 +36,9 @@ const FILES_LIMIT: usize = 1 << 14;
 #[derive(Debug)]
 pub struct ChunkedRecording<'f> {
     files: Vec<RecordFile<'f>>,
-    /// It has no records of its own.
+    /// The header and the events of the recording, without records.
     recording: Recording<'static>,
-    /// `true` if the last record must be whole.
+    /// `true` if the last record of the recording must be whole.
     is_whole: bool,
 }
 
@@ -260,7 +260,7 @@ fn data_range(file: &File, len: u64) -> Result<Option<Range<usize>>> {
     Ok(start.ok().zip(end.ok()).map(|(start, end)| start..end))
 }
 
-/// Returns whether a record tells how others are to be read.
+/// Returns `true` if a record tells how others are to be read: it describes events or files, or is compressed.
 fn describes(raw: &RawRecord<'_>) -> bool {
     match raw.kind {
         kind::HEADER_ATTR | kind::HEADER_BUILD_ID | kind::HEADER_FEATURE => true,

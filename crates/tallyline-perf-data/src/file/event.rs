@@ -12,13 +12,13 @@ use std::collections::HashMap;
 /// A sampled event of a recording, such as `cycles`: its name, its attributes, and the ids that its samples carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// As the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or perf's name for it.
+    /// The name of the event as the user gave it, such as `cpu_core/mem-loads,ldlat=30/P`, or as perf names it.
     pub(crate) name: String,
     /// The attributes that the event was opened with.
     pub(crate) attr: Attr,
-    /// The numbers that the kernel gave it: one for each CPU or thread.
+    /// The ids that the kernel gave the event: one for each CPU or thread.
     pub(crate) ids: Vec<u64>,
-    /// The group it is in, if any.
+    /// The group of events that the event is in, if any.
     pub(crate) group: Option<EventGroup>,
 }
 
@@ -52,7 +52,7 @@ impl Event {
 /// The kind of update that is a name.
 const NAME: u64 = 2;
 
-/// Returns whether an update is of a name.
+/// Returns `true` if an event update, by its body, gives an event's name.
 pub(super) fn is_name(mut body: Cursor<'_>) -> bool {
     body.u64("kind of an update").is_ok_and(|kind| kind == NAME)
 }

@@ -34,15 +34,15 @@ impl Feature {
 /// A CPU cache of the recording machine, as the perf.data header describes it: level, size, line size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheLevel {
-    /// 1 is the closest to the CPU.
+    /// The level of the cache; 1 is the closest to the CPU.
     pub(crate) level: u32,
-    /// Bytes of a line.
+    /// The line size of the cache in bytes.
     pub(crate) line_size: u32,
-    /// `Data`, `Instruction` or `Unified`.
+    /// The kind of contents that the cache holds: `Data`, `Instruction` or `Unified`.
     pub(crate) kind: String,
-    /// Such as `32K`.
+    /// The size of the cache as text, such as `32K`.
     pub(crate) size: String,
-    /// The CPUs that share it, a list such as `0-3`.
+    /// The CPUs that share the cache, as a list such as `0-3`.
     pub(crate) cpus: String,
 }
 
@@ -120,33 +120,33 @@ impl EventGroup {
 #[derive(Clone, Debug, Default)]
 pub struct Features {
     sections: BTreeMap<Feature, (Vec<u8>, u64)>,
-    /// The machine's name.
+    /// The host name of the recording machine.
     pub(crate) hostname: Option<String>,
-    /// `uname -r`.
+    /// The kernel release of the recording machine, as `uname -r` prints it.
     pub(crate) os_release: Option<String>,
     /// The version of perf, or `tallyline` and its version.
     pub(crate) version: Option<String>,
-    /// `uname -m`.
+    /// The architecture of the recording machine, as `uname -m` prints it.
     pub(crate) arch: Option<String>,
-    /// Configured CPUs, and those that were online.
+    /// The numbers of configured CPUs and of those that were online.
     pub(crate) cpus: Option<(u32, u32)>,
-    /// The model's name.
+    /// The name of the recording machine's CPU model.
     pub(crate) cpu_description: Option<String>,
-    /// perf's number for the model: of Arm's `MIDR_EL1`.
+    /// perf's identifier of the CPU model, such as `AuthenticAMD,25,1,1`; on Arm the register `MIDR_EL1`.
     pub(crate) cpu_id: Option<String>,
-    /// Kilobytes of memory.
+    /// The memory of the recording machine in kilobytes.
     pub(crate) total_memory: Option<u64>,
-    /// The command line that recorded.
+    /// The command line of the recorder.
     pub(crate) command_line: Vec<String>,
-    /// The core and the socket of each CPU.
+    /// The core id and the socket id of each CPU.
     pub(crate) topology: Vec<(u32, u32)>,
-    /// The nodes of memory: number, and ranges of CPUs.
+    /// The NUMA nodes of the recording machine: number, and ranges of CPUs.
     pub(crate) nodes: Vec<(u32, Vec<(u32, u32)>)>,
-    /// Number and name of each PMU.
+    /// The number and the name of each PMU.
     pub(crate) pmus: Vec<(u32, String)>,
-    /// Groups of events.
+    /// The groups of sampled events that were scheduled and counted together.
     pub(crate) groups: Vec<EventGroup>,
-    /// The caches.
+    /// The CPU caches of the recording machine.
     pub(crate) caches: Vec<CacheLevel>,
     /// The times of the first and the last sample.
     pub(crate) sample_time: Option<(u64, u64)>,

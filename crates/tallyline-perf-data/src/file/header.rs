@@ -20,9 +20,9 @@ const MAX_EVENTS: u64 = 1 << 20;
 /// The bytes of a file, but perhaps for its records.
 #[derive(Clone, Copy)]
 pub(super) struct OuterBytes<'b> {
-    /// The first bytes.
+    /// The first bytes of the file, up to the records or to the end of the file.
     pub(super) head: &'b [u8],
-    /// The last bytes, and their offset.
+    /// The last bytes of the file, from the offset `tail_start` on.
     pub(super) tail: &'b [u8],
     pub(super) tail_start: usize,
 }

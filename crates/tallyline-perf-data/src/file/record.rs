@@ -53,58 +53,58 @@ impl<'a> Record<'a> {
 pub enum RecordBody<'a> {
     /// A sample of the event with this index.
     Sample(usize, Sample<'a>),
-    /// A sample of an event that the recording does not describe.
+    /// A sample of an event that the recording does not describe, by the id in the sample.
     UnknownEvent(u64),
-    /// A file, or memory, was mapped.
+    /// A mapping of a file or memory.
     Mmap(Mmap<'a>),
-    /// A thread got a name.
+    /// The naming of a thread.
     Comm(Comm<'a>),
-    /// A thread was made.
+    /// The start of a thread.
     Fork(Task),
-    /// A thread ended.
+    /// The end of a thread.
     Exit(Task),
     /// The number of records that were lost because the ring was not emptied in time.
     Lost(u64),
     /// The number of samples that were lost.
     LostSamples(u64),
-    /// Code came into the kernel, such as a BPF program, or left it.
+    /// The registration or removal of code in the kernel, such as a BPF program.
     KernelSymbol(KernelSymbol<'a>),
-    /// Another record: its type, `abi::record`.
+    /// A record that is not decoded, by its type: a constant of `abi::record`.
     Other(u32),
 }
 
 /// A record that a process mapped a file or memory: `PERF_RECORD_MMAP` or `PERF_RECORD_MMAP2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {
-    /// Whose address space: −1 is the kernel's.
+    /// The process whose address space the mapping is in; −1 for the kernel's.
     pub pid: i32,
-    /// The thread that did it.
+    /// The thread that made the mapping.
     pub tid: i32,
-    /// In whose code it counts.
+    /// The CPU mode of the code in the mapping.
     pub mode: CpuMode,
-    /// The first address.
+    /// The first address of the mapping.
     pub start: u64,
-    /// Bytes.
+    /// The length of the mapping in bytes.
     pub len: u64,
     /// The offset in the file of the first address; for the kernel's own code the address of the symbol that
     /// the path names, such as `_text`.
     pub file_offset: u64,
-    /// The file, or what the kernel or perf call it: `[vdso]`, `//anon`, `[kernel.kallsyms]_text`.
+    /// The path of the file, or a name of the kernel's or perf's: `[vdso]`, `//anon`, `[kernel.kallsyms]_text`.
     pub path: &'a [u8],
     /// `true` if code can run there; in old recordings, if it is not marked as data.
     pub is_executable: bool,
-    /// The file's build-id.
+    /// The build-id of the mapped file.
     pub build_id: Option<BuildId>,
 }
 
 /// A record that a thread got a name: `PERF_RECORD_COMM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comm<'a> {
-    /// The process.
+    /// The id of the process that the thread belongs to.
     pub(crate) pid: i32,
-    /// The thread.
+    /// The id of the thread that got the name.
     pub(crate) tid: i32,
-    /// Its name.
+    /// The name that the thread got.
     pub(crate) name: &'a [u8],
     /// `true` if the process began another program.
     pub(crate) is_exec: bool,
@@ -132,24 +132,24 @@ impl<'a> Comm<'a> {
 /// A record that a thread or process started or ended: `PERF_RECORD_FORK` or `PERF_RECORD_EXIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The process.
+    /// The id of the process that the thread belongs to.
     pub(crate) pid: i32,
-    /// The process it came from.
+    /// The id of the process of the parent thread.
     pub(crate) parent_pid: i32,
-    /// The thread.
+    /// The id of the thread that started or ended.
     pub(crate) tid: i32,
-    /// The thread it came from.
+    /// The id of the parent thread.
     pub(crate) parent_tid: i32,
 }
 
 /// A record that a range of kernel code, such as a BPF program, was registered or removed: `PERF_RECORD_KSYMBOL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
-    /// The first address.
+    /// The first address of the code.
     pub(crate) start: u64,
-    /// Bytes.
+    /// The length of the code in bytes.
     pub(crate) len: u32,
-    /// Its name.
+    /// The name of the symbol.
     pub(crate) name: &'a [u8],
     /// `true` if the symbol was unregistered.
     pub(crate) is_unregistered: bool,

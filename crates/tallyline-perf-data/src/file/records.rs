@@ -19,7 +19,7 @@ pub enum VisitedRecord<'s, 'a> {
     Access(&'s Sample<'a>),
     /// The outcome of decoding traces, if there are any: the last one that is handed on.
     Traces(&'s AuxtraceStats),
-    /// Another record.
+    /// A record other than a sample of a described event.
     Other(&'s Record<'a>),
     /// A record that is damaged, or what ends reading early. Those behind it come as far as they can be read.
     Damaged(&'s Error),

@@ -57,7 +57,7 @@ impl<'a> RawRecords<'a> {
         Self { behind, ..self }
     }
 
-    /// Returns whether the next record goes on behind the end of the file.
+    /// Returns `true` if the trace or tracing data behind the next record reaches beyond the end of the file.
     pub(super) fn is_beyond(&self) -> bool {
         let mut at = self.at;
         let header = (at.u32(""), at.u16(""), at.u16(""));
@@ -73,7 +73,7 @@ impl<'a> RawRecords<'a> {
         usize::try_from(self.at.offset()).unwrap_or(usize::MAX)
     }
 
-    /// Reads one record.
+    /// Reads the single record at a position.
     pub(super) fn at(at: Cursor<'a>, is_inflated: bool) -> Result<RawRecord<'a>> {
         Self { at, is_whole: true, is_inflated, failed: false, behind: 0 }.read()
     }
@@ -174,7 +174,7 @@ impl<'a> Iterator for RawRecords<'a> {
 }
 
 impl RawRecords<'_> {
-    /// Returns whether the rest is the start of a record and not garbage.
+    /// Returns `true` if the rest is the start of a record and not garbage.
     fn is_cut(&self) -> bool {
         let mut at = self.at;
         let header = (at.u32(""), at.u16(""), at.u16(""));

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::bytes::{ByteOrder, Cursor, until_nul};
 use std::collections::HashMap;
 
-/// The first bytes.
+/// The magic number at the start of tracing data.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
 /// Returns `system:name` by the number of each event.

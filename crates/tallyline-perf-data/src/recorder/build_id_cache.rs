@@ -22,11 +22,11 @@ const FILES_LIMIT: usize = 1024;
 /// The files that were kept, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CachedFiles {
-    /// Files that were copied.
+    /// The number of files that were copied.
     pub(super) files: u64,
-    /// Their bytes.
+    /// The total size in bytes of the files that were copied.
     pub(super) bytes: u64,
-    /// Files that could not be copied, and why, a line each.
+    /// The files that could not be copied, each with the reason, one line each.
     pub(super) failures: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl MountView {
 struct Process {
     /// `true` if its files differ from those of this process; none before the first look.
     is_elsewhere: Option<bool>,
-    /// Files by index.
+    /// The mapped address ranges of the process, each with the index of its file in the cache.
     mapped: Vec<(Range<u64>, usize)>,
     vdso: Option<Range<u64>>,
 }

@@ -12,30 +12,30 @@ pub enum RecordError {
     /// The command could not be started.
     #[error("cannot run {command}: {reason}")]
     Command {
-        /// Its first word.
+        /// The first word of the command.
         command: String,
-        /// Why.
+        /// The error of the operating system.
         reason: io::Error,
     },
 
     /// The file could not be written.
     #[error("cannot write {}: {reason}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         reason: io::Error,
     },
 
-    /// The process is not there.
+    /// The process that was to be sampled does not exist.
     #[error("no process {0}")]
     NoProcess(i32),
 
-    /// The thread is not there.
+    /// The thread that was to be sampled does not exist.
     #[error("no thread {0}")]
     NoThread(i32),
 
-    /// The kernel forbids it.
+    /// The kernel does not permit the recording.
     #[error("the kernel does not permit to sample {what}{setting}: {advice}")]
     Forbidden {
         /// The thing that was to be sampled.
@@ -46,7 +46,7 @@ pub enum RecordError {
         advice: &'static str,
     },
 
-    /// This kernel, or what it runs in, has no such system call.
+    /// The system has no `perf_event_open`: the kernel, or an emulator or container that it runs in, lacks the call.
     #[error(
         "this system has no perf_event_open: an emulator or a container's seccomp profile may keep it away; run it \
          on the host, or give the container the capability PERFMON; `record --trace` needs neither"
@@ -56,18 +56,18 @@ pub enum RecordError {
     /// The event cannot be sampled here.
     #[error("event {name}: {reason}")]
     Event {
-        /// The event.
+        /// The name of the event.
         name: String,
-        /// Why.
+        /// The reason why the event cannot be sampled.
         reason: String,
     },
 
-    /// Another failure of the system.
+    /// An operation of the system failed in a way that no other variant describes.
     #[error("cannot {what}: {reason}")]
     System {
         /// The operation that failed.
         what: &'static str,
-        /// Why it failed.
+        /// The error of the operation.
         reason: io::Error,
     },
 }

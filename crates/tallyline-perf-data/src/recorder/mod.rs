@@ -48,13 +48,13 @@ use std::time::{Duration, Instant};
 /// The processes or CPUs to sample: a command to start, running processes, threads, or all CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The command, with all its children.
+    /// The command to start, with all its children.
     Command,
-    /// Processes that run: their threads, and those to come; their children, too, where events are inherited.
+    /// Running processes by id: their threads, and those to come; their children, too, where events are inherited.
     Processes(Vec<i32>),
-    /// Threads that run.
+    /// Running threads, by id.
     Threads(Vec<i32>),
-    /// All CPUs.
+    /// All CPUs, with everything that runs on them.
     System,
 }
 
@@ -62,21 +62,21 @@ pub enum Target {
 /// where permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampledCode {
-    /// Programs, and the kernel where it permits that.
+    /// Code of user space, and of the kernel where it permits that.
     #[default]
     Permitted,
-    /// Programs.
+    /// Code of user space only.
     User,
-    /// The kernel.
+    /// Code of the kernel only.
     Kernel,
 }
 
 /// The rate at which events sample: a number of samples a second, or a number of events between two samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplingRate {
-    /// Samples a second on each CPU.
+    /// The number of samples a second on each CPU.
     Frequency(u64),
-    /// One sample for so many events.
+    /// The number of events from one sample to the next.
     Period(u64),
 }
 
@@ -84,21 +84,21 @@ pub enum SamplingRate {
 /// records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallChains {
-    /// Not at all.
+    /// No call chains.
     #[default]
     None,
-    /// By frame pointers, which the kernel follows.
+    /// Call chains by frame pointers, which the kernel follows.
     FramePointers,
-    /// So many bytes of the user's stack, which perf unwinds by DWARF's frame tables.
+    /// Call chains by copies of this many bytes of the user stack, which perf unwinds by DWARF's frame tables.
     UserStack(u32),
-    /// By the CPU's last branch records.
+    /// Call chains by the CPU's last branch records.
     LastBranches,
 }
 
 /// The destination of a perf.data file: a path, or standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A file.
+    /// A file, by its path.
     File(PathBuf),
     /// Standard output, as a stream: what `perf report -i -` reads. The command's own output goes to standard error.
     Stream,
@@ -116,11 +116,11 @@ impl Output {
 /// The options of [`record`]: target, events, sampling rate, call chains, output and so on.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
-    /// Whom.
+    /// The processes, threads or CPUs to sample.
     pub target: Target,
-    /// A command to start; when it ends the recording ends. None where that is up to the caller.
+    /// A command to start, at whose end the recording ends; empty where that is up to the caller.
     pub command: Vec<OsString>,
-    /// The events; none for the CPUs' cycles where the machine counts them, else the clock.
+    /// The events to sample; if empty, the CPUs' cycles where the machine counts them, else the clock.
     pub events: Vec<EventRequest>,
     /// The sampling rate: a frequency or a period.
     pub rate: SamplingRate,
@@ -136,13 +136,13 @@ pub struct RecordOptions {
     pub inherit: bool,
     /// The time to wait from the start until samples are taken.
     pub delay: Duration,
-    /// Whose code.
+    /// The code to sample: user space, the kernel, or both.
     pub scope: SampledCode,
-    /// The destination.
+    /// The destination of the recording: a file or standard output.
     pub output: Output,
-    /// Stop when the file has this many bytes.
+    /// The size of the file in bytes at which the recording stops.
     pub max_size: Option<u64>,
-    /// Pages of each CPU's ring, a power of two.
+    /// The size of each CPU's ring buffer in pages, a power of two.
     pub ring_pages: usize,
     /// perf's folder of builds, where programs are kept that a report could not open later; none: they are not kept.
     pub build_id_cache: Option<PathBuf>,
@@ -171,23 +171,23 @@ impl SamplingInterrupts {
 /// The result of a finished recording: numbers of samples, bytes and losses, the command's status, and notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordSummary {
-    /// Samples in the file.
+    /// The number of samples in the file.
     pub(crate) samples: u64,
-    /// Bytes of packets in the file, which hardware wrote instead of samples.
+    /// The number of bytes of packets in the file, which hardware wrote instead of samples.
     pub(crate) packets: u64,
     /// The number of times that the hardware found no room for its packets.
     pub(crate) packets_full: u64,
-    /// Samples that were lost because the file could not be written fast enough.
+    /// The number of samples that were lost because the file could not be written fast enough.
     pub(crate) lost: u64,
-    /// The file's bytes.
+    /// The size of the perf.data file in bytes.
     pub(crate) bytes: u64,
     /// The status of the command, as a shell would show it.
     pub(crate) status: Option<i32>,
-    /// The events, and whose code each sampled.
+    /// The name of each event, and the code that it sampled, in words.
     pub(crate) events: Vec<(String, &'static str)>,
     /// The requests that could not be met and their substitutes, a line each.
     pub(crate) notes: Vec<String>,
-    /// Programs that were kept.
+    /// The numbers of files and bytes that were copied into perf's build-id cache, and the failures.
     cached: CachedFiles,
     /// `true` if the recording ended because the file reached its size limit.
     pub(crate) reached_limit: bool,

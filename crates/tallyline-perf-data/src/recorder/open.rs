@@ -23,11 +23,11 @@ pub(super) struct OpenEvent {
     pub(super) request: EventRequest,
     pub(super) attr: Attr,
     pub(super) ids: Vec<u64>,
-    /// Descriptors that are enabled and disabled by themselves.
+    /// The descriptors of an event that leads a group, or is in none: they are enabled and disabled by themselves.
     pub(super) leaders: Vec<OwnedFd>,
-    /// Those that go with their group.
+    /// The descriptors of an event that is enabled and disabled with the leader of its group.
     members: Vec<OwnedFd>,
-    /// Only there for the records about threads and mappings.
+    /// `true` if the event is there only for the records about threads and mappings.
     pub(super) is_dummy: bool,
 }
 
@@ -287,7 +287,7 @@ fn add_return_address(attr: &mut Attr, options: &RecordOptions) {
     }
 }
 
-/// Returns whether an event samples where programs spend time, and is not precise: then samples lie behind what
+/// Returns `true` if an event samples where programs spend time, and is not precise: then samples lie behind what
 /// stalled, and behind a call in another function.
 fn is_imprecise_time(attr: &Attr) -> bool {
     const CLOCKS: [u64; 2] = [0, 1];

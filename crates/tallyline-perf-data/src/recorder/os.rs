@@ -61,7 +61,7 @@ pub(super) fn refresh(event: &OwnedFd, samples: u32) -> Result<()> {
     control(event, IOC_REFRESH, samples.into())
 }
 
-/// Stops an event.
+/// Disables an event, so that it takes no more samples.
 pub(super) fn disable(event: &OwnedFd) -> Result<()> {
     control(event, IOC_DISABLE, 0)
 }

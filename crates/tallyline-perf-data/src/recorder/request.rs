@@ -5,15 +5,15 @@ use crate::attr::Attr;
 /// An event parsed from an `-e` option, ready to be opened: name, attributes, event group (`{a,b}`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRequest {
-    /// As it will stand in the recording.
+    /// The name that the event will have in the perf.data file.
     pub(crate) name: String,
     /// The event's attributes; the scope's bits are set where the text gives a scope.
     pub(crate) attr: Attr,
-    /// CPUs to count on, if not all.
+    /// The CPUs to count the event on, if not all.
     pub(crate) cpus: Option<Vec<u32>>,
-    /// The index of its group's leader, itself included.
+    /// The index of the event that leads this event's group, which may be itself.
     pub(crate) leader: usize,
-    /// As close to the instruction as the hardware can (`P`).
+    /// `true` if samples are to be as close to the instruction as the hardware can take them (modifier `P`).
     pub(crate) most_precise: bool,
     /// `true` if the text gives a period or frequency.
     pub(crate) has_period: bool,

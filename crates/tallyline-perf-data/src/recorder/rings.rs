@@ -10,20 +10,20 @@ use std::fs::File;
 use std::io::{Error, Result};
 use std::os::fd::{OwnedFd, RawFd};
 
-/// The numbers of records and bytes that went through.
+/// The numbers of samples, losses and bytes of packets that went through the rings.
 #[derive(Debug, Default)]
 pub(super) struct RecordingStats {
     pub(super) samples: u64,
-    /// As the kernel says in between; what was lost last it may not have said.
+    /// The number of lost records by the kernel's own count, which may lack those that were lost last.
     pub(super) lost: u64,
     pub(super) last_time: u64,
-    /// Bytes of packets.
+    /// The number of bytes of packets that hardware (Arm SPE) wrote.
     pub(super) packets: u64,
-    /// The number of times that packets found no room.
+    /// The number of times that the hardware found no room for its packets.
     pub(super) full: u64,
-    /// Both when events were let go on last.
+    /// The values of `packets` and `full` when events that had stopped were last enabled again.
     pub(super) before: (u64, u64),
-    /// Programs that may have to be kept.
+    /// The programs that may have to be copied into perf's build-id cache.
     pub(super) keeper: BuildIdCache,
 }
 
@@ -31,21 +31,21 @@ pub(super) struct RecordingStats {
 #[derive(Debug)]
 struct CpuRing {
     cpu: u32,
-    /// Says when it fills.
+    /// The event descriptor that becomes readable when the ring fills.
     descriptor: RawFd,
     ring: Ring,
-    /// Events that write packets there.
+    /// The descriptors of the events that write packets into the ring's buffer for them.
     writers: Vec<RawFd>,
 }
 
-/// One ring a CPU.
+/// The ring buffers of a recording, one for each CPU.
 #[derive(Debug, Default)]
 pub(super) struct Rings {
     rings: Vec<CpuRing>,
     buffer: Vec<u8>,
-    /// Pages of each buffer for packets, as far as the kernel had them.
+    /// The size in pages that the kernel granted each buffer for packets.
     packet_pages: Option<usize>,
-    /// The number of pages that were asked for.
+    /// The size in pages that was asked for each buffer for packets.
     wanted_pages: usize,
 }
 
@@ -152,7 +152,7 @@ impl Rings {
     }
 }
 
-/// Returns whether there was no memory, or no right to so much of it.
+/// Returns `true` if an error says that there was no memory for a buffer, or no right to so much of it.
 fn is_too_much(error: &Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM))
 }

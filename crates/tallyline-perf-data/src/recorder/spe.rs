@@ -28,7 +28,8 @@ impl Accesses {
         }
     }
 
-    /// Returns whether the hardware can tell them from others.
+    /// Returns `true` if the hardware can tell these accesses (loads or stores) from others: the PMU has a filter for
+    /// them.
     pub(super) fn are_told_by(self, pmu: &Pmu) -> bool {
         pmu.has_term(if self == Self::Loads { "load_filter" } else { "store_filter" })
     }
@@ -72,7 +73,7 @@ pub(super) fn without_physical(attr: &mut Attr, pmus: &Pmus) -> bool {
     attr.config != before
 }
 
-/// Returns whether physical addresses are asked for.
+/// Returns `true` if an Arm SPE event asks for physical addresses.
 pub(super) fn has_physical(attr: &Attr, pmus: &Pmus) -> bool {
     without_physical(&mut attr.clone(), pmus)
 }

@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Result};
 use std::path::Path;
 
-/// These were there before all others.
+/// The time of synthesized records, whose threads and mappings were there before all others.
 const BEFORE: u64 = 0;
 
 /// Writes mappings of the kernel's code and its modules, where the kernel shows their addresses.
@@ -114,7 +114,8 @@ pub(super) fn threads(pid: i32) -> Vec<i32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// Returns whether all of a target that runs have ended. What has ended and was not waited for is still in `/proc`.
+/// Returns `true` if all processes or threads of a target have ended, also if they were not waited for and are still in
+/// `/proc`; always for other targets.
 pub(super) fn have_ended(target: &Target) -> bool {
     let (Target::Processes(ids) | Target::Threads(ids)) = target else { return true };
     let runs = |id: &i32| {
@@ -125,7 +126,8 @@ pub(super) fn have_ended(target: &Target) -> bool {
     !ids.iter().any(|id| runs(id).unwrap_or(false))
 }
 
-/// Returns whether a process is ending. What has much memory takes its time for it, without events.
+/// Returns `true` if a process is ending or gone. One with much memory takes its time to end, and has no events
+/// meanwhile.
 pub(super) fn is_ending(pid: i32) -> bool {
     /// The kernel's `PF_EXITING`, among the flags that are seven words behind the name.
     const EXITING: u64 = 4;

@@ -12,7 +12,7 @@ pub struct Pmus {
     tracefs: PathBuf,
 }
 
-/// One PMU.
+/// A performance monitoring unit (PMU): its name, the number of its type, and its folder in sysfs.
 #[derive(Clone, Debug)]
 pub(super) struct Pmu {
     pub(super) name: String,
@@ -92,7 +92,7 @@ impl Pmu {
         is_plain.then(|| text(&self.folder.join("events").join(name))).flatten()
     }
 
-    /// Returns whether it has a term.
+    /// Returns `true` if the events of the PMU have a term of this name (a file in its folder `format`).
     pub(super) fn has_term(&self, name: &str) -> bool {
         !name.contains(['/', '.']) && self.folder.join("format").join(name).exists()
     }

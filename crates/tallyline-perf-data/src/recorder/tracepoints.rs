@@ -50,7 +50,7 @@ fn folders(folder: &Path) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns whether a shell's pattern matches all of a name, in time of the product of their lengths.
+/// Returns `true` if a shell's pattern (`*`, `?`) matches all of a name, in time of the product of their lengths.
 fn matches(pattern: &str, name: &str) -> bool {
     let name = name.as_bytes();
     let mut reached = vec![false; name.len() + 1];

@@ -5,15 +5,15 @@ use object::Object;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-/// The largest that is believed.
+/// The largest size of a vDSO that is believed, in bytes.
 const LIMIT: u64 = 1 << 20;
 
 /// A copy of the vDSO, the ELF image that the kernel maps into every process, with its build-id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vdso {
-    /// Its build-id.
+    /// The build-id of the vDSO.
     pub(crate) build_id: BuildId,
-    /// The ELF file.
+    /// The bytes of the vDSO, an ELF file.
     pub(crate) bytes: Vec<u8>,
 }
 

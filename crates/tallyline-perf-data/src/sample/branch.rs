@@ -8,7 +8,7 @@ use crate::bytes::{ByteOrder, Cursor, Words};
 pub struct BranchStack<'a> {
     /// The position of the latest entry in the hardware's ring, if the kernel knew it.
     pub(crate) hardware_index: Option<u64>,
-    /// Three words for each branch.
+    /// The recorded branches, three words for each.
     entries: Words<'a>,
     counters: Option<Words<'a>>,
 }
@@ -16,27 +16,27 @@ pub struct BranchStack<'a> {
 /// A taken branch in a sample's branch stack: source, target, and the hardware's flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// The branch's address.
+    /// The address of the branch instruction.
     pub(crate) from: u64,
-    /// The target.
+    /// The address of the branch's target.
     pub(crate) to: u64,
-    /// `true` if it was mispredicted. Neither this nor `predicted`: unknown.
+    /// `true` if the branch was mispredicted. If `predicted` is `false`, too, it is not known.
     pub(crate) mispredicted: bool,
-    /// `true` if it was predicted.
+    /// `true` if the branch was predicted correctly.
     pub(crate) predicted: bool,
-    /// In a hardware transaction.
+    /// `true` if the branch was in a hardware transaction.
     pub(crate) in_transaction: bool,
-    /// It aborted a hardware transaction.
+    /// `true` if the branch was the abort of a hardware transaction.
     pub(crate) abort: bool,
-    /// Cycles since the branch before; 0: not known.
+    /// The number of cycles since the branch before; 0 if not known.
     pub(crate) cycles: u16,
-    /// `PERF_BR_*`: conditional, call, return and so on.
+    /// The kind of branch (`PERF_BR_*`): conditional, call, return and so on.
     pub(crate) kind: u8,
-    /// The way it was speculated (`PERF_BR_SPEC_*`).
+    /// The outcome of the branch's speculation (`PERF_BR_SPEC_*`).
     pub(crate) speculation: u8,
-    /// `PERF_BR_NEW_*`, where `kind` is `PERF_BR_EXTEND_ABI`.
+    /// The kind of branch (`PERF_BR_NEW_*`) where `kind` is `PERF_BR_EXTEND_ABI`.
     pub(crate) new_kind: u8,
-    /// The privilege after it.
+    /// The privilege level after the branch (`PERF_BR_PRIV_*`).
     pub(crate) privilege: u8,
     /// Occurrences of events since the branch before, with `PERF_SAMPLE_BRANCH_COUNTERS`.
     pub(crate) counters: Option<u64>,

@@ -7,7 +7,7 @@ use std::fmt::Write;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DataSource(pub u64);
 
-/// Bits of [`DataSource::op`].
+/// The bits of [`DataSource::op`]: the kind of memory access.
 pub mod op {
     #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_OP_*")]
     pub const NA: u8 = 1;
@@ -17,7 +17,7 @@ pub mod op {
     pub const EXEC: u8 = 16;
 }
 
-/// Bits of [`DataSource::level`].
+/// The bits of [`DataSource::level`]: the cache level or memory that served the access, and hit or miss.
 pub mod level {
     #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_LVL_*")]
     pub const NA: u16 = 1;
@@ -36,7 +36,7 @@ pub mod level {
     pub const UNCACHED: u16 = 1 << 13;
 }
 
-/// Values of [`DataSource::level_number`].
+/// The values of [`DataSource::level_number`]: the cache or memory that served the access.
 pub mod level_number {
     #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_LVLNUM_*")]
     pub const L1: u8 = 1;
@@ -56,7 +56,7 @@ pub mod level_number {
     pub const NA: u8 = 15;
 }
 
-/// Bits of [`DataSource::snoop`], and above them those of `mem_snoopx`.
+/// The bits of [`DataSource::snoop`]: the result of snooping other caches, and above them those of `mem_snoopx`.
 pub mod snoop {
     #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_SNOOP_*")]
     pub const NA: u8 = 1;
@@ -68,7 +68,7 @@ pub mod snoop {
     pub const PEER: u8 = 64;
 }
 
-/// Bits of [`DataSource::tlb`].
+/// The bits of [`DataSource::tlb`]: the TLB level that translated the address, and hit or miss.
 pub mod tlb {
     #![allow(missing_docs, reason = "the names are the kernel's, PERF_MEM_TLB_*")]
     pub const NA: u8 = 1;

@@ -26,18 +26,18 @@ use crate::Result;
 /// kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CpuMode {
-    /// The recording does not say.
+    /// A mode that the recording does not state.
     #[default]
     Unknown,
-    /// The kernel.
+    /// Code of the kernel.
     Kernel,
-    /// A program.
+    /// User code: a program.
     User,
-    /// The hypervisor.
+    /// Code of the hypervisor.
     Hypervisor,
-    /// A guest's kernel.
+    /// Code of the kernel of a virtual machine (guest).
     GuestKernel,
-    /// A guest's program.
+    /// User code in a virtual machine (guest).
     GuestUser,
 }
 
@@ -141,51 +141,51 @@ impl<'a> UserStack<'a> {
 /// It borrows from the file: decoding allocates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// In whose code `ip` is.
+    /// The privilege level at the sample: the kind of code that `ip` is in.
     pub mode: CpuMode,
     /// `true` if the hardware says that `ip` is the very instruction (`PERF_RECORD_MISC_EXACT_IP`).
     pub exact: bool,
-    /// The address of the code.
+    /// The instruction pointer, an address of code.
     pub ip: Option<u64>,
-    /// The process; −1 where there is none any more.
+    /// The id of the sampled process; −1 where there is none any more.
     pub pid: Option<i32>,
-    /// The thread.
+    /// The id of the sampled thread.
     pub tid: Option<i32>,
-    /// The time, in nanoseconds of the recording's clock.
+    /// The time of the sample, in nanoseconds of the recording's clock.
     pub time: Option<u64>,
-    /// The address of the data.
+    /// The address of the accessed data.
     pub addr: Option<u64>,
-    /// The event, by the number that the kernel gave it (`IDENTIFIER` or `ID`).
+    /// The number that the kernel gave the event (`IDENTIFIER` or `ID`).
     pub id: Option<u64>,
     /// The number of the event's part for the one CPU or thread (`STREAM_ID`).
     pub stream_id: Option<u64>,
-    /// The CPU.
+    /// The CPU that the sample was taken on.
     pub cpu: Option<u32>,
     /// The number of events that this sample stands for.
     pub period: Option<u64>,
-    /// Counters read at the sample.
+    /// The counts that were read at the sample.
     pub read: Option<ReadValues<'a>>,
-    /// Return addresses from the inside, with marks (`abi::context`) where the mode changes.
+    /// The call chain: return addresses from the inside, with marks (`abi::context`) where the mode changes.
     pub callchain: Option<Words<'a>>,
     /// The raw data of a tracepoint or of the hardware (AMD IBS).
     pub raw: Option<&'a [u8]>,
-    /// The last branches.
+    /// The last branches taken before the sample.
     pub branches: Option<BranchStack<'a>>,
-    /// The user's registers.
+    /// The registers of user code, in a sample of the kernel those with which it was entered.
     pub user_registers: Option<Registers<'a>>,
-    /// The registers at the interrupt.
+    /// The registers at the interrupt that took the sample.
     pub interrupt_registers: Option<Registers<'a>>,
-    /// The top of the user's stack.
+    /// The copy of the top of the user stack.
     pub user_stack: Option<UserStack<'a>>,
-    /// Latencies.
+    /// The latencies of the sampled instruction, in cycles.
     pub weight: Option<Weight>,
-    /// The source of the data.
+    /// The source of the accessed data: cache level, memory, snoop and so on.
     pub data_source: Option<DataSource>,
-    /// Why a hardware transaction ended, `PERF_TXN_*` bits.
+    /// The reason why a hardware transaction ended, as `PERF_TXN_*` bits.
     pub transaction: Option<u64>,
     /// The data's physical address.
     pub physical_address: Option<u64>,
-    /// The number of the control group.
+    /// The number of the sampled thread's control group.
     pub cgroup: Option<u64>,
     /// The size of the data's page in bytes.
     pub data_page_size: Option<u64>,

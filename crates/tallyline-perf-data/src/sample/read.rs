@@ -7,11 +7,11 @@ use crate::bytes::{Cursor, Words};
 /// The count of one sampled event (such as `cycles`) that was read when a sample was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValue {
-    /// The count.
+    /// The count of the event.
     pub(crate) value: u64,
-    /// The counter, by the kernel's number.
+    /// The number that the kernel gave the event.
     pub(crate) id: Option<u64>,
-    /// Samples that it lost.
+    /// The number of the event's samples that were lost.
     pub(crate) lost: Option<u64>,
 }
 

@@ -52,11 +52,11 @@ pub mod x86_64 {
         "AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP", "IP", "FLAGS", "CS", "SS", "DS", "ES", "FS", "GS",
         "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15",
     ];
-    /// The stack pointer.
+    /// The number of the stack pointer (`rsp`).
     pub const SP: u32 = 7;
-    /// The instruction pointer.
+    /// The number of the instruction pointer (`rip`).
     pub const IP: u32 = 8;
-    /// The registers that the kernel can sample of a 64-bit program: not DS, ES, FS, GS.
+    /// A mask of the registers that the kernel can sample of a 64-bit program: not DS, ES, FS, GS.
     pub const ALL: u64 = 0xff_0fff;
 }
 
@@ -68,12 +68,12 @@ pub mod aarch64 {
         "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29",
         "lr", "sp", "pc",
     ];
-    /// The link register: the return address at a function's first instruction.
+    /// The number of the link register: it has the return address at a function's first instruction.
     pub const LINK: u32 = 30;
-    /// The stack pointer.
+    /// The number of the stack pointer (`sp`).
     pub const SP: u32 = 31;
-    /// The instruction pointer.
+    /// The number of the program counter (`pc`).
     pub const PC: u32 = 32;
-    /// The general registers.
+    /// A mask of all registers: `x0` to `x29`, link register, stack pointer and program counter.
     pub const ALL: u64 = (1 << 33) - 1;
 }

@@ -76,15 +76,15 @@ impl SpeMetadata {
 /// sampling interval, and event bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuMetadata {
-    /// Its number.
+    /// The number of the CPU.
     pub(crate) number: u32,
-    /// `MIDR_EL1`: its designer, part and revision.
+    /// The CPU's `MIDR_EL1`: designer, part and revision.
     pub(crate) midr: u64,
-    /// The number of the PMU that traces it.
+    /// The type number of the PMU that traces the CPU.
     pub(crate) pmu: Option<u32>,
-    /// The shortest period.
+    /// The shortest sampling interval (period) of the CPU's SPE PMU; 0 if not known.
     pub(crate) min_interval: u64,
-    /// The events that it knows, as bits.
+    /// A mask of the event bits that the CPU can report in packets.
     pub(crate) events: u64,
 }
 
@@ -122,13 +122,13 @@ pub fn auxtrace_info(pmu: u32, cpus: &[CpuMetadata]) -> Vec<u64> {
 /// The conversion from a CPU's time-stamp counter to the nanoseconds of a recording: `PERF_RECORD_TIME_CONV`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeConversion {
-    /// Nanoseconds are `zero + (counter * multiplier >> shift)`.
+    /// The number of bits to shift right: nanoseconds are `zero + (counter * multiplier >> shift)`.
     pub(crate) shift: u64,
-    /// See there.
+    /// The factor that the counter's value is multiplied by before it is shifted right.
     pub(crate) multiplier: u64,
-    /// See there.
+    /// The time in nanoseconds that a counter's value of 0 stands for.
     pub(crate) zero: u64,
-    /// A counter that is shorter than 64 bits: what it was at some time, and its bits.
+    /// The value at some time, and the mask of the bits, of a counter that is shorter than 64 bits.
     pub(crate) short: Option<(u64, u64)>,
 }
 

@@ -30,23 +30,23 @@ const PIECE: usize = if cfg!(any(test, fuzzing)) { 64 } else { 1 << 16 };
 /// Statistics of decoding a recording's hardware traces (Arm SPE): accesses found, other operations, damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxtraceStats {
-    /// Bytes of traces that were decoded.
+    /// The number of bytes of traces that were decoded.
     pub(crate) bytes: u64,
-    /// Memory accesses: samples.
+    /// The number of memory accesses; each is a sample.
     pub(crate) accesses: u64,
-    /// Accesses whose thread is not known.
+    /// The number of accesses whose thread is not known.
     pub(crate) unknown_threads: u64,
-    /// Branches, left out.
+    /// The number of sampled branches, which are left out.
     pub(crate) branches: u64,
-    /// Other operations that access no memory, left out.
+    /// The number of other operations that access no memory, which are left out.
     pub(crate) others: u64,
-    /// Records that do not say what was sampled, or where.
+    /// The number of records that do not say which operation was sampled, or at which address.
     pub(crate) incomplete: u64,
-    /// Records with bytes that are no packets.
+    /// The number of records with bytes that are no packets.
     pub(crate) damaged: u64,
-    /// Such bytes.
+    /// The number of bytes in the traces that are no packets.
     pub(crate) damaged_bytes: u64,
-    /// Records whose end is missing.
+    /// The number of records whose end is missing.
     pub(crate) cut: u64,
     /// The number of times that the buffer was full, and the hardware stopped for a while.
     pub(crate) truncated: u64,
@@ -54,7 +54,7 @@ pub struct AuxtraceStats {
     pub(crate) collisions: u64,
     /// The number of times that, by the kernel, a piece of the trace ends with a damaged record.
     pub(crate) partial: u64,
-    /// Bytes of traces of other hardware, skipped.
+    /// The number of bytes of traces of other hardware, which are skipped.
     pub(crate) foreign: u64,
 }
 
@@ -210,13 +210,13 @@ impl AuxtraceStats {
 /// The trailer of a record other than a sample, the kernel's `struct sample_id`: thread, CPU and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleId {
-    /// The process.
+    /// The process of the record, by id.
     pub(crate) pid: Option<i32>,
-    /// The thread.
+    /// The thread of the record, by id.
     pub(crate) tid: Option<i32>,
-    /// The time.
+    /// The time of the record, in nanoseconds of the recording's clock.
     pub(crate) time: Option<u64>,
-    /// The CPU.
+    /// The CPU that the record was written on.
     pub(crate) cpu: Option<u32>,
 }
 
@@ -240,18 +240,18 @@ impl SampleId {
 
 /// Random access to the bytes of hardware traces in a perf.data file, implemented by whoever holds the file.
 pub(crate) trait TraceBytes {
-    /// Fills a buffer with those at a position.
+    /// Fills a buffer with the bytes at a position of the recording.
     fn read(&self, position: u64, buffer: &mut [u8]) -> Result<()>;
 }
 
 /// The location of a piece of a hardware trace, as a record `PERF_RECORD_AUXTRACE` describes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuxtraceBuffer {
-    /// Bytes.
+    /// The size of the piece in bytes.
     pub(crate) size: u64,
-    /// The offset in the hardware's buffer, counted from its beginning.
+    /// The offset of the piece in the hardware's buffer, counted from the recording's beginning.
     pub(crate) offset: u64,
-    /// The index of the buffer.
+    /// The index of the hardware's buffer that the piece is from.
     pub(crate) index: u32,
     /// The thread whose buffer it is, if it is one's.
     pub(crate) tid: Option<i32>,
@@ -308,11 +308,11 @@ struct AuxRecord {
     offset: u64,
     size: u64,
     sample_id: SampleId,
-    /// `true` if its last record is damaged.
+    /// `true` if the last SPE record of the part is damaged.
     is_partial: bool,
 }
 
-/// Whose buffer it is: a CPU's, or a thread's.
+/// The owner of a trace buffer: a CPU or a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum BufferOwner {
     Cpu(u32),
@@ -325,7 +325,7 @@ enum BufferOwner {
 pub(crate) struct Traces {
     info: Option<SpeMetadata>,
     clock: Option<TimeConversion>,
-    /// With where their bytes are.
+    /// The pieces of traces, each with the position of its bytes in the recording.
     parts: Vec<(u64, AuxtraceBuffer)>,
     written: HashMap<BufferOwner, Vec<AuxRecord>>,
     threads: Threads,

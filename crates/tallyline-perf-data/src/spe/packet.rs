@@ -4,18 +4,18 @@
 /// The longest packet: one that aligns to 16 bytes. With a payload they have up to 10.
 pub(super) const LONGEST: usize = 17;
 
-/// A packet.
+/// A packet of an Arm SPE trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packet {
-    /// Nothing: it fills.
+    /// A filler without content.
     Padding,
     /// The end of a record without a time.
     End,
-    /// The end of a record, and when it was made.
+    /// The end of a record, with the time at which it was made.
     Timestamp(u64),
-    /// An address: which, [`address`], and its bits with what else they say.
+    /// The kind of an address (see [`address`]), and its bits, some of which are flags.
     Address(u8, u64),
-    /// Cycles: of what, [`counter`].
+    /// The kind of a counter of cycles (see [`counter`]), and its value.
     Counter(u8, u64),
     /// `CONTEXTIDR` of exception level 1 or 2: Linux puts the thread's number there.
     Context(u64),
@@ -25,7 +25,7 @@ pub(super) enum Packet {
     Events(u64),
     /// The source of the data: each family of CPUs has its own numbers.
     DataSource(u64),
-    /// One of a kind that is not known here. Its header says how long it is.
+    /// A packet of a kind that is not known here, whose length its header gives.
     Unknown,
 }
 
@@ -41,19 +41,19 @@ pub(super) mod counter {
     pub(in super::super) const TOTAL: u8 = 0;
 }
 
-/// Classes of operations.
+/// The classes of sampled operations, by their numbers in operation packets.
 pub(super) mod class {
     pub(in super::super) const OTHER: u8 = 0;
     pub(in super::super) const MEMORY: u8 = 1;
     pub(in super::super) const BRANCH: u8 = 2;
 }
 
-/// Why there is no packet.
+/// The reason why bytes do not begin with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketError {
-    /// It goes on behind the bytes that are there.
+    /// A packet that continues after the available bytes.
     Short,
-    /// No packet begins like that.
+    /// Bytes that no packet begins with.
     Damaged,
 }
 

@@ -20,17 +20,17 @@ pub(super) mod event {
     pub(in super::super) const SNOOPED: u64 = 1 << 23;
 }
 
-/// The sampled operation.
+/// The kind of a sampled operation: memory access, branch, or other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     /// A load or a store.
     Access {
         is_store: bool,
-        /// One that loads and stores at once.
+        /// `true` if the operation loads and stores at once.
         is_atomic: bool,
     },
     Branch,
-    /// Arithmetic and the like.
+    /// An operation that is neither, such as arithmetic.
     Other,
 }
 
@@ -49,12 +49,12 @@ impl Operation {
     }
 }
 
-/// One sampled operation. What its packets do not say is `None`.
+/// A sampled operation, as an SPE record describes it. `None` stands for what its packets do not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The address of the code, and its mode.
+    /// The address of the sampled instruction, and the CPU's mode.
     pub(super) code: Option<(u64, CpuMode)>,
-    /// The address of its data.
+    /// The virtual address of the accessed data.
     pub(super) data: Option<u64>,
     pub(super) physical: Option<u64>,
     pub(super) operation: Option<Operation>,
@@ -62,11 +62,11 @@ pub(super) struct Record {
     pub(super) events: u64,
     /// The source of the data, as this CPU numbers it.
     pub(super) source: Option<u64>,
-    /// Cycles from its dispatch until it was complete.
+    /// The number of cycles from the operation's dispatch until it was complete.
     pub(super) latency: u64,
-    /// The thread.
+    /// The id of the thread that ran the operation, by the context packet.
     pub(super) context: Option<u64>,
-    /// The time, by the CPUs' counter.
+    /// The time of the record, by the CPUs' counter.
     pub(super) timestamp: Option<u64>,
 }
 

@@ -9,11 +9,11 @@ use crate::sample::{DataSource, level, level_number, op, snoop, tlb};
 /// The numbering of data sources by a family of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DataSourceEncoding {
-    /// Arm's own designs.
+    /// The numbering of Arm's own designs.
     Arm,
-    /// Ampere's.
+    /// The numbering of Ampere's CPUs.
     Ampere,
-    /// HiSilicon's.
+    /// The numbering of HiSilicon's CPUs.
     Hip,
 }
 

@@ -18,15 +18,15 @@ impl Timeline {
     }
 }
 
-/// Nobody.
+/// The id that stands for an unknown thread on a CPU.
 const NONE: i32 = -1;
 
 /// The threads that records name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads {
-    /// The process of each thread.
+    /// The process of each thread, over time.
     processes: HashMap<i32, Timeline>,
-    /// The thread on each CPU.
+    /// The thread that runs on each CPU, over time.
     running: HashMap<u32, Timeline>,
 }
 

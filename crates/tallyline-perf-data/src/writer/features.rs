@@ -8,31 +8,31 @@ use std::collections::BTreeMap;
 /// The facts about a machine to write into a perf.data header; empty ones are left out.
 #[derive(Clone, Debug, Default)]
 pub struct MachineDescription {
-    /// Its name.
+    /// The name of the machine.
     pub hostname: String,
-    /// `uname -r`.
+    /// The release of the kernel, as `uname -r` prints it.
     pub os_release: String,
-    /// `uname -m`.
+    /// The architecture of the machine, as `uname -m` prints it.
     pub arch: String,
-    /// The CPU's model.
+    /// The name of the CPU's model.
     pub cpu_description: String,
-    /// perf's number for it, such as `GenuineIntel,6,85,4`.
+    /// perf's identifier of the CPU's model, such as `GenuineIntel,6,85,4`.
     pub cpu_id: String,
-    /// Configured CPUs, and those online.
+    /// The numbers of configured and of online CPUs.
     pub cpus: (u32, u32),
-    /// Kilobytes of memory.
+    /// The size of the machine's memory in kilobytes.
     pub total_memory: u64,
-    /// The command line that recorded.
+    /// The command line of the recording.
     pub command_line: Vec<String>,
     /// Core and socket of each configured CPU.
     pub topology: Vec<(u32, u32)>,
-    /// The nodes of memory.
+    /// The NUMA nodes of the machine.
     pub nodes: Vec<NumaNode>,
-    /// The bytes of a block of memory, as it can be plugged in.
+    /// The size in bytes of a block of memory that can be plugged in.
     pub memory_block: u64,
     /// Number and name of each PMU.
     pub pmus: Vec<(u32, String)>,
-    /// The caches.
+    /// The caches of the machine's CPUs.
     pub caches: Vec<CacheLevel>,
     /// The formats of tracepoints, as perf stores them.
     pub tracing_data: Vec<u8>,
@@ -41,13 +41,13 @@ pub struct MachineDescription {
 /// A NUMA node, as a perf.data header describes it: memory and CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NumaNode {
-    /// Its number.
+    /// The number of the node.
     pub(crate) number: u32,
-    /// Kilobytes of memory, in all and free.
+    /// The memory of the node in kilobytes, in all and free.
     pub(crate) memory: (u64, u64),
-    /// Its CPUs, a list such as `0-3`.
+    /// The CPUs of the node, a list such as `0-3`.
     pub(crate) cpus: String,
-    /// The numbers of its blocks of memory.
+    /// The numbers of the node's blocks of memory.
     pub blocks: Vec<u32>,
 }
 

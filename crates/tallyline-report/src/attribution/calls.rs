@@ -149,7 +149,7 @@ impl Functions<'_> {
         Some(Arc::clone(&self.bodies.entry((dso, range.start)).or_insert_with(decode).1))
     }
 
-    /// Returns whether an instruction is a function's first, and nothing in the function leads to it.
+    /// Returns `true` if the instruction at an address is a function's first, and nothing in the function leads to it.
     fn is_entry(&mut self, dso: DsoId, address: u64) -> bool {
         let Some(range) = self.range(dso, address).filter(|range| range.start == address) else {
             return false;
@@ -312,7 +312,7 @@ impl Functions<'_> {
     }
 }
 
-/// Returns whether an indirect call or jump reads its target from memory.
+/// Returns `true` if the indirect call or jump at a position reads its target from memory.
 fn reads_target(body: &Body, position: usize) -> bool {
     body.instructions()[position].memory().is_some_and(|memory| !memory.implicit() && memory.access().reads())
 }
@@ -403,7 +403,7 @@ struct Indirect {
     samples: u64,
 }
 
-/// Indirect calls in one function, and whether its first instruction has outstandingly many samples.
+/// The indirect calls and jumps in one function, and a flag for outstandingly many samples at its first instruction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFunction {
     indirect: Vec<Indirect>,
@@ -411,7 +411,7 @@ pub(super) struct InFunction {
 }
 
 impl InFunction {
-    /// Looks for them in a function with samples.
+    /// Finds the indirect calls and jumps in a function with samples.
     pub(super) fn find(
         body: &Body,
         entry: u64,

@@ -68,7 +68,7 @@ pub(super) struct Candidates {
     ways: Vec<(u64, Vec<Candidate>)>,
 }
 
-/// One function with its samples.
+/// A function's code with the samples at its instructions.
 pub(super) struct FunctionSamples<'b> {
     pub(super) lines: Lines<'b>,
     pub(super) body: &'b Body,
@@ -181,7 +181,7 @@ impl<'b> FunctionSamples<'b> {
         ways.map(|(samples, before)| (samples, self.all(&[*before]))).collect()
     }
 
-    /// Returns whether an instruction may branch to an address.
+    /// Returns `true` if the instruction at a position may branch to an address.
     fn leads(&self, position: usize, address: u64) -> bool {
         match self.body.instructions()[position].flow() {
             Flow::Branch(target) | Flow::Jump(Some(target)) => target == address,
@@ -205,7 +205,8 @@ impl<'b> FunctionSamples<'b> {
         self.counts.get(&address).copied().unwrap_or(0)
     }
 
-    /// Returns whether an instruction is in the filling in front of a block that is aligned, which is never run.
+    /// Returns `true` if the instruction at a position is padding in front of an aligned block, which is never
+    /// executed.
     fn is_filling(&self, position: usize) -> bool {
         let Some(index) = self.body.block_of(position) else { return false };
         let block = &self.body.blocks()[index];
@@ -297,7 +298,7 @@ impl<'b> FunctionSamples<'b> {
             || self.lines.origin(position, memory).is_some_and(|address| address.base() == stack)
     }
 
-    /// Returns whether the first operand of an instruction is on the stack, and the second one is not.
+    /// Returns `true` if the first memory operand of an instruction is on the stack, and the second one is not.
     fn is_on_stack_alone(&self, position: usize) -> bool {
         let mut operands = self.body.operands(position).map(|memory| self.is_on_stack(position, memory));
         operands.next() == Some(true) && operands.next() == Some(false)

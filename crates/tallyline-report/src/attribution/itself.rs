@@ -73,8 +73,8 @@ impl FunctionSamples<'_> {
         (is_most && is_quiet()).then(|| self.waited_for(missing.position))
     }
 
-    /// Returns whether an instruction can hardly keep the processor waiting, against one that is so likely to: it
-    /// moves and combines registers, or loads what the way there has touched.
+    /// Returns `true` if an instruction can hardly keep the processor waiting, against one with the likelihood `stall`
+    /// to do so: it moves and combines registers, or loads memory that the code before it has touched.
     fn is_quiet(&self, position: usize, stall: f64) -> bool {
         let instruction = &self.body.instructions()[position];
         // behind a conditional jump the time may be that of a wrong prediction

@@ -58,7 +58,8 @@ struct Sampled {
     counters: FxHashMap<u32, FxHashMap<u64, u64>>,
 }
 
-/// One function: where its samples may come from, and what they say of the machine.
+/// The analysis of one function with samples: the candidates that they may be charged to, and what they say of the
+/// machine.
 struct View<'s> {
     dso: DsoId,
     function: &'s Sampled,

@@ -18,17 +18,17 @@ use std::fmt;
 /// A sort key of `tallyline report -s`: its name, its column title, and the functions that compute and format a
 /// sample's value.
 pub struct Key {
-    /// perf's name for it.
+    /// perf's name for the sort key.
     pub name: &'static str,
-    /// Other names for it.
+    /// Other names for the sort key.
     pub(crate) aliases: &'static [&'static str],
-    /// The head of its column.
+    /// The title of the key's column.
     pub title: &'static str,
-    /// The information about samples that it needs.
+    /// The information about samples that the key needs.
     pub needs: Needs,
-    /// Returns the value that rows are told apart by.
+    /// The function that computes the value by which rows are told apart.
     pub value: fn(&Profile, &SampleGroup) -> u64,
-    /// The text of a value, in a row with these counts.
+    /// The function that formats a value, in a row with these counts.
     pub text: fn(&Profile, u64, &Counts) -> String,
 }
 
@@ -36,17 +36,17 @@ pub struct Key {
 /// so on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Symbols of code.
+    /// `true` if the key needs the functions that samples are in.
     pub symbols: bool,
-    /// Symbols of data.
+    /// `true` if the key needs the variables that samples access, by data address.
     pub data_symbols: bool,
-    /// Source lines.
+    /// `true` if the key needs the source lines of samples.
     pub lines: bool,
-    /// Types of operands.
+    /// `true` if the key needs the types that sampled instructions access.
     pub types: bool,
-    /// Parts of containers' nodes as types of their own, as perf has them, instead of the nodes.
+    /// `true` if parts of containers' nodes are types of their own, as perf has them, instead of the nodes.
     pub parts: bool,
-    /// Calling functions, also where only copies of the stack tell them.
+    /// `true` if the key needs calling functions, also where only copies of the stack tell them.
     pub callers: bool,
     /// The granularity at which equal samples may be counted together.
     pub apart: MergeGranularity,

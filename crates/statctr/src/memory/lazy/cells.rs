@@ -113,12 +113,12 @@ struct Region {
     growth: Growth,
 }
 
-/// There is no cell at once.
+/// The reason for which no cell can be taken at once: a lock that is held, or no mapped memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shortage {
-    /// Another thread holds the cache or the region, for a few instructions.
+    /// A cache or region that another thread holds, for a few instructions.
     Busy,
-    /// No memory is mapped.
+    /// No free cell in mapped memory.
     Memory,
 }
 

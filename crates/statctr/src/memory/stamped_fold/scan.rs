@@ -56,7 +56,7 @@ impl Changed {
         changed
     }
 
-    /// Removes all lines.
+    /// Removes all lines from those to read.
     ///
     /// Behind the last one bits are set, or its mask would never be full, and be searched for on each CPU where all was
     /// written.
@@ -69,12 +69,12 @@ impl Changed {
         }
     }
 
-    /// Adds a line.
+    /// Adds a line to those to read.
     pub(super) fn insert(&mut self, line: usize) {
         self.masks[line / AT_ONCE] |= 1 << (line % AT_ONCE);
     }
 
-    /// Adds all lines.
+    /// Adds all lines to those to read.
     pub(super) fn insert_all(&mut self) {
         self.masks.fill(ALL);
     }

@@ -125,7 +125,7 @@ mod exit_hook {
     use super::{system_call, thread_pointer};
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// One more than the key of the threads' marks; 0: there is none.
+    /// The pthread key by which ends of threads are noticed, plus one; 0 if there is none.
     static KEY: AtomicU64 = AtomicU64::new(0);
 
     /// Sees to it that the ends of threads can be told.

@@ -51,11 +51,11 @@ use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU8, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Registration {
-    /// The C library: every thread that it starts.
+    /// Registration by the C library, of every thread that it starts.
     Libc,
-    /// This library: every thread, when it first counts.
+    /// Registration by this library, of every thread when it first counts.
     Own,
-    /// Another library, which shows its area (`__rseq_abi`, as tcmalloc does). Threads that it has
+    /// Registration by another library, which exposes its area (`__rseq_abi`, as tcmalloc does). Threads that it has
     /// not registered when they first count are registered there by this library.
     Adopted,
 }
@@ -78,9 +78,9 @@ pub(crate) enum Outcome {
     Libc = 1,
     Own = 2,
     Adopted = 3,
-    /// There is no area, or the kernel or a sandbox refuses to register it.
+    /// No rseq area, or a kernel or sandbox that refuses to register it.
     Nobody = 4,
-    /// The calling thread is registered with an area that is not known here.
+    /// Registration of the calling thread with an area that is not known here.
     Foreign = 5,
 }
 

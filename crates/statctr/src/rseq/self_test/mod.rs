@@ -70,11 +70,11 @@ const PAUSE: Duration = Duration::from_micros(50);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code)] // machines without sections see one of these
 enum WatchOutcome {
-    /// It was aborted.
+    /// The critical section was aborted.
     Aborted,
-    /// It committed, and the word did not change meanwhile.
+    /// The critical section committed, and the watched word did not change meanwhile.
     Quiet,
-    /// It committed although the word had changed.
+    /// The critical section committed although the watched word had changed.
     Continued,
 }
 
@@ -82,11 +82,11 @@ enum WatchOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Verdict {
-    /// Preempted sections are aborted.
+    /// The kernel aborts preempted sections.
     Aborts = 1,
-    /// One was continued.
+    /// The kernel continued a preempted section.
     Continues = 2,
-    /// There was no preemption to judge by.
+    /// The test gave no result: no second thread, no way to keep both on one CPU, or too few preemptions.
     Unproven = 3,
 }
 

@@ -29,11 +29,13 @@ const OWNING_CPUS: usize = 8192;
 /// The number of stripes (sets of counter words) that can belong to single threads, over all CPUs.
 pub(crate) const OWNED_STRIPES: usize = OWNED_PER_CPU * OWNING_CPUS;
 
-/// Values in the place of a number: nobody looked for one; there is none to be had; one is being taken.
+/// The value in place of a thread's number before the thread looked for one.
 const NEW: usize = 0;
+/// The value in place of a thread's number if the thread can have none.
 const NONE: usize = 1;
+/// The value in place of a thread's number while the thread takes one.
 const CLAIMING: usize = 2;
-/// All were taken; so many more updates go by before the thread looks again, and [`CLAIMING`].
+/// The value in place of a number when all were taken: [`CLAIMING`] and the updates until the thread looks again.
 const CROWDED: usize = CLAIMING + 256;
 
 super::area::thread_local_offset! {

@@ -49,14 +49,14 @@ macro_rules! define_add_to_static {
 }
 
 define_add_to_static!(
-    /// `add_to_static` of the specification.
+    /// Adds `value` to the current CPU's word of a static counter (`add_to_static` of the specification).
     add_to_static, "add qword ptr [{t}], {value}", value
 );
 define_add_to_static!(
-    /// `add_to_static` of 1.
+    /// Adds 1 to the current CPU's word of a static counter (`add_to_static` of the specification).
     inc_static, "add qword ptr [{t}], 1"
 );
 define_add_to_static!(
-    /// `add_to_static` of −1.
+    /// Subtracts 1 from the current CPU's word of a static counter (`add_to_static` of the specification).
     dec_static, "add qword ptr [{t}], -1"
 );

@@ -57,8 +57,8 @@ impl Loader<'_, '_> {
         Ok(self.names.get(&unit).and_then(|names| names.get(&place)).copied())
     }
 
-    /// Returns whether the arguments of a template are part of the name of a class: otherwise two may share
-    /// it.
+    /// Returns `true` if the name of a class has the arguments of its template, or the class is no instance of one:
+    /// otherwise two classes may share the name.
     fn is_named_in_full(&mut self, place: GlobalDieOffset) -> Result<bool> {
         if !self.units.has(place) {
             return Ok(false);

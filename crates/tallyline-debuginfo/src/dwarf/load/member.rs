@@ -141,7 +141,7 @@ impl<'a> Loader<'_, 'a> {
         })
     }
 
-    /// Returns whether the unit is Rust's.
+    /// Returns `true` if the unit's language is Rust.
     pub(in crate::dwarf) fn is_rust(&self, cursor: &Cursor<'_, '_, 'a>) -> bool {
         cursor.context.language == u64::from(constants::DW_LANG_Rust.0)
     }

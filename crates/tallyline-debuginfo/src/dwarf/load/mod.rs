@@ -28,11 +28,11 @@ use std::collections::VecDeque;
 /// The part of a type that is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::dwarf) enum Need {
-    /// Its name, for types that only point to it.
+    /// The name of the type, for types that only point to it.
     Name,
-    /// Its size, for types that contain it, if nothing else is asked about them.
+    /// The size of the type, for types that contain it, if nothing else of it is asked for.
     Size,
-    /// Its layout.
+    /// The layout of the type.
     Layout,
 }
 
@@ -48,7 +48,7 @@ const CONTEXTS: usize = 8;
 /// The number of bytes that a skipped DIE counts: at most as many as DIEs have.
 const BYTES_AN_ENTRY: usize = 16;
 
-/// One worker's types.
+/// A worker's loader of types, with those that it has read so far.
 pub(in crate::dwarf) struct Loader<'u, 'a> {
     pub(in crate::dwarf) units: &'u Units<'a>,
     pub(in crate::dwarf) types: Types,
@@ -79,11 +79,11 @@ pub(in crate::dwarf) struct Loader<'u, 'a> {
 /// The definitions of classes that a unit only declares.
 #[derive(Clone, Copy)]
 pub(in crate::dwarf) enum Classes<'u> {
-    /// Nothing.
+    /// Definitions in the same unit only; the need of others is noted.
     OfTheirUnits,
-    /// The DIEs that define them.
+    /// The DIEs that define the classes.
     Defined(&'u Definitions),
-    /// Their sizes come later: types that need them are left unfinished.
+    /// Definitions whose sizes come later: types that need them are left unfinished.
     Later,
 }
 
@@ -332,8 +332,8 @@ impl<'u, 'a> Loader<'u, 'a> {
         if need == Need::Size { Ok(NameId::NONE) } else { self.name(cursor) }
     }
 
-    /// Returns whether only the sizes of the types are needed that types in this unit contain. In other
-    /// languages a type's layout depends on the contents of its members.
+    /// Returns `true` if the types in this unit need only the sizes of those that they contain: in C and Rust, if the
+    /// request is shallow. In other languages a type's layout depends on the contents of its members.
     fn is_shallow(&self, cursor: &Cursor<'_, '_, 'a>) -> bool {
         let language = cursor.context.language();
         self.shallow && (language.is_rust() || language.is_c())
@@ -477,7 +477,7 @@ impl<'u, 'a> Loader<'u, 'a> {
         Ok(Type::Enum(self.types.push_enum(item)?))
     }
 
-    /// Returns whether the type that an enumeration is based on is signed.
+    /// Returns `true` if the type that an enumeration is based on is signed.
     pub(in crate::dwarf) fn is_signed(&mut self, cursor: &Cursor<'_, '_, 'a>) -> Result<bool> {
         Ok(self.underlying(cursor)?.is_some_and(|under| under.signed))
     }

@@ -26,7 +26,7 @@ pub(super) struct Window {
 /// The next window, or the end.
 pub(super) enum NextWindow {
     Window(Window),
-    /// It cannot be read so.
+    /// The end of the windows: the rest of the file cannot be read in this way.
     Ends(End),
 }
 
@@ -140,7 +140,7 @@ impl<'r> Finder<'r> {
         Ok(Some((found, classes)))
     }
 
-    /// Returns whether the names of compilers, which units repeat, are one string each.
+    /// Returns `true` if each compiler name, which units repeat, is one string of the section.
     fn are_merged(&mut self, units: &Units<'_>, producers: FxHashSet<usize>) -> bool {
         producers.into_iter().all(|offset| {
             let name = units.string_at(offset).unwrap_or_default();

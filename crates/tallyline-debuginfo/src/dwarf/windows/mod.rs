@@ -140,7 +140,7 @@ pub(super) fn read<'a, R: ReadRef<'a>>(
     })
 }
 
-/// Returns whether units that need classes of others are read again, instead of the whole: few types must
+/// Returns `true` if units that need classes of others are read again, instead of the whole file: few types must
 /// be wanted, and the pass must see every unit.
 fn can_read_again(request: &Request) -> bool {
     matches!(request.wanted, Wanted::Named(_) | Wanted::Matching(_)) && request.units.is_everything()
@@ -306,7 +306,7 @@ impl Reader<'_> {
         Vec::new()
     }
 
-    /// Returns whether a name has several types.
+    /// Returns `true` if several of the found types have the same name.
     fn is_ambiguous(&self) -> bool {
         let mut names = FxHashSet::default();
         !self.found.iter().all(|found| names.insert(found.name))
@@ -363,7 +363,7 @@ impl Reader<'_> {
 }
 
 impl Wanted {
-    /// Returns whether so many types are all that there can be.
+    /// Returns `true` if `found` types are all that there can be.
     pub(super) fn is_complete(&self, found: usize) -> bool {
         match self {
             Wanted::Records | Wanted::Matching(_) | Wanted::Enumerator(_) | Wanted::Named(_) => false,

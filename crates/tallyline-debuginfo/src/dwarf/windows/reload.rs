@@ -42,7 +42,7 @@ impl<'a> Section<'a> {
         self.info.stream_from(offset as u64, &self.checkpoints)
     }
 
-    /// Returns whether the section has to be inflated.
+    /// Returns `true` if the section is compressed.
     pub(super) fn is_compressed(&self) -> bool {
         self.info.is_compressed()
     }

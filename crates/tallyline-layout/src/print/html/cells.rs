@@ -31,15 +31,15 @@ pub(super) struct Cell {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) kind: Kind,
-    /// The names of what is in it.
+    /// The names of the members in the cell.
     pub(super) names: Vec<String>,
-    /// Its type; none where there are several.
+    /// The type of the member in the cell; `None` for unused bytes and several members.
     pub(super) ty: Option<String>,
-    /// `true` if its members overlap.
+    /// `true` if the cell's members overlap.
     pub(super) overlaid: bool,
-    /// `true` if it holds bitfields, which share bytes.
+    /// `true` if the cell holds bitfields, which share bytes.
     bitfield: bool,
-    /// The index of its group.
+    /// The index of the cache-line group that the cell lies in.
     pub(super) group: Option<usize>,
 }
 
@@ -74,11 +74,11 @@ pub(super) fn cells(types: &Types, record: &Record, groups: &[Group]) -> Vec<Cel
     in_a_row(found, record.size, groups)
 }
 
-/// One of several that lie over each other, laid out alone.
+/// A member of a union, or a variant of an enum, laid out alone.
 pub(super) struct Alternative {
     /// The title: a member of a union, or a variant with its discriminant if it has one.
     pub(super) title: String,
-    /// Its bytes, and the holes between them.
+    /// The cells of the members, and of the holes between them.
     pub(super) cells: Vec<Cell>,
 }
 
@@ -295,11 +295,11 @@ pub(super) struct Part<'c> {
     pub(super) goes_on: bool,
 }
 
-/// One row, or several that one cell fills.
+/// A row of cells, or several rows that one cell fills.
 pub(super) struct Row<'c> {
-    /// The first byte.
+    /// The offset in the record of the row's first byte.
     pub(super) start: u64,
-    /// The byte behind it.
+    /// The offset in the record of the byte behind the row's last one.
     pub(super) end: u64,
     pub(super) parts: Vec<Part<'c>>,
 }

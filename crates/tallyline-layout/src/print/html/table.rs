@@ -77,7 +77,7 @@ fn row(types: &Types, field: &Field, groups: &[Group], line: u64, rows: &mut Str
 
 /// Unused bytes, or bits of a bitfield's unit.
 struct Unused {
-    /// The first bit.
+    /// The offset in the record of the first unused bit.
     start: u64,
     bits: Option<u8>,
     bytes: u64,

@@ -42,7 +42,7 @@ pub(super) struct Emitted {
 }
 
 impl<'t> Printer<'t> {
-    /// Returns whether the output has to compile.
+    /// Returns `true` if the output has to be C that compiles.
     pub(super) fn is_header(&self) -> bool {
         self.emitted.is_header
     }
@@ -258,7 +258,7 @@ impl<'t> Printer<'t> {
         record.name.is_some() && self.emitted.named.contains(&(kind, record.name))
     }
 
-    /// Returns whether an unprinted record holds one whose needs are being printed.
+    /// Returns `true` if an unprinted record holds a record whose dependencies are being printed.
     fn holds_open(&mut self, id: RecordId, depth: usize) -> bool {
         if self.emitted.open.contains(&id) {
             return true;

@@ -21,7 +21,7 @@ enum Part {
 }
 
 impl Printer<'_> {
-    /// Returns whether the output has to compile to an equal type, and not to match pahole.
+    /// Returns `true` if the output has to compile to an equal type rather than match pahole's.
     pub(super) fn is_exact(&self) -> bool {
         self.is_header() || self.is_declared
     }
@@ -67,8 +67,8 @@ impl Printer<'_> {
         true
     }
 
-    /// Begins a declarator; returns whether it is in no other one. All that are in it share its bytes: with as many for
-    /// each, a function that takes and returns itself unfolds exponentially.
+    /// Begins a declarator; returns `true` if no other one encloses it. All declarators in it share its limit of bytes:
+    /// with a limit for each, a function that takes and returns itself unfolds exponentially.
     fn begin_declarator(&mut self) -> bool {
         let is_outermost = self.declarator_left.is_none();
         self.declarator_left.get_or_insert(LENGTH_LIMIT);
@@ -81,7 +81,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Returns how many bytes may follow.
+    /// Returns the number of bytes that the declarator being printed may still have.
     fn left(&self) -> usize {
         self.declarator_left.unwrap_or(0)
     }
@@ -90,8 +90,8 @@ impl Printer<'_> {
         self.declarator_left = self.declarator_left.map(|left| left.saturating_sub(bytes));
     }
 
-    /// Returns whether one level is not enough: below the first array or function there is another that only
-    /// brackets reach.
+    /// Returns `true` if a declarator of one level is not enough: below the first array or function there is another
+    /// that only parentheses reach.
     fn is_nested(&self, id: TypeId) -> bool {
         let (parts, _) = self.parts(id);
         let exact = self.is_exact();
@@ -124,7 +124,7 @@ impl Printer<'_> {
         parts.iter().any(|part| matches!(part, Part::Array | Part::Function(_)))
     }
 
-    /// Returns whether the name of a parameter stands inside of its type, or would.
+    /// Returns `true` if, in exact output, a parameter leads to a function whose return type has an array or function.
     fn takes_nested(&self, id: FunctionId) -> bool {
         let parameters = self.types.parameters(self.types.function(id));
         parameters.iter().any(|parameter| {
@@ -282,7 +282,7 @@ impl Printer<'_> {
         Type::Missing
     }
 
-    /// Returns whether a pointer to this type needs brackets.
+    /// Returns `true` if a pointer to this type needs parentheses: to an array, or to a function.
     fn is_bracketed(&self, mut id: TypeId) -> bool {
         for _ in 0..DEPTH_LIMIT {
             id = match self.types.get(id) {

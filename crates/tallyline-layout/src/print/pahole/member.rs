@@ -3,10 +3,10 @@
 use super::{Printer, frame::Frame};
 use tallyline_debuginfo::model::{Member, MemberKind, NameId, Type};
 
-/// ` __attribute__((__packed__))`.
+/// The width of ` __attribute__((__packed__))` in characters.
 const PACKED_WIDTH: i64 = 28;
 
-/// ` __attribute__((__aligned__()))`.
+/// The width of ` __attribute__((__aligned__()))` in characters, without the number.
 const ALIGNED_WIDTH: i64 = 31;
 
 impl Printer<'_> {

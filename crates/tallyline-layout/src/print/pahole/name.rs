@@ -64,7 +64,7 @@ impl Printer<'_> {
         self.leave();
     }
 
-    /// Returns whether the name of a record is its definition, as of Go's structs without a name.
+    /// Returns `true` if the name of a record is its definition, as for Go's structs without a name.
     pub(super) fn is_literal(&self, record: &Record) -> bool {
         record.language.is_go() && self.types.name(record.name).starts_with(b"struct {")
     }

@@ -13,7 +13,7 @@ use tallyline_debuginfo::model::{
 struct Last<'t> {
     member: &'t Member,
     gap: Gap,
-    /// Its size, or that of the unit that several bitfields share.
+    /// The size of the member in bytes, or of the unit that several bitfields share.
     size: u64,
 }
 
@@ -68,7 +68,7 @@ impl Printer<'_> {
         self.leave();
     }
 
-    /// Returns whether the source asks for a record's alignment: Rust's and Zig's compilers note all.
+    /// Returns `true` if the source asks for a record's alignment: Rust's and Zig's compilers note every alignment.
     fn is_asked_for(&mut self, id: RecordId, record: &Record) -> bool {
         !record.language.notes_alignment()
             || record.align > self.packed.alignments().of_record(self.types, id)
@@ -173,7 +173,7 @@ impl Printer<'_> {
         self.put(b":\n\n");
     }
 
-    /// Notes on what is free before the first member; whether there were any.
+    /// Prints notes on unused bits and bytes before the first member; returns `true` if there were any.
     fn gap_before_first(&mut self, gap: Gap, frame: &Frame<'_>, sums: &mut Sums) -> bool {
         let mut noted = false;
         for (size, unit) in [(i64::from(gap.bits), "bit"), (gap.bytes, "byte")] {

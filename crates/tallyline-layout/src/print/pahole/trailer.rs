@@ -12,7 +12,7 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    /// Returns whether there is nothing to note.
+    /// Returns `true` if there is nothing to note on the member's struct.
     pub(super) fn is_plain(&self) -> bool {
         self.summary == Summary::default() && !self.ends_flexibly && !self.holds_flexible
     }
