@@ -1,6 +1,7 @@
 //! A change of where data lies: addresses of a trace as they would be after a proposal was carried out.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// The first address of memory that no program has.
 const FRESH: u64 = 1 << 56;
@@ -17,7 +18,22 @@ pub struct AddressMap {
     per_thread: FxHashMap<u64, Vec<(u64, u64, u64)>>,
     // by instruction: base of objects, sizes before and after, what is added to the offset
     objects: FxHashMap<u32, ObjectMove>,
+    // by instruction: objects that move one by one
+    relocated: FxHashMap<u32, Relocation>,
     plain: FxHashSet<u32>,
+}
+
+/// The starts of objects that move one by one, before and after.
+pub(crate) type NewStarts = Arc<FxHashMap<u64, u64>>;
+
+/// The move of the objects whose field one instruction accesses.
+#[derive(Clone, Debug)]
+struct Relocation {
+    /// The offset of the field before and after.
+    offsets: (u64, u64),
+    starts: NewStarts,
+    /// The distance by which the new starts are moved once more.
+    shift: u64,
 }
 
 /// The move of one field to another offset in all objects of a type, for one instruction that accesses it: offsets,
@@ -43,6 +59,7 @@ impl AddressMap {
             ranges: FxHashMap::default(),
             per_thread: FxHashMap::default(),
             objects: FxHashMap::default(),
+            relocated: FxHashMap::default(),
             plain: FxHashSet::default(),
         }
     }
@@ -89,7 +106,15 @@ impl AddressMap {
             of.extend(ranges.iter().map(|(start, end, to)| (*start, *end, moved(*to))));
         }
         for (instruction, object) in &other.objects {
-            self.objects.entry(*instruction).or_insert(*object);
+            if !self.relocated.contains_key(instruction) {
+                self.objects.entry(*instruction).or_insert(*object);
+            }
+        }
+        for (instruction, moved) in &other.relocated {
+            if !self.objects.contains_key(instruction) {
+                let shifted = Relocation { shift: moved.shift + shift, ..moved.clone() };
+                self.relocated.entry(*instruction).or_insert(shifted);
+            }
         }
         self.plain.extend(&other.plain);
         self.next = other.next + shift;
@@ -115,11 +140,21 @@ impl AddressMap {
         self.objects.insert(instruction, moved);
     }
 
+    /// Records that the proposed layout has the field that an instruction (its index in the trace) accesses at another
+    /// offset, in objects of which each has a new start, in fresh lines; other objects stay as they are.
+    pub(crate) fn move_objects(&mut self, instruction: u32, offsets: (u64, u64), starts: &NewStarts) {
+        let moved = Relocation { offsets, starts: Arc::clone(starts), shift: 0 };
+        self.relocated.insert(instruction, moved);
+    }
+
     /// Returns the address that a recorded memory access would have in the proposed layout: `address` is the recorded
     /// one, `thread` and `instruction` made the access.
     #[inline]
     pub fn map(&self, thread: usize, instruction: u32, address: u64) -> u64 {
         if let Some(moved) = self.objects.get(&instruction) {
+            return moved.apply(address);
+        }
+        if let Some(moved) = self.relocated.get(&instruction) {
             return moved.apply(address);
         }
         let line = address / self.line_size;
@@ -132,6 +167,20 @@ impl AddressMap {
             Some((_, _, distance)) => address.wrapping_add(*distance),
             None => address,
         }
+    }
+}
+
+/// Bytes of the parts in which an emulator reports a vector's access, and the most of them.
+const PART: u64 = 8;
+const PARTS: u64 = 8;
+
+impl Relocation {
+    fn apply(&self, address: u64) -> u64 {
+        let start = |part: u64| {
+            let start = self.starts.get(&address.wrapping_sub(self.offsets.0).wrapping_sub(part))?;
+            Some(start.wrapping_add(self.shift).wrapping_add(self.offsets.1).wrapping_add(part))
+        };
+        (0..PARTS).find_map(|part| start(part * PART)).unwrap_or(address)
     }
 }
 
@@ -185,6 +234,22 @@ mod tests {
             [one.map(0, 0, 0x1000), one.map(0, 0, 0x1008), one.map(0, 0, 0x2000), one.map(1, 0, 0x2000)];
         let distinct: std::collections::BTreeSet<u64> = lines.iter().map(|address| address / 64).collect();
         assert_eq!(distinct.len(), 4, "{lines:x?}");
+    }
+
+    #[test]
+    fn objects_move_one_by_one_and_stay_apart_in_merged_maps() {
+        let (mut one, mut other) = (AddressMap::new(64), AddressMap::new(64));
+        let fresh = one.fresh_lines(2);
+        let starts = |to: u64| Arc::new(FxHashMap::from_iter([(0x1000, to), (0x5000, to + 64)]));
+        one.move_objects(3, (8, 0), &starts(fresh));
+        let second = other.fresh_lines(2);
+        other.move_objects(3, (8, 16), &starts(second));
+        other.move_objects(4, (8, 16), &starts(second));
+        one.merge(&other);
+        assert_eq!(one.map(0, 3, 0x5008), fresh + 64, "the first map's change stays");
+        assert_eq!(one.map(0, 3, 0x6008), 0x6008, "another object");
+        assert_eq!(one.map(0, 3, 0x5018), fresh + 64 + 16, "the third part of a vector");
+        assert!(one.map(0, 4, 0x1008) >= fresh + 128, "{:x}", one.map(0, 4, 0x1008));
     }
 
     #[test]

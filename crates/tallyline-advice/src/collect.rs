@@ -4,6 +4,8 @@ use super::evidence::{
     Evidence, FieldUse, SharedLine, Site, Slot, SlotUse, Subject, SubjectKind, ThreadInfo, TypeUse,
 };
 use super::objects::ObjectMap;
+use super::pointers::PointerPaths;
+use super::resolve::{Operand, Resolved, Resolver, VariablePart};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use tallyline_timing::TraceCosts;
@@ -21,54 +23,6 @@ const VOTES_LIMIT: usize = 8;
 
 /// Objects larger than so many lines are not looked for on each of their lines.
 const SPAN: u64 = 64;
-
-/// The data type, and the field and its offset in the type, that an instruction of a traced program accesses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Operand {
-    /// The type, as an index of [`Resolved::subjects`].
-    pub subject: usize,
-    /// The first byte in the object.
-    pub offset: u64,
-    /// The path of the field.
-    pub field: String,
-}
-
-/// The variable that contains an address of a traced program: its name, the array element at the address, and the
-/// field in that.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VariablePart {
-    /// The type of its elements, or the variable itself, as an index of [`Resolved::subjects`].
-    pub subject: usize,
-    /// The address of the element.
-    pub base: u64,
-    /// The path of the field in the element.
-    pub field: String,
-    /// The name of the variable and the part at the address, such as `totals[3].count`.
-    pub variable: String,
-}
-
-/// The answers of a [`Resolver`]: source locations and accessed types of instructions, and variables at addresses.
-#[derive(Clone, Debug, Default)]
-pub struct Resolved {
-    /// The types and variables that operands and variable parts refer to by index.
-    pub subjects: Vec<Subject>,
-    /// The sites (functions, source lines) of instructions, by the trace's index of the instruction.
-    pub sites: FxHashMap<u32, Site>,
-    /// The types and fields that instructions access, by the trace's index of the instruction.
-    pub operands: FxHashMap<u32, Operand>,
-    /// The variables that contain addresses of data, by address.
-    pub variables: FxHashMap<u64, VariablePart>,
-}
-
-/// Source of debug information about a traced program: finds the function, type and field of an instruction and the
-/// variable at an address. Implemented by the caller of [`collect`].
-pub trait Resolver {
-    /// Names some instructions, by the trace's indices, and some addresses of data.
-    fn resolve(&mut self, instructions: &[u32], addresses: &[u64]) -> Resolved;
-
-    /// Names the field at an offset of a subject; empty where there is none.
-    fn field(&self, subject: usize, offset: u64) -> String;
-}
 
 /// Limits of what [`collect`] gathers: the most shared cache lines, and the share of the run's time below which an
 /// instruction is ignored.
@@ -135,7 +89,7 @@ pub fn collect(
     let mut addresses: Vec<u64> = uses.keys().map(|(address, ..)| *address).collect();
     addresses.dedup();
     let resolved = resolver.resolve(&instructions, &addresses);
-    let objects = find_objects(trace, process, line_size, &lines, &resolved)?;
+    let (objects, pointers) = find_objects(trace, process, line_size, &lines, &resolved)?;
     let parts = TraceCosts::PARTS;
     let mut evidence = Evidence {
         line_size,
@@ -146,7 +100,9 @@ pub fn collect(
     };
     let mut builder = Builder { resolved, resolver, objects: &objects, site_index: FxHashMap::default() };
     builder.lines(&uses, costs, &mut evidence);
-    builder.types(&instructions, &TracedCosts { costs, traced }, &objects, &mut evidence);
+    let costs = TracedCosts { costs, traced };
+    builder.types(&instructions, &costs, &objects, &mut evidence);
+    builder.pointers(pointers, &costs, &mut evidence);
     evidence.subjects = builder.resolved.subjects;
     Ok(evidence)
 }
@@ -196,7 +152,7 @@ pub(crate) struct Found {
     pub(crate) sizes: FxHashMap<u32, u64>,
 }
 
-/// Finds the objects that instructions access. An instruction whose address is one of several fields' seems to access
+/// Finds the objects that instructions access, and the pointers by which code gets from one to another. An instruction whose address is one of several fields' seems to access
 /// objects that overlap: those stay that the most instructions agree on.
 fn find_objects(
     trace: &Trace<'_>,
@@ -204,8 +160,9 @@ fn find_objects(
     line_size: u64,
     lines: &FxHashSet<u64>,
     resolved: &Resolved,
-) -> Result<Found, tallyline_trace::Error> {
+) -> Result<(Found, PointerPaths), tallyline_trace::Error> {
     let mut votes = ObjectVotes::default();
+    let mut pointers = PointerPaths::new(resolved);
     let mut sizes: FxHashMap<u32, u64> = FxHashMap::default();
     let mut run = AccessRun::default();
     each_access(trace, process, |thread, access| {
@@ -217,9 +174,11 @@ fn find_objects(
         // the operand begins where the first part does
         if is_first {
             votes.add(access.instruction(), access.address(), resolved);
+            pointers.add(thread, access, resolved);
         }
     })?;
-    Ok(Found { sizes, ..votes.finish(line_size, &|line| lines.contains(&line), resolved) })
+    let found = Found { sizes, ..votes.finish(line_size, &|line| lines.contains(&line), resolved) };
+    Ok((found, pointers))
 }
 
 /// The most bytes of one operand.
@@ -513,6 +472,27 @@ impl Builder<'_> {
         }
         evidence.types = by_type.into_values().collect();
     }
+
+    /// Adds the pointers that were followed, with the cost of what is behind them.
+    fn pointers(&mut self, paths: PointerPaths, costs: &TracedCosts<'_>, evidence: &mut Evidence) {
+        let mut pointers = paths.finish();
+        for pointer in &mut pointers {
+            let indexed =
+                pointer.loads.iter().map(|(instruction, count)| (self.site(*instruction, evidence), *count));
+            pointer.load_sites = indexed.collect();
+            for field in &mut pointer.fields {
+                for (instruction, loads, stores) in &field.instructions {
+                    let (cycles, misses) = costs.of_part(*instruction, loads + stores);
+                    field.cycles += cycles / TraceCosts::PARTS;
+                    field.misses += misses;
+                    field.sites.push((self.site(*instruction, evidence), *loads, *stores));
+                    let operand = self.objects.sizes.get(instruction).copied().unwrap_or(0);
+                    field.size = field.size.max(operand);
+                }
+            }
+        }
+        evidence.pointers = pointers;
+    }
 }
 
 /// The costs of instructions by the simulation of a part of each thread, with their accesses in the whole trace.
@@ -537,6 +517,19 @@ impl TracedCosts<'_> {
         let traced = (loads + stores).max(simulated);
         let time = u128::from(cost.time()) * u128::from(traced) / u128::from(simulated.max(1));
         (traced, u64::try_from(time).unwrap_or(u64::MAX))
+    }
+
+    /// Returns the simulated time and misses of `count` of an instruction's traced accesses, their part of all.
+    fn of_part(&self, instruction: u32, count: u64) -> (u64, u64) {
+        let at = instruction as usize;
+        let Some(cost) = self.costs.instructions().get(at) else { return (0, 0) };
+        let (loads, stores) = self.traced.get(at).copied().unwrap_or_default();
+        let simulated: u64 = cost.sources().iter().sum();
+        let part = |of: u64| {
+            let scaled = u128::from(of) * u128::from(count) / u128::from((loads + stores).max(count).max(1));
+            u64::try_from(scaled).unwrap_or(u64::MAX)
+        };
+        (part(cost.time()), part(simulated - cost.sources().first().copied().unwrap_or(0)))
     }
 
     /// Returns `true` if an instruction only stores, and at most once to each of `objects` operands of `size` bytes.

@@ -1,5 +1,7 @@
 //! Evidence of a run: shared lines, the fields on them, the threads and instructions that access them.
 
+use rustc_hash::FxHashMap;
+
 /// The kind of a read-modify-write instruction, by its likely purpose: an addition (with its result used or not),
 /// an exchange as for a lock, another one, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,6 +54,8 @@ pub struct MemberInfo {
     pub align: u64,
     /// `true` if nothing may move past it: a base, a bitfield, a flexible array.
     pub is_fixed: bool,
+    /// The name of the struct or class that the member, a pointer, points to; empty for other members.
+    pub points_to: String,
 }
 
 /// The kind of data that advice is about: objects of a type, a variable, or memory of unknown type.
@@ -212,6 +216,56 @@ pub struct TypeUse {
     pub stride: u64,
 }
 
+/// A pointer member that code follows to objects of another type, with the accesses to those.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FollowedPointer {
+    /// The type with the member, as an index of [`Evidence::subjects`].
+    pub(crate) subject: usize,
+    /// The offset of the member in the type, in bytes.
+    pub(crate) offset: u64,
+    /// The path of the member.
+    pub(crate) field: String,
+    /// The type of the objects behind the pointer, as an index of subjects.
+    pub(crate) target: usize,
+    /// The number of times that the pointer was followed.
+    pub(crate) visits: u64,
+    /// Accesses to objects of the target's type behind a load of the pointer that had led elsewhere.
+    pub(crate) conflicts: u64,
+    /// The number of objects that several pointers lead to.
+    pub(crate) shared: u64,
+    /// The number of loads of the target's type through this pointer, and in other ways.
+    pub(crate) target_loads: (u64, u64),
+    /// Each object behind the pointer with the address of the pointer that led there first.
+    pub(crate) targets: FxHashMap<u64, u64>,
+    /// The fields of the target that are accessed through the pointer, by offset.
+    pub(crate) fields: Vec<FollowedField>,
+    /// The instructions that load the pointer, by the trace's index, with their loads.
+    pub(crate) loads: Vec<(u32, u64)>,
+    /// The loading instructions as indices of [`Evidence::sites`], with their loads.
+    pub(crate) load_sites: Vec<(usize, u64)>,
+}
+
+/// A field of an object that is reached through a pointer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FollowedField {
+    /// The offset of the field in the object, in bytes.
+    pub(crate) offset: u64,
+    /// The size of the field in bytes.
+    pub(crate) size: u64,
+    /// The path of the field.
+    pub(crate) field: String,
+    /// The number of times that the pointer was followed to this field.
+    pub(crate) visits: u64,
+    /// Simulated cycles of the accesses through the pointer.
+    pub(crate) cycles: u64,
+    /// The number of simulated accesses through the pointer that the closest cache did not answer.
+    pub(crate) misses: u64,
+    /// The instructions that access the field, by the trace's index, with their loads and stores.
+    pub(crate) instructions: Vec<(u32, u64, u64)>,
+    /// The accessing instructions as indices of [`Evidence::sites`], with their loads and stores.
+    pub(crate) sites: Vec<(usize, u64, u64)>,
+}
+
 /// A thread of a traced program: its number and its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadInfo {
@@ -237,6 +291,8 @@ pub struct Evidence {
     pub lines: Vec<SharedLine>,
     /// The types whose objects are accessed.
     pub types: Vec<TypeUse>,
+    /// The pointers that code follows from objects of one type to those of another.
+    pub(crate) pointers: Vec<FollowedPointer>,
     /// Cycles of all cores together, by the model.
     pub cycles: u64,
     /// Cycles for which cores waited for lines of others.

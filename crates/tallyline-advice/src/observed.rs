@@ -3,8 +3,9 @@
 //! What costs time is counted in samples; nothing is modelled. Accesses that are seen of one line by several threads, in
 //! the order of time, say that threads share it; samples on it say what that may cost.
 
-use super::collect::{Builder, Found, ObjectVotes, Resolved, Resolver, grid};
+use super::collect::{Builder, Found, ObjectVotes, grid};
 use super::evidence::{Evidence, FieldUse, SharedLine, Slot, SlotUse, ThreadInfo, TypeUse};
+use super::resolve::{Resolved, Resolver};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -288,8 +289,8 @@ fn types(builder: &mut Builder<'_>, samples: &[ObservedAccess], objects: &Found,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::{Operand, VariablePart};
     use crate::evidence::{MemberInfo, Site, Subject, SubjectKind, Update};
+    use crate::resolve::{Operand, VariablePart};
     use crate::{FindingKind, rules};
 
     /// Names for a type of four words, whose fields instructions 0 to 3 add to, in objects from 0x1000 on.
@@ -302,7 +303,7 @@ mod tests {
                 offset: index * 8,
                 size: 8,
                 align: 8,
-                is_fixed: false,
+                ..MemberInfo::default()
             };
             let mut resolved = Resolved {
                 subjects: vec![Subject {

@@ -19,7 +19,7 @@ pub(crate) fn rules(proposal: &Proposal, subject: Option<&Subject>, reason: &str
                 quoted(reason)
             ))
         }
-        Proposal::Counter { .. } | Proposal::Embed { .. } => None,
+        Proposal::Counter { .. } | Proposal::Embed { .. } | Proposal::CopyBeside { .. } => None,
     }
 }
 

@@ -41,7 +41,7 @@ pub struct LayoutProposal {
 }
 
 /// A proposed change of a program's data: a reordered struct, separate cache lines, a per-CPU counter, or data
-/// embedded in place of a pointer.
+/// in place of a pointer or beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proposal {
     /// A new order of a struct's members, with alignments.
@@ -71,12 +71,23 @@ pub enum Proposal {
         /// Bytes for each CPU that counts, and of the handle.
         bytes: (u64, u64),
     },
-    /// A copy of a key beside the pointer to it, or the object in the place of the pointer.
+    /// An object in the place of the only pointer to it.
     Embed {
         /// The name of the pointer.
         pointer: String,
-        /// The data that is read through the pointer.
+        /// The type of the object.
         target: String,
+        /// The size of the object with the pointer, before and after.
+        sizes: (u64, u64),
+    },
+    /// A copy of an object's fields beside a pointer to it, for code that seldom reads more of the object.
+    CopyBeside {
+        /// The name of the pointer.
+        pointer: String,
+        /// The fields.
+        fields: Vec<String>,
+        /// The size of the object with the pointer, before and after.
+        sizes: (u64, u64),
     },
 }
 

@@ -20,9 +20,10 @@ use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
 use tallyline_perf_data::spaces::{Dso, DsoId};
 
 /// The granularity at which equal samples are merged into one [`SampleGroup`]: all of them, those of one CPU, or none.
+/// The order is from coarse to fine: the greater of two granularities serves both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MergeGranularity {
-    /// One group of all equal samples.
+    /// One group of all equal samples, from whatever CPUs: nothing is kept apart.
     #[default]
     None,
     /// One group of the equal samples of each CPU.

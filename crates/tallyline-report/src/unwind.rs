@@ -60,7 +60,7 @@ impl<'p> Unwinder<'p> {
 /// The bytes of a stack that has nothing but the word on top: it is there for calls, and callers are not asked of it.
 const WORD: u32 = 8;
 
-/// Returns whether an event samples copies of the stack that callers are found in.
+/// Returns `true` if an event samples copies of the user stack that are large enough to find callers in.
 pub(super) fn has_stacks(attr: &Attr) -> bool {
     attr.sample_type & bit::STACK_USER != 0 && attr.sample_stack_user > WORD
 }

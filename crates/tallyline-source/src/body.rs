@@ -10,11 +10,11 @@ use std::ops::Range;
 /// bytes without the blanks and comments around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Element {
-    /// The bytes from its first token to its last.
+    /// The bytes from the element's first token to its last.
     pub(crate) core: Range<usize>,
-    /// The kind.
+    /// The kind of the element.
     pub(crate) kind: ElementKind,
-    /// `true` in a part that a compiler may leave out.
+    /// `true` if a compiler may leave the element out, as under `#if` or `cfg`.
     pub(crate) optional: bool,
 }
 
@@ -26,15 +26,15 @@ pub(crate) enum ElementKind {
     Member(Declaration),
     /// A macro, which may declare members under other names than those that are seen.
     Macro,
-    /// `#if`, `#ifdef`, `#ifndef`.
+    /// The start of a conditional: `#if`, `#ifdef`, `#ifndef`.
     If,
-    /// `#else`, `#elif`.
+    /// An alternative of a conditional: `#else`, `#elif`, `#elifdef`, `#elifndef`.
     Else,
-    /// `#endif`.
+    /// The end of a conditional: `#endif`.
     EndIf,
-    /// `#define` and `#undef`: it stays with the member in front.
+    /// A definition of a macro (`#define`, `#undef`), which stays with the member in front of it.
     Define,
-    /// Functions, types, access labels, other directives: they stay.
+    /// A function, a type, an access label or another directive, which stays where it is.
     Other,
 }
 
@@ -43,9 +43,9 @@ pub(crate) enum ElementKind {
 pub(crate) struct Declaration {
     /// The bytes of the specifiers, which all declarators share.
     pub(crate) specifiers: Range<usize>,
-    /// The declarators.
+    /// The declarators of the declaration, in the order of the source.
     pub(crate) declarators: Vec<Declarator>,
-    /// `true` if it may be cut into one declaration for each declarator.
+    /// `true` if the declaration may be cut into one for each declarator.
     pub(crate) splittable: bool,
 }
 
@@ -249,7 +249,7 @@ fn macro_line(text: &[u8], tokens: &[Token], start: usize) -> Option<usize> {
     .then_some(end)
 }
 
-/// Returns whether a brace after these tokens opens a function's body.
+/// Returns `true` if a brace after the tokens `before` opens a function's body.
 fn is_function_body(text: &[u8], before: &[Token], language: Language) -> bool {
     if language != Language::Cpp {
         return false;

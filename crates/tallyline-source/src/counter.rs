@@ -111,7 +111,7 @@ impl Uses<'_> {
         self.tokens.get(at).is_some_and(|token| token.is(byte))
     }
 
-    /// Returns whether two characters of punctuation stand together at an index.
+    /// Returns `true` if the two characters of `pair` stand at the token `at`, with no space between them.
     fn pair(&self, at: usize, pair: &[u8; 2]) -> bool {
         self.punct(at, pair[0]) && self.punct(at + 1, pair[1]) && self.end(at) == self.start(at + 1)
     }
@@ -184,7 +184,7 @@ impl Uses<'_> {
         Some(vec![put(operand.start, format!("{read}(&")), put(operand.end, ")".into())])
     }
 
-    /// Returns whether a member's name is that of an initial value: `{ .name = 0 }`.
+    /// Returns `true` if the member's name at the token `name` is the designator of an initial value: `{ .name = 0 }`.
     fn is_designator(&self, name: usize) -> bool {
         let before = name.checked_sub(2);
         name.checked_sub(1).is_some_and(|dot| self.punct(dot, b'.'))
@@ -249,7 +249,7 @@ impl Uses<'_> {
         None
     }
 
-    /// Returns whether an ampersand takes an address, and is no operator between two values.
+    /// Returns `true` if the ampersand at the token `at` takes an address, rather than being a binary operator.
     fn is_unary(&self, at: usize) -> bool {
         let Some(before) = at.checked_sub(1) else { return true };
         let word = self.word(before);
@@ -308,7 +308,7 @@ impl Uses<'_> {
         Some((self.start(from)?, self.end(last)?))
     }
 
-    /// Returns whether an operator at an index assigns.
+    /// Returns `true` if the token at `at` begins an assignment operator other than `+=` and `-=`.
     fn is_assigned(&self, at: usize) -> bool {
         let is_equality = self.pair(at, b"==");
         let is_plain = self.punct(at, b'=') && !is_equality;

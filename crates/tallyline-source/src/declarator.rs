@@ -8,11 +8,11 @@ use std::ops::Range;
 /// One declarator of a member declaration (such as `*b` in `int a, *b;`): the byte ranges of its name and of the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Declarator {
-    /// The name; none for an anonymous member or bits without a name.
+    /// The bytes of the declarator's name; none for an anonymous member or a bitfield without a name.
     pub(crate) name: Option<Range<usize>>,
     /// The bytes from the declarator's first token to its last.
     pub(crate) span: Range<usize>,
-    /// `true` for a bitfield.
+    /// `true` if the declarator declares a bitfield.
     pub(crate) is_bits: bool,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn form(text: &[u8], tokens: &[Token], language: Language) -> Form {
     Form::Data { specifiers, declarators }
 }
 
-/// Returns whether a word that makes a declaration no data member stands outside of all brackets.
+/// Returns `true` if a word outside of all brackets, such as `static` or `operator`, rules out a data member.
 fn outer_word(text: &[u8], tokens: &[Token]) -> bool {
     let mut depth = 0_i32;
     tokens.iter().any(|token| {
@@ -117,7 +117,7 @@ fn outer_word(text: &[u8], tokens: &[Token]) -> bool {
     })
 }
 
-/// Returns whether a name follows the last outer brace.
+/// Returns `true` if a declaration that begins with a type also declares a name: after the body, or after the tag.
 fn declares_after_body(tokens: &[Token]) -> bool {
     let mut depth = 0_u32;
     let mut after = None;
@@ -403,7 +403,7 @@ fn back(text: &[u8], tokens: &[Token], from: usize, least: usize) -> usize {
     start
 }
 
-/// Returns whether a brace opens the body of the type that a declaration begins with.
+/// Returns `true` if the brace at `open` opens the body of the type that the declaration at `start` begins with.
 fn is_body_of_type(text: &[u8], tokens: &[Token], start: usize, open: usize) -> bool {
     let before = tokens.get(start..open).unwrap_or_default();
     before.iter().any(|token| matches!(bytes(text, token), b"struct" | b"union" | b"class" | b"enum"))
@@ -417,7 +417,7 @@ fn is_attribute(word: &[u8]) -> bool {
     )
 }
 
-/// Returns whether a name is by convention an attribute's macro.
+/// Returns `true` if a word is, by convention, the name of a macro for an attribute.
 fn looks_like_attribute(word: &[u8]) -> bool {
     let known: [&[u8]; 12] = [
         b"__aligned",

@@ -9,11 +9,11 @@ use std::ops::Range;
 /// else follows on the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// The bytes.
+    /// The bytes of the element and its comments.
     pub(crate) span: Range<usize>,
-    /// `true` if it begins at the start of a line.
+    /// `true` if the range begins at the start of a line.
     pub(crate) starts_line: bool,
-    /// `true` if it ends with the end of a line.
+    /// `true` if the range ends with the end of a line.
     pub(crate) ends_line: bool,
 }
 

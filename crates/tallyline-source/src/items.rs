@@ -11,11 +11,11 @@ use std::ops::Range;
 /// text that stays where it is; with its bytes and its comments.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    /// The kind.
+    /// The kind of the part: members, a conditional's start or end, or text that stays.
     pub(crate) kind: ItemKind,
-    /// The bytes with comments.
+    /// The bytes of the part with its comments.
     pub(crate) extent: Extent,
-    /// The element's own bytes.
+    /// The bytes of the part without its comments.
     pub(crate) core: Range<usize>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Item {
 /// stays where it is.
 #[derive(Clone, Debug)]
 pub(crate) enum ItemKind {
-    /// Text that stays.
+    /// Text that stays where it is.
     Fixed,
     /// Members, by their indices in today's order; the declaration, if it may be cut.
     Unit { members: Vec<usize>, declaration: Option<Declaration> },
@@ -279,11 +279,11 @@ pub(crate) fn positions(order: &[usize]) -> Result<Vec<usize>, Refusal> {
 
 /// A part of a struct's body that an edit moves or leaves as a whole, with the conditionals (`#if`) around it.
 pub(crate) struct Part {
-    /// The item.
+    /// The part of the body: its kind and its bytes in the old text.
     pub(crate) item: Item,
-    /// The text, where it is not the item's.
+    /// The new text of the part; none if it keeps the old one.
     pub(crate) text: Option<Vec<u8>>,
-    /// The conditionals around it, by the indices of their parts.
+    /// The conditionals around the part, by the indices of their parts.
     pub(crate) conditionals: Vec<usize>,
 }
 

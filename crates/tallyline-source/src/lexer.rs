@@ -21,16 +21,16 @@ pub(crate) enum Kind {
     Word,
     /// A string or a character.
     Literal,
-    /// One byte of punctuation.
+    /// A character of punctuation, as its byte.
     Punct(u8),
 }
 
 /// A token of a C, C++ or Rust source: its kind and its range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// The kind.
+    /// The kind of the token.
     pub(crate) kind: Kind,
-    /// The bytes of the text.
+    /// The byte range of the token in the text.
     pub(crate) span: Range<usize>,
 }
 

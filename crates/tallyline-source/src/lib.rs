@@ -50,10 +50,10 @@ pub use scan::{UseKind, typedefs, uses};
 /// The programming languages whose struct declarations can be edited: C, C++, Rust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// C
+    /// The C language.
     C,
-    /// C++
+    /// The C++ language.
     Cpp,
-    /// Rust
+    /// The Rust language.
     Rust,
 }

@@ -34,7 +34,7 @@ pub fn probe(text: &[u8], change: &Change) -> Result<Option<Edit>, Refusal> {
     }
 }
 
-/// Returns whether a class declares a constructor: its name and a parenthesis, outside of inner braces.
+/// Returns `true` if a class declares a constructor: its name and a parenthesis, outside of inner braces.
 fn has_constructor(text: &[u8], tokens: &[Token], body: &Range<usize>, name: &[u8]) -> bool {
     let mut depth = 0_i32;
     let mut before: Option<&Token> = None;

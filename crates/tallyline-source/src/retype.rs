@@ -14,7 +14,7 @@ struct Plain {
     name: Range<usize>,
     ty: Range<usize>,
     behind: Range<usize>,
-    /// The other names that the declaration declares.
+    /// The names of the other members in the declaration.
     others: Vec<Range<usize>>,
 }
 

@@ -243,7 +243,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Returns whether `sizeof` at an index is of the type or of an object of it.
+    /// Returns `true` if the `sizeof` at the token `at` is of the type or of an object of it.
     fn size_of_type(&self, at: usize) -> bool {
         if !self.punct(at + 1, b'(') {
             let name = at + 1 + usize::from(self.punct(at + 1, b'*'));
@@ -268,7 +268,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Returns whether arguments are the address of a member, and a difference as the size.
+    /// Returns `true` if a call's arguments have the address of a member, and a difference as the size.
     fn is_range(&self, inside: Range<usize>) -> bool {
         let member = inside.clone().any(|at| {
             self.punct(at, b'&')
@@ -316,7 +316,7 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// Returns whether a function passes bytes to a file or a socket, by its name.
+/// Returns `true` if a function, by its name, passes bytes to or from a file or a socket.
 fn transfers(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     let ends = [

@@ -281,7 +281,7 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// Returns whether a text ends with a blank line.
+/// Returns `true` if a text ends with a blank line.
 fn ends_blank(text: &[u8]) -> bool {
     let Some(text) = text.strip_suffix(b"\n") else { return false };
     let line = text.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();

@@ -154,7 +154,7 @@ impl<W: Write> Write for LinkWriter<'_, W> {
     }
 }
 
-/// Returns whether a character separates words.
+/// Returns `true` if a character separates words.
 fn is_between(letter: char) -> bool {
     letter.is_whitespace() || letter.is_control() || "\"'`()[]{}<>,;|*".contains(letter)
 }

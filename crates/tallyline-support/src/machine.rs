@@ -10,24 +10,24 @@ use std::fs;
 pub struct Machine {
     /// The processor's name, as the system gives it.
     pub cpu: String,
-    /// Its vendor, family, model and stepping, or what else identifies its model.
+    /// The processor's vendor, family, model and stepping; the value of `MIDR_EL1` on aarch64.
     pub cpu_id: String,
     /// The processor architecture that this program was built for.
     pub architecture: &'static str,
-    /// CPUs that this process may run on.
+    /// The number of CPUs that this process may run on.
     pub cpus: usize,
-    /// CPUs that the kernel may ever have.
+    /// The kernel's list of possible CPUs.
     pub possible: String,
-    /// The kernel's release.
+    /// The release of the running kernel.
     pub kernel: String,
     /// `true` if the kernel runs on a hypervisor, where the system tells.
     pub virtual_machine: Option<bool>,
-    /// Size of the caches of the first CPU, in bytes, by level; as reported, which on a virtual
-    /// machine may be more than its share.
+    /// The size of the first CPU's level-1 data cache in bytes, as reported; a virtual machine may report more than
+    /// its share.
     pub l1d_bytes: Option<u64>,
-    /// As `l1d_bytes`.
+    /// The size of the first CPU's level-2 cache in bytes, as reported.
     pub l2_bytes: Option<u64>,
-    /// As `l1d_bytes`: the last level.
+    /// The size of the first CPU's last-level cache in bytes, as reported.
     pub llc_bytes: Option<u64>,
     /// Main memory, in bytes.
     pub memory_bytes: Option<u64>,
@@ -40,9 +40,9 @@ pub struct Machine {
     pub build: &'static str,
     /// The C compiler of the C sides, or why there is none.
     pub c_compiler: String,
-    /// Threads that wanted to run in the minute before the measurement.
+    /// The load average of the minute before the measurement.
     pub load: Option<f64>,
-    /// The library's version.
+    /// The version of the statctr library.
     pub statctr: &'static str,
 }
 

@@ -5,16 +5,16 @@ use serde::Serialize;
 /// Median, quartiles, minimum and maximum of a benchmark's results over its rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
-    /// The middle round; the mean of the middle two where their number is even.
+    /// The median of the rounds' results; the mean of the middle two if their number is even.
     pub median: f64,
-    /// A quarter of the rounds are smaller, and three quarters larger; between it and `q3` lies the
-    /// middle half, which a few interrupted rounds do not move.
+    /// The lower quartile: a quarter of the results are smaller. Between it and `q3` lies the middle half, which
+    /// a few interrupted rounds do not move.
     pub q1: f64,
-    /// Three quarters of the rounds are smaller.
+    /// The upper quartile: three quarters of the results are smaller.
     pub q3: f64,
-    /// The smallest round.
+    /// The smallest result of a round.
     pub min: f64,
-    /// The largest round.
+    /// The largest result of a round.
     pub max: f64,
     /// The number of rounds.
     pub rounds: usize,

@@ -73,11 +73,11 @@ impl Shared {
 #[derive(Default)]
 struct Apart<T>(T);
 
-/// The part of the ball's number that says what is asked for; the answer has none.
+/// The bits of the ball's number that hold the request; an answer has none of them set.
 const REQUESTS: u64 = 3;
-/// Write the lines.
+/// The request to write the lines.
 const WRITE: u64 = 1;
-/// Add to the word until the next number.
+/// The request to add to the word until the next number.
 const ADD: u64 = 2;
 
 /// Measures the cycles that a modified cache line takes from one CPU to another, in short parts that take 0.2 seconds
@@ -126,16 +126,16 @@ pub fn quantile(parts: &[LineTransfer], part: f64) -> Option<LineTransfer> {
     parts.get((last as f64 * part.clamp(0.0, 1.0)).round() as usize).copied()
 }
 
-/// A short measurement.
+/// The measured values of one short part of the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Part {
-    /// Cycles of a load.
+    /// The cycles of a load of a line that the other thread wrote.
     latency: f64,
-    /// Cycles for which both added.
+    /// The cycles for which both threads added to the word.
     cycles: f64,
-    /// Additions of a thread, and how many followed one of the other thread.
+    /// The number of a thread's additions, and of those among them that followed one of the other thread.
     additions: (f64, f64),
-    /// Cycles of an addition that nobody else waits for.
+    /// The cycles of an addition that no other thread competes with.
     alone: f64,
 }
 
@@ -192,7 +192,7 @@ fn answer(shared: &Shared) {
     }
 }
 
-/// Returns the parts.
+/// Sends the requests to the answering thread, and returns the results of up to `count` parts.
 fn ask(shared: &Shared, count: usize) -> Vec<Part> {
     let begun = Instant::now();
     let mut parts = Vec::new();

@@ -47,7 +47,7 @@ pub(super) struct AccessResult {
     pub(super) walked: bool,
 }
 
-/// An instruction's stride.
+/// An entry of the stride prefetcher: an instruction's last address and its stride.
 #[derive(Clone, Copy, Debug, Default)]
 struct StrideEntry {
     instruction: u32,

@@ -71,7 +71,7 @@ impl MissBuffers {
         }
     }
 
-    /// Takes a buffer.
+    /// Occupies a buffer from `start` to `end`, for at least a cycle.
     pub(super) fn take(&mut self, start: Time, end: Time) {
         if self.taken.len() >= self.limit.saturating_mul(REMEMBERED) {
             let oldest = (0..self.taken.len()).min_by_key(|index| self.taken[*index].1);

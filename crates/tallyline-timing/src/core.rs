@@ -38,7 +38,7 @@ const FORWARDED: usize = 1 << 12;
 /// Cycles for which the data of a store is expected by the loads of its word after it was known.
 const RENAMED: Time = 64 * CYCLE;
 
-/// Latencies of multiplications.
+/// The latencies, in cycles, by which instructions without memory accesses are taken for multiplications.
 const MULTIPLICATION: std::ops::RangeInclusive<u8> = 3..=4;
 
 /// Bytes that are forwarded as one.
@@ -336,7 +336,7 @@ struct PendingInstruction {
     accesses: Vec<Access>,
 }
 
-/// Whom time is charged to.
+/// The time that an instruction took to retire, by the instructions that it is charged to.
 #[derive(Clone, Copy, Debug, Default)]
 struct TimeCharge {
     own: Time,
@@ -393,7 +393,7 @@ struct ForwardedStore {
 }
 
 impl ForwardedStore {
-    /// No store.
+    /// An entry without a store.
     const NONE: ForwardedStore =
         ForwardedStore { word: u64::MAX, data: 0, interval: Time::MAX, number: 0, lost: 0 };
 

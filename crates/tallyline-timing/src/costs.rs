@@ -8,21 +8,21 @@ use rustc_hash::FxHashMap;
 /// it, page walks, branch mispredictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCost {
-    /// The number of its executions.
+    /// The number of executions of the instruction.
     pub(crate) executions: u64,
-    /// Its accesses, by what answered them: level by level, then memory.
+    /// The numbers of the instruction's accesses, by what served them: level by level, then memory.
     pub(crate) sources: [u64; LEVELS_LIMIT + 1],
-    /// Accesses whose page was in no TLB.
+    /// The number of the instruction's accesses whose page was in no TLB.
     pub(crate) walks: u64,
-    /// Branches that were predicted wrong.
+    /// The number of mispredictions of the instruction, if it is a branch.
     pub(crate) mispredictions: u64,
     /// Parts of a cycle between its predecessor's retirement and its own, see [`TraceCosts::PARTS`].
     pub(crate) time: u64,
     /// The part of the time for which lines came from other cores.
     pub(crate) shared: u64,
-    /// The lowest address that it accessed; [`u64::MAX`] if it accessed none.
+    /// The lowest address that the instruction accessed; [`u64::MAX`] if it accessed none.
     pub(crate) lowest: u64,
-    /// The highest first byte of its accesses.
+    /// The highest address at which an access of the instruction begins.
     pub(crate) highest: u64,
 }
 
@@ -165,13 +165,13 @@ impl SharingLoss {
 /// and the run's length.
 #[derive(Clone, Debug, Default)]
 pub struct TraceCosts {
-    /// By the trace's index of the instruction.
+    /// The costs of the instructions, by their indices in the trace.
     pub(crate) instructions: Vec<InstructionCost>,
-    /// Instructions between accesses that the code explains, and those that it does not.
+    /// The number of executed instructions between accesses that were found in the program's code.
     pub(crate) explained: u64,
-    /// As `explained`.
+    /// The number of executed instructions between accesses that were not found in the program's code.
     pub(crate) unexplained: u64,
-    /// Time of unexplained instructions.
+    /// The time of the instructions that were not found in the program's code.
     pub(crate) unexplained_time: u64,
     /// Waits for lines of other cores, by address and instruction.
     pub(crate) losses: FxHashMap<(u64, u32), SharingLoss>,

@@ -33,11 +33,11 @@ struct BufferedStore {
 /// The source of a load's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoadSource {
-    /// The caches.
+    /// The caches, as no store in the buffer wrote any of the bytes.
     Caches,
-    /// One store, whose data is there at a time.
+    /// One store in the buffer that wrote all bytes, with the time of its data.
     Store(Time),
-    /// The caches, when stores to a part of the bytes have left their buffer.
+    /// The caches, from the time at which the stores to a part of the bytes have left their buffer.
     CachesAfter(Time),
 }
 
@@ -58,7 +58,7 @@ impl BufferedStores {
         BufferedStores { words, stores, last: 0 }
     }
 
-    /// Adds a store.
+    /// Adds a store of `size` bytes whose data is available at `data`, and which leaves the buffer at `left`.
     pub(super) fn add(&mut self, address: u64, size: u8, data: Time, left: Time) {
         // 0 is nobody's
         self.last = self.last.checked_add(1).unwrap_or(1);

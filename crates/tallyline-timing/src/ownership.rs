@@ -27,7 +27,7 @@ const WAY: u32 = 60;
 /// between near CPUs, 126 of 360 between far ones.
 const HOLD: u32 = 25;
 
-/// Nobody.
+/// The core number that stands for no core.
 const NONE: u16 = u16::MAX;
 
 /// The cycles that a simulated machine takes to move a cache line from one core to another, and those that a load loses

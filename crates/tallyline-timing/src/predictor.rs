@@ -9,7 +9,7 @@ const LENGTHS: [u32; 4] = [0, 6, 18, 48];
 /// A number by which bits are spread.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One entry of a table: whose it is, and a counter of how sure it is.
+/// An entry of a prediction table: the tag of its branch, a counter of confidence, and the branch's last target.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     tag: u16,

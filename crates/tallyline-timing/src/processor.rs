@@ -8,9 +8,9 @@ pub(super) const LEVELS_LIMIT: usize = 4;
 /// One level of a simulated processor's caches: size in bytes, associativity, latency in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Its bytes.
+    /// The size of the level in bytes.
     pub size: u64,
-    /// Lines in a set.
+    /// The number of lines in a set.
     pub ways: u32,
     /// Cycles from a load's address to its data.
     pub latency: u32,

@@ -10,13 +10,13 @@ const HALF_LINE: u64 = 32;
 /// A store in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingStore {
-    /// The instruction, as the trace's index.
+    /// The storing instruction, as the trace's index.
     pub(super) instruction: u32,
-    /// The first byte.
+    /// The address of the first byte that is stored.
     pub(super) address: u64,
-    /// The line's number.
+    /// The number of the cache line that is stored to: its address divided by its size.
     pub(super) line: u64,
-    /// The time from which it may be written.
+    /// The time from which the store may be written to its line.
     pub(super) retires: Time,
     /// The time at which the core's own caches have the line, if nobody else takes it.
     pub(super) arrives: Time,
@@ -60,12 +60,12 @@ impl StoreBuffer {
         self.gone + self.queue.len() as u64 - 1
     }
 
-    /// Returns whether the store of a number is still here.
+    /// Returns `true` if the store with this number is still in the buffer's queue.
     pub(super) fn holds(&self, number: u64) -> bool {
         number >= self.gone && number - self.gone < self.queue.len() as u64
     }
 
-    /// Returns whether there is no room.
+    /// Returns `true` if the buffer has no room for another store.
     pub(super) fn is_full(&self) -> bool {
         self.queue.len() >= self.capacity
     }

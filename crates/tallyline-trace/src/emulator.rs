@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 /// The options of the QEMU plugin that writes a trace of a program's memory accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginOptions {
-    /// The trace; it is there and empty.
+    /// The path of the trace file, which exists and is empty.
     output: PathBuf,
-    /// One access of so many, on average; 1 for all.
+    /// The sampling interval: one of this many accesses is recorded on average, 1 for all.
     every: u64,
     /// The file's size in bytes at which recording ends; a block may go beyond.
     limit: u64,
@@ -46,9 +46,9 @@ impl PluginOptions {
 /// A QEMU command line that runs a program with the tracing plugin loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmulatorCommand {
-    /// The emulator.
+    /// The path or name of the QEMU executable.
     pub(crate) emulator: PathBuf,
-    /// Its words, the program's among them.
+    /// The arguments of QEMU: the plugin's options, then the words of the traced command.
     pub(crate) words: Vec<OsString>,
     /// `true` if the command is itself the emulator of a whole machine.
     pub(crate) whole_machine: bool,

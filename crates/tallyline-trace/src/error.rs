@@ -15,7 +15,7 @@ pub enum Error {
     Damaged {
         /// The offset in the file.
         offset: u64,
-        /// The damage.
+        /// The description of the damage.
         reason: String,
     },
 
@@ -40,7 +40,7 @@ pub enum Error {
     Limit {
         /// The items of which there are too many.
         what: &'static str,
-        /// The limit.
+        /// The largest accepted number of the items.
         limit: u64,
     },
 }

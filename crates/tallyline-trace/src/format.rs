@@ -39,15 +39,15 @@ pub(crate) const BLOCK_LIMIT: u32 = 1 << 20;
 /// The header of a trace file: when, how and on which emulated machine the memory accesses were recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
-    /// A whole emulated machine, with its kernel; threads are CPUs then.
+    /// `true` for a trace of a whole emulated machine with its kernel, whose threads are CPUs.
     pub(crate) whole_machine: bool,
-    /// Only the accesses of chosen functions are in the file.
+    /// `true` if only the accesses of chosen functions are in the file.
     pub(crate) windowed: bool,
     /// The version of the interface between QEMU and the plugin.
     pub(crate) interface: u32,
-    /// One access of so many is in the file, on average.
+    /// The sampling interval: one of this many accesses is in the file on average.
     pub(crate) every: u64,
-    /// The first process.
+    /// The id of the first process, that of the traced command.
     pub(crate) process: u32,
     /// The start: nanoseconds of the machine's monotonic clock.
     pub(crate) time: u64,
@@ -92,17 +92,17 @@ impl TraceHeader {
 /// A file that a traced process had mapped into memory: address range, offset in the file, protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// The process.
+    /// The id of the process that mapped the file.
     pub(crate) process: u32,
-    /// 1 read, 2 write, 4 execute.
+    /// The protection, as a sum: 1 read, 2 write, 4 execute.
     pub(crate) protection: u32,
-    /// The first address.
+    /// The address of the mapping's first byte.
     pub(crate) start: u64,
-    /// The length in bytes.
+    /// The length of the mapping in bytes.
     pub(crate) length: u64,
-    /// The offset in the file.
+    /// The offset in the file at which the mapping begins.
     pub(crate) offset: u64,
-    /// The file.
+    /// The path of the mapped file.
     pub(crate) path: String,
 }
 
@@ -148,15 +148,15 @@ impl Mapping {
 /// cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessEnd {
-    /// The process.
+    /// The id of the process that ended.
     pub(crate) process: u32,
-    /// The file reached the size that was allowed: the rest is missing.
+    /// `true` if the file reached its size limit: the rest is missing.
     pub(crate) full: bool,
-    /// The file could not be written any more: the rest is missing.
+    /// `true` if writing the file failed: the rest is missing.
     pub(crate) broken: bool,
-    /// Instructions that its threads ran; 0 in a sample.
+    /// The number of instructions that the process's threads ran; 0 in a sample.
     pub(crate) instructions: u64,
-    /// Accesses that it wrote.
+    /// The number of the process's accesses in the file.
     pub(crate) accesses: u64,
 }
 
@@ -198,7 +198,7 @@ impl ProcessEnd {
 /// A traced process that replaced itself by another program (`exec`), from where on it is not traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessExec {
-    /// The process.
+    /// The id of the process that replaced itself.
     pub(crate) process: u32,
     /// The program, as the process named it.
     pub(crate) path: String,
@@ -210,13 +210,13 @@ pub(crate) struct ProcessExec {
 pub struct Access {
     /// The instruction, as an index of the trace's [`Instructions`](super::Instructions).
     pub(crate) instruction: u32,
-    /// The first byte.
+    /// The address of the first byte that was accessed.
     pub(crate) address: u64,
-    /// The size in bytes.
+    /// The size of the access in bytes.
     pub(crate) size: u8,
-    /// A write; what reads and writes in one is a write.
+    /// `true` for a write, and for an access that reads and writes in one.
     pub(crate) store: bool,
-    /// Instructions that the thread had run.
+    /// The number of instructions that the thread had run.
     pub(crate) now: u64,
 }
 
@@ -269,9 +269,9 @@ pub enum Event {
     Sync {
         /// The kind of point.
         kind: SyncPoint,
-        /// Its place in the order of all threads' points.
+        /// The position of the point in the order of all threads' points.
         number: u64,
-        /// Instructions that the thread had run.
+        /// The number of instructions that the thread had run.
         now: u64,
     },
 }
@@ -284,7 +284,7 @@ pub enum SyncPoint {
     Atomic,
     /// The thread's first instruction.
     Start,
-    /// The thread's end.
+    /// The end of the thread.
     Exit,
     /// A futex call that wakes others.
     Wake,
@@ -294,7 +294,7 @@ pub enum SyncPoint {
     Clone,
     /// The start of a loop that only waits for other threads: what they wait for of this one was done before.
     Spins,
-    /// The first traced block behind such a loop.
+    /// The first traced block behind a loop that only waits for other threads.
     Spun,
 }
 

@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 /// A machine instruction of a traced program: its address, its length, and whether it is atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// Its address.
+    /// The address of the instruction.
     pub(crate) address: u64,
-    /// The length in bytes.
+    /// The length of the instruction in bytes.
     pub(crate) length: u8,
-    /// `true` if it is atomic.
+    /// `true` if the instruction is atomic.
     pub(crate) atomic: bool,
 }
 
@@ -44,11 +44,11 @@ pub struct Instructions {
     by_address: FxHashMap<u64, u32>,
 }
 
-/// Consecutive numbers.
+/// A range of consecutive numbers of instructions in the trace file, with its place in the list of indices.
 #[derive(Clone, Copy, Debug)]
 struct NumberRange {
     first: u64,
-    /// Of the first one in `indices`.
+    /// The position in `indices` of the entry for the first number.
     start: usize,
     count: usize,
 }

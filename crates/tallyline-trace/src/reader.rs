@@ -71,11 +71,11 @@ impl EventBlock {
 /// synchronisations) in the trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The process.
+    /// The id of the process that the thread belongs to.
     pub(crate) process: u32,
-    /// The thread.
+    /// The id of the thread; in the trace of a whole machine, the number of the CPU.
     pub(crate) thread: u32,
-    /// The blocks of its events, in the order of its time.
+    /// The blocks of the thread's events, oldest first.
     pub(crate) blocks: Vec<EventBlock>,
 }
 

@@ -21,9 +21,9 @@ const ID: u64 = 1;
 /// address of the kernel.
 #[derive(Clone, Debug, Default)]
 pub struct ProgramInfo<'a> {
-    /// The program's name.
+    /// The name of the traced program.
     pub(crate) name: &'a str,
-    /// The words that recorded it.
+    /// The command line that recorded the trace.
     pub(crate) command_line: Vec<String>,
     /// The address of the symbol `_text` in the kernel of a whole machine, if its addresses are to be
     /// resolved.

@@ -53,11 +53,11 @@ impl Fit {
 /// A column of a text table: its heading, its least width, and text or number alignment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Column {
-    /// Its head.
+    /// The heading of the column.
     pub(crate) title: String,
     /// `true` for text, which is left-aligned and may be shortened; `false` for a number.
     pub(crate) is_text: bool,
-    /// The least width.
+    /// The least width of the column, in terminal columns.
     pub(crate) least: usize,
 }
 

@@ -92,7 +92,7 @@ fn name(command: &Command) -> String {
     command.get_bin_name().unwrap_or("tallyline").replace(' ', "-")
 }
 
-/// Writes one page.
+/// Writes the manual page of one command.
 fn page(command: &Command, mut out: &mut dyn Write) -> std::io::Result<()> {
     let name = name(command);
     let man = Man::new(command.clone()).title(name.to_uppercase());

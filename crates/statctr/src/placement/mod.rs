@@ -239,13 +239,24 @@ struct Machine<'a> {
     rseq: bool,
 }
 
-/// Decisions of a placement.
+/// The decisions of a placement, among mechanisms that exist: CPUs, ways of update, and whether units may move. The
+/// geometry of the memory is that of [`Layout`].
 struct Plan {
+    /// The mode of the pool, as [`Pool::mode`] reports it; in [`Mode::Striped`] threads may own units besides.
     mode: Mode,
+    /// The CPUs that have a unit (their part of the memory) from the start; none if all share the home words. Where
+    /// units are movable, any CPU gets one when it first counts.
     cpus: CpuSet,
+    /// The way of update of single counters and arrays, as the tag in their handles.
     counters: HandleTag,
+    /// The way of update of groups, as the tag in their handles: a commit of several items may need a section where a
+    /// single counter needs none. [`HandleTag::Rseq`] becomes [`HandleTag::Latch`] where lines are latched.
     groups: HandleTag,
+    /// `true` if counters are updated in their home words (words that belong to no CPU), so that every read adds these;
+    /// otherwise reads add them from the first use of one as a fallback cell on.
     home_in_use: bool,
+    /// `true` if a CPU gets its unit when it first counts and a drain takes it back, which only rseq makes safe;
+    /// otherwise units lie at fixed addresses.
     movable: bool,
 }
 

@@ -1,11 +1,12 @@
 use super::*;
 use crate::evidence::{
-    FieldUse, MemberInfo, SharedLine, Site, SlotUse, Subject, SubjectKind, TypeUse, Update,
+    FieldUse, FollowedField, FollowedPointer, MemberInfo, SharedLine, Site, SlotUse, Subject, SubjectKind,
+    TypeUse, Update,
 };
 use crate::predict::Effect;
 
 fn member(name: &str, offset: u64, size: u64) -> MemberInfo {
-    MemberInfo { name: name.into(), offset, size, align: size.min(8), is_fixed: false }
+    MemberInfo { name: name.into(), offset, size, align: size.min(8), ..MemberInfo::default() }
 }
 
 fn record(name: &str, size: u64, members: Vec<MemberInfo>) -> Subject {
@@ -544,4 +545,117 @@ fn what_the_model_does_not_confirm_is_dropped() {
     let mut sure = finding;
     assert!(sure.judge(outlook(1.1, 1.2, 1.3), Confidence::High));
     assert_eq!(sure.confidence, Confidence::High);
+}
+
+/// Sessions, each with a pointer to its own statistics or, with `rest`, to an object with a key.
+fn sessions(rest: u64) -> Evidence {
+    let pointer = MemberInfo {
+        name: "to".into(),
+        offset: 8,
+        size: 8,
+        align: 8,
+        points_to: "object".into(),
+        ..MemberInfo::default()
+    };
+    let subjects = vec![
+        record("session", 16, vec![member("id", 0, 8), pointer]),
+        record("object", 16 + rest, vec![member("key", 0, 8), member("bytes", 8, 8)]),
+    ];
+    let field = |offset, name: &str, visits, stores| FollowedField {
+        offset,
+        size: 8,
+        field: name.into(),
+        visits,
+        cycles: 4000,
+        misses: 900,
+        instructions: vec![(offset as u32 + 10, visits, stores)],
+        sites: vec![(0, visits, stores)],
+    };
+    let of_type = |subject, instruction| TypeUse {
+        subject,
+        objects: 1000,
+        stride: 16,
+        first_object: 0x10_0000,
+        instructions: vec![(instruction, 0), (instruction + 8, 8)],
+        ..TypeUse::default()
+    };
+    Evidence {
+        cycles: 20_000,
+        types: vec![of_type(0, 1), of_type(1, 10)],
+        pointers: vec![FollowedPointer {
+            subject: 0,
+            offset: 8,
+            field: "to".into(),
+            target: 1,
+            visits: 1000,
+            target_loads: (2000, 10),
+            targets: (0..1000).map(|at| (0x90_0000 + 48 * (at * 7 % 1000), 0x10_0008 + 16 * at)).collect(),
+            fields: vec![field(0, "key", 1000, 0), field(8, "bytes", 1000, 0)],
+            ..FollowedPointer::default()
+        }],
+        ..evidence(subjects, Vec::new())
+    }
+}
+
+#[test]
+fn a_small_object_goes_into_the_place_of_the_only_pointer_to_it() {
+    let evidence = sessions(0);
+    // all 16 bytes are read: the object moves as a whole
+    let found = findings(&evidence);
+    assert_eq!(kinds(&evidence), [FindingKind::PointerChasing]);
+    let sizes = (16, 24);
+    let named: Vec<_> = found[0].fields.iter().map(|of| (of.subject, of.field.as_str())).collect();
+    assert_eq!(named, [(0, "to"), (1, "key"), (1, "bytes")]);
+    let embedded = Proposal::Embed { pointer: "session.to".into(), target: "object".into(), sizes };
+    assert_eq!(found[0].proposal, embedded);
+    let map = &found[0].map;
+    // the third session and its object, which is the 21st
+    let (session, object) = (0x10_0020, 0x90_0000 + 48 * 14);
+    assert_eq!(map.map(0, 18, object + 8) - map.map(0, 10, object), 8);
+    assert_eq!(map.map(0, 10, object) - map.map(0, 1, session), 8, "in the pointer's place");
+    assert_eq!(map.map(0, 1, session + 16) - map.map(0, 1, session), 24, "side by side as before");
+}
+
+#[test]
+fn a_key_is_copied_beside_the_pointer_where_most_visits_read_no_more() {
+    let mut evidence = sessions(200);
+    evidence.pointers[0].fields[1].visits = 100;
+    let found = findings(&evidence);
+    let copied = |found: &[Finding]| match &found[..] {
+        [Finding { proposal: Proposal::CopyBeside { fields, sizes, .. }, .. }] => {
+            Some((fields.clone(), *sizes))
+        }
+        _ => None,
+    };
+    assert_eq!(copied(&found), Some((vec!["object.key".to_owned()], (16, 24))));
+    let object = 0x90_0000 + 48 * 7;
+    assert_eq!(found[0].map.map(0, 10, object) - found[0].map.map(0, 1, 0x10_0010), 16);
+    assert_eq!(found[0].map.map(0, 18, object + 8), object + 8, "the rest stays");
+    evidence.pointers[0].fields[0].instructions[0].2 = 5;
+    assert_eq!(findings(&evidence).len(), 0, "a copy of what is written goes stale");
+}
+
+#[test]
+fn members_that_one_instruction_accesses_are_named_each() {
+    let mut evidence = sessions(0);
+    evidence.pointers[0].fields[0].size = 16;
+    evidence.pointers[0].fields.truncate(1);
+    let found = findings(&evidence);
+    let named: Vec<_> = found[0].fields.iter().map(|of| (of.field.as_str(), of.size)).collect();
+    assert_eq!(named, [("to", 8), ("key", 8), ("bytes", 8)]);
+}
+
+#[test]
+fn pointers_that_cost_little_or_lead_to_what_others_have_are_left() {
+    let changed = |change: fn(&mut FollowedPointer)| {
+        let mut evidence = sessions(0);
+        change(&mut evidence.pointers[0]);
+        findings(&evidence).len()
+    };
+    assert_eq!(changed(|_| {}), 1);
+    assert_eq!(changed(|pointer| pointer.shared = 100), 0, "several pointers");
+    assert_eq!(changed(|pointer| pointer.conflicts = 100), 0, "an array");
+    assert_eq!(changed(|pointer| pointer.target_loads = (10, 2000)), 0, "found in other ways");
+    assert_eq!(changed(|pointer| pointer.fields.iter_mut().for_each(|field| field.misses = 0)), 0, "close");
+    assert_eq!(changed(|pointer| pointer.targets.retain(|object, _| *object < 0x90_1000)), 0, "few");
 }

@@ -41,7 +41,8 @@ pub fn size_of(types: &Types, id: TypeId) -> u64 {
     0
 }
 
-/// Returns a pointer to a member function is a pair in the common C++ ABI.
+/// Returns the size in bytes of a C++ pointer to a member of this type: two words for a member function, as in the
+/// Itanium C++ ABI, else one.
 fn member_pointer_size(types: &Types, to: TypeId) -> u64 {
     match types.get(types.strip(to)) {
         Type::Function(_) => 2 * types.pointer_size(),

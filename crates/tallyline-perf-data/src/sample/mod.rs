@@ -73,7 +73,7 @@ pub struct Weight {
     pub(crate) weight: u64,
     /// Cycles from issue to retirement (`ins_lat`). 0 with the older `WEIGHT`.
     pub(crate) instruction_latency: u16,
-    /// A second latency: `retire_lat` on x86, `p_stage_cyc` on PowerPC. 0 with the older `WEIGHT`.
+    /// A third latency in cycles: `retire_lat` on x86, `p_stage_cyc` on PowerPC. 0 with the older `WEIGHT`.
     pub(crate) weight3: u16,
 }
 

@@ -53,7 +53,7 @@ fn one(_: &Profile, value: u64, _: &Counts) -> String {
     value.to_string()
 }
 
-/// Returns all samples of a row have the same cost: it is what they are told apart by.
+/// Formats the cost of all samples of a row together; each has the same, as rows are told apart by it.
 fn all(_: &Profile, value: u64, counts: &Counts) -> String {
     value.saturating_mul(counts.samples).to_string()
 }

@@ -48,7 +48,7 @@ pub struct Needs {
     pub parts: bool,
     /// `true` if the key needs calling functions, also where only copies of the stack tell them.
     pub callers: bool,
-    /// The granularity at which equal samples may be counted together.
+    /// The granularity at which equal samples are merged; with [`MergeGranularity::None`] all of them are.
     pub apart: MergeGranularity,
 }
 

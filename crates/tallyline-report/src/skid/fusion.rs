@@ -71,7 +71,7 @@ pub enum RuleSource {
 pub struct PairRule {
     /// `true` if the pair retires as one instruction.
     pub is_fused: bool,
-    /// The reason.
+    /// The basis of the decision: the recording's samples, or the vendor's rules.
     pub source: RuleSource,
 }
 

@@ -13,14 +13,14 @@ use std::fmt;
 /// The correction for skid that was applied to a profile's samples, with the number of samples that it moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Skid {
-    /// The one that they were taken at.
+    /// No correction: samples are charged to the instruction that they were recorded at.
     #[default]
     None,
-    /// The one that retired before it.
+    /// A correction that charges samples to the instruction that retired before the recorded one.
     Corrected {
-        /// The number of samples that are charged elsewhere.
+        /// The number of samples that are charged to another instruction than the recorded one.
         samples: u64,
-        /// The number of those at places whose samples are divided among several instructions.
+        /// The number of moved samples that are divided among several instructions.
         divided: u64,
     },
 }

@@ -19,19 +19,19 @@ pub(crate) enum State {
 /// One slot of a set-associative simulated cache: the line in it, the line's state and its use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Way {
-    /// The line's number.
+    /// The number of the line: its address divided by its size.
     pub(crate) line: u64,
     /// The bytes that the core wrote since it last took the line for itself, one bit a byte.
     pub(crate) written: u64,
-    /// The time of the last use.
+    /// The time of the line's last use.
     used: u64,
-    /// Accesses since it came.
+    /// The number of reads since the line was inserted.
     pub(crate) reads: u64,
-    /// Writes since it came.
+    /// The number of writes since the line was inserted.
     pub(crate) writes: u64,
     /// The line's index in the directory.
     pub(crate) index: u32,
-    /// The core's rights.
+    /// The MESI state of the line in the core's cache.
     pub(crate) state: State,
 }
 

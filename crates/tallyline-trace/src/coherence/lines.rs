@@ -6,16 +6,16 @@ use rustc_hash::FxHashMap;
 /// The most lines that a replay may touch; about 150 bytes of memory each.
 const LINES_LIMIT: u64 = 1 << 25;
 
-/// Why a line was not there.
+/// The cause of a cache miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissKind {
-    /// The core never had it.
+    /// The core never had the line.
     Cold,
-    /// It had to go for others: too many, or too many of one set.
+    /// The core had replaced the line by another one, for lack of room in the cache or in the set.
     Replaced,
-    /// Another core wrote to it, to bytes that this access touches.
+    /// Another core had written to the line, to bytes that the access touches.
     TrueSharing,
-    /// Another core wrote to it, and only to other bytes.
+    /// Another core had written to the line, but only to other bytes.
     FalseSharing,
 }
 
@@ -23,17 +23,17 @@ pub(super) enum MissKind {
 /// one cache line, of one instruction, or of all accesses, depending on where they come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
-    /// Reads.
+    /// The number of reads.
     pub(crate) reads: u64,
-    /// Writes.
+    /// The number of writes.
     pub(crate) writes: u64,
-    /// Misses of cores that never had it.
+    /// The number of misses of cores that never had the line.
     pub(crate) cold: u64,
-    /// Misses of cores that replaced it.
+    /// The number of misses of cores that had replaced the line.
     pub(crate) replaced: u64,
-    /// Misses of cores that lost it to a write of these bytes.
+    /// The number of misses of cores that lost the line to another core's write, with writes to the accessed bytes.
     pub(crate) true_sharing: u64,
-    /// Misses of cores that lost it to a write of other bytes.
+    /// The number of misses of cores that lost the line to another core's write, without writes to the accessed bytes.
     pub(crate) false_sharing: u64,
     /// Copies that writes took from other cores.
     pub(crate) invalidations: u64,
@@ -137,9 +137,9 @@ pub(super) struct LineCopy {
 pub(super) enum CopyStatus {
     /// The line is in the core's cache.
     Held,
-    /// It was replaced there.
+    /// The line was in the core's cache, and was replaced there by another one.
     Replaced,
-    /// A write took it away; since then others wrote these bytes.
+    /// A write of another core took the line away; `written` has the bytes that others wrote since.
     Lost { by: Invalidation, written: u64 },
 }
 
@@ -147,7 +147,7 @@ pub(super) enum CopyStatus {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     pub(super) number: u64,
-    /// By core.
+    /// The states of the line in cores, sorted by core.
     parts: Vec<LineCopy>,
     pub(super) counts: LineCounts,
 }

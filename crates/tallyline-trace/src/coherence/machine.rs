@@ -15,9 +15,9 @@ const CONFLICTS_LIMIT: usize = 1 << 20;
 pub struct AccessCounts {
     /// Accesses to a line: one that crosses the end of a line is two.
     pub(crate) accesses: u64,
-    /// Those that found their line.
+    /// The number of accesses that found their line in the core's cache.
     pub(crate) hits: u64,
-    /// Those that did not, by reason, and what writes took away.
+    /// The numbers of reads, of writes, of misses by cause, and of copies that writes invalidated.
     pub(crate) lines: LineCounts,
     /// Hits that had to take the line from others before they could write.
     pub(crate) upgrades: u64,
@@ -173,11 +173,11 @@ impl Default for InstructionCounts {
 /// and the pairs of instructions that conflict.
 #[derive(Clone, Debug, Default)]
 pub struct CoherenceSummary {
-    /// All together.
+    /// The totals over all accesses.
     pub(crate) total: AccessCounts,
-    /// By line: its number, and what happened to it.
+    /// The number of each cache line, with its counts.
     pub(crate) lines: Vec<(u64, LineCounts)>,
-    /// By instruction.
+    /// The counts of each instruction, by its index in the trace.
     pub(crate) instructions: Vec<InstructionCounts>,
     /// The pairs of instructions of which one took lines from the other, and the number of times.
     pub(crate) conflicts: Vec<(Conflict, u64)>,
@@ -423,7 +423,7 @@ impl Machine {
         self.instructions[touch.instruction as usize].lines.invalidations += taken;
     }
 
-    /// Lets others keep the line for reading only; whether there are any.
+    /// Makes the copies of a line in other cores shared, and returns `true` if there were any.
     fn share_with_others(&mut self, index: u32) -> bool {
         let line = self.directory.line(index);
         let mut any = false;

@@ -51,13 +51,13 @@ pub struct ReplayOptions {
 /// instructions and synchronisations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayStats {
-    /// Thread and core, in the order of the threads' ids.
+    /// The id and the core of each thread, in the order of the ids.
     pub(crate) threads: Vec<(u32, u16)>,
-    /// Points of synchronisation that threads waited for; with recorded atomics these, too.
+    /// The number of synchronisations that were replayed in their recorded order, atomics included if theirs is kept.
     pub(crate) ordered: u64,
-    /// Atomic instructions.
+    /// The number of atomic instructions.
     pub(crate) atomics: u64,
-    /// Accesses, before those that cross lines are split.
+    /// The number of accesses, before those that cross lines are split.
     pub(crate) accesses: u64,
 }
 
@@ -316,7 +316,7 @@ impl SyncOrder {
         Self { next, forced: false }
     }
 
-    /// Returns whether the point that it waits for was passed.
+    /// Returns `true` if the point that a point waits for was passed, or once after a call of `force`.
     fn admits(&mut self, kind: SyncPoint, number: u64) -> bool {
         let Some(class) = SyncClass::awaited(kind) else { return true };
         let first = self.next[class as usize].first();
@@ -350,14 +350,14 @@ struct ReplayStep<'a, M> {
     course: &'a mut ReplayStats,
 }
 
-/// A thread's events.
+/// The events of a thread, read from the trace block by block.
 struct EventStream<'t> {
     trace: &'t Trace<'t>,
     blocks: std::slice::Iter<'t, crate::EventBlock>,
     events: Option<Events<'t>>,
     next: Option<Event>,
     thread: u32,
-    /// Instructions that it may have run.
+    /// The number of instructions that the thread may have run.
     position: u64,
     /// Calls that create threads: number and instructions that the thread had run.
     calls: Vec<(u64, u64)>,

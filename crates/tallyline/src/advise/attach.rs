@@ -124,7 +124,7 @@ fn sample(pid: i32, recording: &Path, is_over: &dyn Fn() -> bool) -> Result<()> 
     }
 }
 
-/// Returns whether a recording has a sample of a process; one without any is no error of the file.
+/// Returns `true` if a recording has a sample of a process; `false` also for a recording that cannot be read.
 fn has_samples(recording: &Path, pid: i32) -> bool {
     let bytes = fs::read(recording).unwrap_or_default();
     let Ok(recording) = Recording::parse(&bytes) else { return false };
@@ -186,13 +186,13 @@ struct RawHit {
     word: u64,
 }
 
-/// A line that samples are on.
+/// A cache line with samples, on which breakpoints may be set.
 struct Candidate {
-    /// Its address divided by its size.
+    /// The number of the line: its address divided by its size.
     line: u64,
-    /// Its sampled words, the most frequent first.
+    /// The addresses of the line's sampled words, the most frequent first.
     words: Vec<u64>,
-    /// The number of threads that samples on it are of.
+    /// The number of threads with samples on the line.
     threads: usize,
 }
 

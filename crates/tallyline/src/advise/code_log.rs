@@ -10,9 +10,9 @@ const LENGTH_LIMIT: u64 = 16;
 /// An instruction that accesses memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoggedInstruction {
-    /// Its index.
+    /// The index of the instruction in the log.
     pub(super) index: u32,
-    /// Bytes of the access; 0 where that is not known.
+    /// The size of the access in bytes; 0 if it is not known.
     pub(super) size: u8,
     pub(super) reads: bool,
     pub(super) writes: bool,
@@ -31,7 +31,7 @@ pub(super) struct LoggedInstruction {
 pub(super) struct CodeLog {
     files: Vec<String>,
     instructions: Vec<LoggedInstruction>,
-    /// None for one that accesses no memory.
+    /// The indices of instructions by their addresses; none for an instruction that accesses no memory.
     by_address: FxHashMap<u64, Option<u32>>,
 }
 

@@ -91,7 +91,7 @@ impl Done {
         Outcome { plan: &self.edits.plan, applied: self.applied.as_ref() }
     }
 
-    /// Returns the patch.
+    /// Returns the edits of the sources as one unified diff.
     pub(super) fn patch(&self) -> Vec<u8> {
         self.edits.plan.patch()
     }

@@ -21,7 +21,8 @@
 //! inside, `waiting` those in loops that only wait, its seconds those of the plain and the traced run, and its
 //! slow-down null where these were cut at a time or the trace was full. Other proposals are
 //! `{"kind":"counter","names":[…],"code":[…],"bytes_per_cpu":8,"bytes_of_handle":16}`,
-//! `{"kind":"apart","names":[…],"file","line","align","pad","size":[16,64]}` and `{"kind":"embed","pointer","target"}`.
+//! `{"kind":"apart","names":[…],"file","line","align","pad","size":[16,64]}`, `{"kind":"embed","pointer","target",
+//! "size":[48,64]}` and `{"kind":"copy","pointer","fields":[…],"size":[48,56]}`.
 //! With `--apply` or `--patch` there is `edits`, the document of `tallyline reorganize --patch --json` with the proposals
 //! that are no edits in `left`. Numbers in pairs are before and after; cycles are the model's. `by` is `model`, `samples`
 //! (`-i`) or `breakpoints` (`-p`): without a model `model` and each `effect` are null, `cycles`, `cycles_shared` and `lost`
@@ -230,6 +231,11 @@ fn proposal(proposal: &Proposal) -> Value {
             "bytes_per_cpu": bytes.0,
             "bytes_of_handle": bytes.1,
         }),
-        Proposal::Embed { pointer, target } => json!({"kind": "embed", "pointer": pointer, "target": target}),
+        Proposal::Embed { pointer, target, sizes } => {
+            json!({"kind": "embed", "pointer": pointer, "target": target, "size": [sizes.0, sizes.1]})
+        }
+        Proposal::CopyBeside { pointer, fields, sizes } => {
+            json!({"kind": "copy", "pointer": pointer, "fields": fields, "size": [sizes.0, sizes.1]})
+        }
     }
 }

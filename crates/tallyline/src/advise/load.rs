@@ -31,11 +31,11 @@ pub(super) struct CommandRun<'c> {
 
 /// The state of the load beside a command.
 enum LoadState {
-    /// Since when nobody looked for a socket.
+    /// A load that is not started yet, with the time of the last look for a listening socket.
     Waiting(Instant),
     Running(Child, Instant),
     Ended(ExitStatus, Duration),
-    /// It could not be run.
+    /// A load that could not be started or waited for, with the error.
     Broken(std::io::Error),
 }
 
@@ -77,7 +77,7 @@ impl<'c> CommandRun<'c> {
         }
     }
 
-    /// Returns whether the command is to be asked to end, and starts its load in time.
+    /// Starts the load once it is due, and returns `true` if the command is to be asked to end.
     pub(super) fn is_over(&self) -> bool {
         if interrupt::asked() {
             return true;

@@ -26,7 +26,7 @@ const DEPTH_LIMIT: usize = 8;
 
 /// The code of a process that ran: instructions by an index, and the files that they are in.
 pub(super) trait ProcessInstructions {
-    /// Returns the address of an instruction, and whether it is atomic.
+    /// Returns the address of an instruction, and `true` if it is atomic.
     fn instruction(&self, index: u32) -> Option<(u64, bool)>;
 
     /// Returns the file that was mapped at an address, and the offset in it.
@@ -306,7 +306,7 @@ impl Object {
     }
 }
 
-/// Returns whether a source file is one of a library: Rust's own, a crate of a registry, or one that is installed.
+/// Returns `true` if a source file is one of a library: Rust's own, a crate of a registry, or one that is installed.
 fn is_library_source(file: &str) -> bool {
     let parts = ["/rustlib/src/", "/cargo/registry/", "/.cargo/registry/", "/cargo/git/", "/.cargo/git/"];
     let roots = ["/rustc/", "/rust/deps/", "/usr/include/", "/usr/lib/", "/usr/local/include/"];
@@ -397,21 +397,21 @@ fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64, bool
     (ty, offset, of_library)
 }
 
-/// Returns whether a record within another one is an object of its own. A small one stands for the number in it, as an
-/// atomic integer's does, unless the outer one's name says that it is the program's.
+/// Returns `true` if a record within another one is an object of its own. A small one stands for the number in it, as
+/// an atomic integer's does, unless the outer one's name says that it is the program's.
 fn is_object(types: &Types, outer: TypeId, inner: TypeId, record: &Record) -> bool {
     let name = |ty| String::from_utf8_lossy(&types.qualified_name(ty)).into_owned();
     record.size > WRAPPER || is_own_argument(&name(outer), &name(inner))
 }
 
-/// Returns whether a type's parameters, as its name has them, include a type of this name that is none of the library's.
-/// The path of a type that is reached from another one is not known.
+/// Returns `true` if the parameters in the name of the type `outer` include a type named like `inner` that is no
+/// library's. The path of a type that is reached from another one is not known.
 fn is_own_argument(outer: &str, inner: &str) -> bool {
     arguments_called(outer, inner).any(|path| !is_library_path(path))
 }
 
-/// Returns whether a type's parameters, as its name has them, include a library's type of this name, and none of the
-/// program's.
+/// Returns `true` if the parameters in the name of the type `outer` include a library's type named like `inner`, and
+/// none of the program's.
 fn is_library_argument(outer: &str, inner: &str) -> bool {
     arguments_called(outer, inner).any(is_library_path) && !is_own_argument(outer, inner)
 }
@@ -432,7 +432,7 @@ fn is_library_path(path: &str) -> bool {
 /// The libraries of Rust and C++, by their crates and namespaces.
 const LIBRARIES: [&str; 3] = ["alloc", "core", "std"];
 
-/// Returns whether a record is one of Rust's or C++'s library.
+/// Returns `true` if a record is a type of Rust's or C++'s standard library.
 fn is_library_type(types: &Types, record: &Record) -> bool {
     let path = types.name(record.path);
     LIBRARIES.iter().any(|library| {
@@ -497,6 +497,30 @@ fn language(language: Language) -> &'static str {
     }
 }
 
+/// Members that a smart pointer's type is looked into: `std::unique_ptr` has its pointer under six records.
+const POINTER_DEPTH: usize = 10;
+
+/// Returns the name of the record that a pointer points to, or a smart pointer: a record of a pointer's size with a
+/// pointer in it.
+fn pointee(types: &Types, ty: TypeId) -> Option<String> {
+    let mut id = types.strip(ty);
+    for _ in 0..POINTER_DEPTH {
+        match types.get(id) {
+            Type::Pointer { to, .. } => {
+                let to = types.strip(to);
+                types.as_record(to)?;
+                return Some(String::from_utf8_lossy(&types.qualified_name(to)).into_owned());
+            }
+            Type::Record(record) if types.record(record).size == types.pointer_size() => {
+                let members = types.members(types.record(record));
+                id = types.strip(members.iter().find(|member| member.size == types.pointer_size())?.ty);
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
 fn members(types: &Types, record: &Record, alignments: &mut Alignments) -> Vec<MemberInfo> {
     let mut all: Vec<MemberInfo> = types
         .members(record)
@@ -512,6 +536,7 @@ fn members(types: &Types, record: &Record, alignments: &mut Alignments) -> Vec<M
                 || member.artificial
                 || member.size == 0
                 || !member.name.is_some(),
+            points_to: pointee(types, member.ty).unwrap_or_default(),
         })
         .collect();
     all.sort_by_key(|member| member.offset);

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 /// The numbers of perf samples and of hardware breakpoint hits that advice without a simulation is based on.
 pub(crate) struct ObservedRun {
-    /// Samples of the process.
+    /// The number of samples of the process.
     pub(super) samples: u64,
-    /// Those with the address of the data.
+    /// The number of samples with the address of the data.
     pub(super) addressed: u64,
-    /// The breakpoints, if there were some.
+    /// The counts of the breakpoints; none if none were set.
     pub(super) watched: Option<WatchedRun>,
 }
 

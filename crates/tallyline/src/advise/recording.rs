@@ -34,11 +34,11 @@ pub(super) struct SampledProcess {
     pub(super) code: CodeLog,
     /// Samples of instructions that access memory.
     pub(super) samples: Vec<ObservedAccess>,
-    /// All samples.
+    /// The number of all samples of the process.
     pub(super) total: u64,
     /// Threads that were sampled, with their names.
     pub(super) threads: BTreeMap<u32, String>,
-    /// Other processes with samples.
+    /// The number of other processes with samples.
     pub(super) others: usize,
 }
 
@@ -232,9 +232,8 @@ pub(super) fn findings(args: &AdviseArgs, evidence: &Evidence, most: Confidence)
             finding.confidence = Confidence::Low;
         }
         finding.confidence = match (finding.kind, &finding.proposal) {
-            (FindingKind::HotPathLines | FindingKind::Holes, _) | (_, Proposal::Embed { .. }) => {
-                Confidence::Low
-            }
+            (FindingKind::HotPathLines | FindingKind::Holes, _)
+            | (_, Proposal::Embed { .. } | Proposal::CopyBeside { .. }) => Confidence::Low,
             _ => finding.confidence.min(most),
         };
     }

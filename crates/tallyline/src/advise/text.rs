@@ -5,7 +5,7 @@ use super::{Advice, Basis};
 use anyhow::Result;
 use std::io::Write;
 use tallyline_advice::evidence::{Evidence, Site, Subject, SubjectKind, Update};
-use tallyline_advice::{FieldEvidence, Finding, LayoutProposal, Proposal};
+use tallyline_advice::{FieldEvidence, Finding, FindingKind, LayoutProposal, Proposal};
 use tallyline_support::output::printable;
 
 /// Fields of a finding that are shown; the JSON has all.
@@ -142,6 +142,7 @@ fn one(advice: &Advice, number: usize, finding: &Finding, out: &mut dyn Write) -
                 .lines()
                 .try_for_each(|line| writeln!(out, "             {}", printable(line.as_bytes())))?;
         }
+        None if finding.kind == FindingKind::PointerChasing => {}
         None => writeln!(out, "   check     tallyline sharing-check: the line must not come back")?,
     }
     writeln!(out)?;
@@ -326,12 +327,18 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
             writeln!(out, "             {}", alignment(language, *align))?;
         }
         Proposal::Layout(layout) => self::layout(layout, out)?,
-        Proposal::Embed { pointer, target } => {
-            writeln!(
-                out,
-                "   proposal  keep a copy of {target} beside {pointer}, or the object in its place"
-            )?;
-        }
+        Proposal::Embed { pointer, target, sizes } => writeln!(
+            out,
+            "   proposal  put the {target} in the place of {pointer}, the only pointer to it: {} instead of {} bytes each",
+            sizes.1, sizes.0
+        )?,
+        Proposal::CopyBeside { pointer, fields, sizes } => writeln!(
+            out,
+            "   proposal  keep a copy of {} beside {pointer}, and read that first: {} instead of {} bytes each",
+            fields.join(", "),
+            sizes.1,
+            sizes.0
+        )?,
     }
     Ok(())
 }

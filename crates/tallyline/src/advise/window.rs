@@ -24,7 +24,7 @@ const FREQUENCY: u64 = 4000;
 /// colder than who loses it.
 const RARE: u64 = 200;
 
-/// The most functions.
+/// The maximum number of hot functions that are selected for a trace.
 const FUNCTIONS_LIMIT: usize = 200;
 
 /// Fewer samples do not tell hot functions from others.
@@ -33,15 +33,15 @@ const LEAST_SAMPLES: u64 = 50;
 /// A part of a file: offset and length in bytes, file.
 type FilePart = (u64, u64, String);
 
-/// Functions to trace.
+/// The functions to trace, and the loops to leave out because threads only wait in them.
 #[derive(Default)]
 pub(super) struct Window {
     functions: Vec<FilePart>,
     /// Loops in which threads only wait, in these functions and others: they are left out.
     waits: Vec<FilePart>,
-    /// Samples, and those in the functions.
+    /// The number of all samples, and of those in the functions outside of loops that wait.
     pub(super) samples: (u64, u64),
-    /// Samples in loops that wait.
+    /// The number of samples in loops that wait.
     pub(super) waiting: u64,
     /// The functions that these loops are in, those with the most samples first.
     pub(super) waiting_in: Vec<String>,
@@ -169,7 +169,7 @@ struct FunctionSamples {
     name: String,
     waits: Vec<Wait>,
     samples: u64,
-    /// Those of them in its loops that wait.
+    /// The number of samples in loops of the function that wait.
     waiting: u64,
 }
 
@@ -182,7 +182,7 @@ impl FunctionSamples {
 /// The samples of a recording in user mode, by function.
 struct Samples {
     functions: Vec<FunctionSamples>,
-    /// All, those of no known function among them.
+    /// The number of all samples, those of no known function included.
     total: u64,
 }
 

@@ -64,7 +64,7 @@ impl AnnotateArgs {
         Fit::of_terminal(self.wide, self.output.is_some())
     }
 
-    /// Returns whether only the types are requested, so that they may be browsed.
+    /// Returns `true` if only the types are requested, so that they may be browsed.
     pub(super) fn is_browsable(&self) -> bool {
         let is_text = self.stdio || self.plain || self.code || self.type_stat;
         !is_text && self.output.is_none() && self.data_type_json.is_none()

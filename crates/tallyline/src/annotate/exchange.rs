@@ -89,7 +89,7 @@ pub(super) fn left_out(types: &[TypeUse]) -> u64 {
     types.iter().flat_map(|of_type| of_type.either().values()).map(|one| one.samples()).sum()
 }
 
-/// Writes a document.
+/// Writes types with their accesses as a JSON document in perf's format (`--data-type-json`).
 pub(super) fn write(profile: &Profile, types: &[TypeUse], out: &mut dyn Write) -> Result<()> {
     let mut dsos: BTreeMap<(&str, Option<&str>), Vec<OfType>> = BTreeMap::new();
     for of_type in types {

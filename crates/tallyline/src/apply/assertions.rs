@@ -34,11 +34,11 @@ pub(crate) struct Promise {
     pub(crate) ty: String,
     /// The alignment of the type.
     pub(crate) align: Option<u64>,
-    /// The most bytes.
+    /// The largest size of the type in bytes.
     pub(crate) most_size: Option<u64>,
     /// Members with their alignments.
     pub(crate) aligned: Vec<(String, u64)>,
-    /// Members with others behind them, and bytes that are between their starts at least.
+    /// Pairs of members, with the smallest distance in bytes from the start of the first to that of the second.
     pub(crate) apart: Vec<(String, String, u64)>,
 }
 

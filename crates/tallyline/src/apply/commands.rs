@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 /// One compiler call of a project's build, an entry of `compile_commands.json`: folder, arguments, source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompileCommand {
-    /// The folder that it runs in.
+    /// The folder that the compiler runs in.
     pub(crate) folder: PathBuf,
-    /// The unit's source.
+    /// The source file of the unit.
     pub(crate) source: PathBuf,
     /// The compiler and its arguments.
     pub(crate) words: Vec<String>,

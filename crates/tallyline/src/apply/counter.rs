@@ -44,17 +44,17 @@ pub(crate) enum Replacement {
 pub(crate) struct ReplacedMember {
     /// The member, by its index in the declaration.
     pub(crate) at: usize,
-    /// Its name.
+    /// The name of the member.
     pub(crate) name: String,
-    /// The kind of its new type.
+    /// The kind of the member's new type.
     pub(crate) replacement: Replacement,
-    /// The text of its new type; empty until the declaration is read.
+    /// The text of the member's new type; empty until the declaration is read.
     pub(crate) ty: String,
-    /// The text of the type that it has.
+    /// The text of the member's present type.
     pub(crate) old: String,
-    /// The number in it, as debug information names it; empty for a class.
+    /// The type of the number in the member, as debug information names it; empty for a class.
     number: String,
-    /// The bytes of the number.
+    /// The size of the number in bytes.
     bytes: u64,
 }
 

@@ -9,13 +9,13 @@ use std::time::Instant;
 /// The measured speed-up by edits of sources: the median and quartiles of old time / new time over pairs of runs.
 #[derive(Clone, Debug)]
 pub(crate) struct SpeedUp {
-    /// The lower quartile.
+    /// The lower quartile of the speed-ups of the pairs.
     pub(crate) low: f64,
-    /// The median.
+    /// The median of the speed-ups of the pairs.
     pub(crate) median: f64,
-    /// The upper quartile.
+    /// The upper quartile of the speed-ups of the pairs.
     pub(crate) high: f64,
-    /// The number of pairs.
+    /// The number of pairs of runs.
     pub(crate) pairs: usize,
     /// The mean number of CPUs that the command had before the edit; none where it is not known.
     pub(crate) cpus: Option<f64>,

@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     pub(crate) targets: Vec<(Target, Option<Refused>)>,
     /// The folder that paths in the patch are relative to.
     pub(crate) root: PathBuf,
-    /// The edited files.
+    /// The edited source files, with their old and new texts.
     pub(crate) edits: Vec<FileEdit>,
     /// The extent of the verification; none where nothing was compiled, and why.
     pub(crate) verified: Result<Extent, String>,
@@ -231,7 +231,7 @@ fn find_uses(
     Ok(())
 }
 
-/// Returns whether a target has counters or assertions, of which compilers have to confirm the text.
+/// Returns `true` if a target to be edited has counters or assertions, whose text compilers have to confirm.
 fn is_asked_of_compilers((target, refused): &(Target, Option<Refused>)) -> bool {
     refused.is_none() && (!target.replaced.is_empty() || !target.assertions().is_empty())
 }
@@ -442,7 +442,7 @@ fn locate_by_name(target: &mut Target, args: &ApplyArgs, texts: &mut Texts) -> O
     }
 }
 
-/// Returns whether a file came with the system.
+/// Returns `true` if a file is one of the system's: below `/usr/include`, `/usr/lib` or `/usr/local/include`.
 fn is_system(path: &Path) -> bool {
     path.starts_with("/usr/include") || path.starts_with("/usr/lib") || path.starts_with("/usr/local/include")
 }

@@ -12,7 +12,7 @@ use std::io::Write;
 /// became of them (written or not, built, speed-up).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome<'p> {
-    /// The plan.
+    /// The planned edits of the sources.
     pub(crate) plan: &'p Plan,
     /// The result of the edits in place; none for a patch.
     pub(crate) applied: Option<&'p Applied>,

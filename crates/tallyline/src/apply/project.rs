@@ -40,11 +40,11 @@ impl Texts {
 /// The old and the new text of one source file.
 #[derive(Clone, Debug)]
 pub(crate) struct FileEdit {
-    /// The file.
+    /// The path of the file.
     pub(crate) path: PathBuf,
-    /// Its text before.
+    /// The text of the file before the edits.
     pub(crate) old: Rc<[u8]>,
-    /// Its text with the edits.
+    /// The text of the file with the edits.
     pub(crate) new: Vec<u8>,
 }
 

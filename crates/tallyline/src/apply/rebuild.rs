@@ -158,7 +158,7 @@ impl Folder {
         Ok(Folder(path))
     }
 
-    /// Returns its path.
+    /// Returns the path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }

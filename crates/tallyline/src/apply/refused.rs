@@ -71,9 +71,9 @@ impl Kind {
 /// The reason why a struct's declaration is not edited: its kind, and the source line or message that shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// The kind.
+    /// The kind of the reason.
     pub(crate) kind: Kind,
-    /// The evidence: a place, a compiler's words.
+    /// The evidence for the reason: a place in a source, or a compiler's message.
     pub(crate) evidence: String,
 }
 

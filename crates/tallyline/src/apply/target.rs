@@ -14,21 +14,21 @@ use tallyline_source::{self as source, Change, Edit};
 /// A struct whose declaration in the sources is to be edited: its names, its current and its new layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// The name as it is shown.
+    /// The name of the struct as it is shown.
     pub(crate) name: String,
     /// The name in the declaration, without scopes; empty for an unnamed struct.
     pub(crate) tag: Vec<u8>,
     /// The typedefs of the struct.
     pub(crate) aliases: Vec<Vec<u8>>,
-    /// The language.
+    /// The language of the declaration.
     pub(crate) language: source::Language,
-    /// The file as the debug information has it.
+    /// The file of the declaration, as the debug information names it.
     pub(crate) declared_in: String,
     /// The line of the declaration; 0 where only the name is known.
     pub(crate) line: u32,
-    /// Today's layout.
+    /// The present layout of the struct.
     pub(crate) current: Layout,
-    /// The promised layout.
+    /// The layout that the edit of the struct promises.
     pub(crate) promised: Layout,
     /// The source file, once it is found.
     pub(crate) path: PathBuf,
@@ -51,27 +51,27 @@ pub(crate) struct Target {
     is_open: bool,
 }
 
-/// Padding to declare.
+/// Padding to declare as a member, or a marker of a group, which has no bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pad {
-    /// The member in front of it, by its index in today's order.
+    /// The member in front of the padding, by its index in today's order.
     after: usize,
-    /// The name.
+    /// The name of the padding's member.
     name: String,
-    /// The size in bytes.
+    /// The size of the padding in bytes.
     bytes: u64,
 }
 
 /// A member in a struct's new layout: its offset, and the alignment or padding to declare for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewPlace {
-    /// The name.
+    /// The name of the member.
     pub(crate) name: String,
-    /// The first byte.
+    /// The offset of the member in bytes.
     pub(crate) offset: u64,
-    /// The alignment to declare.
+    /// The alignment to declare for the member.
     pub(crate) align: Option<u64>,
-    /// Bytes of padding to declare in front of it.
+    /// The bytes of padding to declare in front of the member.
     pub(crate) pad: u64,
 }
 
@@ -448,7 +448,7 @@ pub(crate) fn layout_as_declared(types: &Types, record: &Record) -> Layout {
     layout(types, &ordered, record.size)
 }
 
-/// Returns whether a declaration's text declares a member as data.
+/// Returns `true` if a member is data that the source declares, and not one that the compiler added.
 fn is_declared(member: &Member) -> bool {
     member.kind == MemberKind::Data && !member.artificial
 }

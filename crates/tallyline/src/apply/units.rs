@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// it includes.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
-    /// The compiler's call.
+    /// The compiler call of the unit.
     pub(crate) command: CompileCommand,
-    /// The files of the project, its source among them.
+    /// The project's files that the unit includes, and its source.
     pub(crate) files: BTreeSet<PathBuf>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Call {
 
 /// Runner of a project's compiler calls in a temporary copy of its sources, so that edits can be tried.
 pub(crate) struct Builder {
-    /// The copy.
+    /// The temporary copy of the project's sources.
     pub(crate) scratch: Scratch,
     root: PathBuf,
 }
@@ -127,7 +127,7 @@ impl Builder {
     }
 }
 
-/// Returns whether a source is of C or C++ rather than assembly.
+/// Returns `true` if a path is taken for a C or C++ source, not for assembly, Rust, Go or Fortran.
 fn is_source(path: &Path) -> bool {
     let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
     !matches!(end, "s" | "S" | "asm" | "rs" | "go" | "f" | "f90")

@@ -21,24 +21,24 @@ pub(crate) type Promises<'p> = &'p dyn Fn(&[usize]) -> Vec<Option<Layout>>;
 /// The numbers of compilation units and struct definitions by which source edits were verified.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extent {
-    /// The units that were compiled.
+    /// The number of compiled units.
     pub(crate) units: usize,
-    /// The definitions in objects that are as promised.
+    /// The number of definitions in objects with the promised layout.
     pub(crate) layouts: usize,
-    /// The definitions of other configurations, which have other members.
+    /// The number of definitions of other configurations, which have other members.
     pub(crate) configurations: usize,
 }
 
 /// A struct whose edit is being verified: the reason against it, if one was found, and the number of definitions
 /// that were compiled as promised.
 pub(crate) struct Candidate<'t> {
-    /// The target.
+    /// The struct to edit, with its new layout.
     pub(crate) target: &'t Target,
-    /// The index among all targets.
+    /// The index of the struct in the list of all targets.
     pub(crate) index: usize,
-    /// The reason against it.
+    /// The reason against the edit, if one was found.
     pub(crate) refused: Option<Refused>,
-    /// The places where its layout was seen as promised.
+    /// The number of definitions that were compiled to the promised layout.
     pub(crate) seen: usize,
 }
 
@@ -172,7 +172,7 @@ impl<'v> Verifier<'v> {
         })
     }
 
-    /// Returns whether the initialiser at a place is `{0}`, which relies on no order.
+    /// Returns `true` if the initialiser at `place` (`FILE:LINE:COLUMN`) is `{0}`, which relies on no order of members.
     fn is_zero(&self, unit: &Unit, place: &str) -> bool {
         let mut parts = place.rsplitn(3, ':');
         let column = parts.next().and_then(|text| text.parse::<usize>().ok());

@@ -17,11 +17,11 @@ pub(crate) enum Key {
     PageDown,
     Home,
     End,
-    /// Ctrl-U: everything that was typed goes.
+    /// Ctrl-U: erases all typed text.
     EraseLine,
-    /// Ctrl-W: the last word goes.
+    /// Ctrl-W: erases the last typed word.
     EraseWord,
-    /// Ctrl-C.
+    /// Ctrl-C: ends the browser.
     Interrupt,
 }
 

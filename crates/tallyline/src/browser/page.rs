@@ -9,17 +9,17 @@ pub(crate) type Target = usize;
 /// A line in the terminal browser: its text, its share of samples, and the page that Enter opens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
-    /// Its share, which its colour follows.
+    /// The line's share in percent, which determines its colour.
     pub(crate) percent: Option<f64>,
     pub(crate) text: String,
-    /// Its cells, in place of a text, where the page has columns.
+    /// The line's cells, in place of its text, if the page has columns.
     pub(crate) cells: Vec<String>,
-    /// The length in bytes of the prefix that is never left out.
+    /// The length in bytes of the text's prefix that is never shortened.
     pub(crate) fixed: usize,
     pub(crate) target: Option<Target>,
-    /// The depth in a tree.
+    /// The depth of the line in a tree.
     pub(crate) depth: usize,
-    /// `true` if its children in the tree are hidden.
+    /// `true` if the line's children in the tree are hidden.
     pub(crate) is_closed: bool,
 }
 
@@ -62,7 +62,7 @@ impl Page {
         page
     }
 
-    /// Returns whether its lines have cells.
+    /// Returns `true` if the page has columns: its lines consist of cells.
     pub(super) fn has_columns(&self) -> bool {
         !self.columns.is_empty()
     }

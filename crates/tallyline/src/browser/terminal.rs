@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The other screen, without a cursor, and back.
+/// The escape sequences that switch to the alternate screen and hide the cursor; `LEAVE` undoes both.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 

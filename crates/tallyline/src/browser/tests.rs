@@ -208,7 +208,7 @@ fn zooming_asks_for_the_line_and_shows_the_first_page_again() {
     assert_eq!(texts(&mut browser)[7], "2/3  nowhere");
 }
 
-/// One event, two rows: the second has a name of 1124 characters.
+/// A source with one event and three rows, of which the last has a name of more than 1,000 characters.
 struct Long;
 
 impl Source for Long {

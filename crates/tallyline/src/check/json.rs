@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
 
-/// Writes one document.
+/// Writes the findings of a policy check as one JSON document.
 pub(super) fn write(file: &Path, shown: &[Shown<'_>], out: &mut dyn Write) -> Result<()> {
     let findings: Vec<Value> = shown.iter().map(finding).collect();
     let fails = shown.iter().any(|one| !one.is_warning() && one.finding.allowed().is_none());

@@ -30,18 +30,18 @@ use tallyline_support::output::{Color, Output};
 /// The policy where none is named.
 const POLICY: &str = "layout.toml";
 
-/// The findings of one file's rules.
+/// The findings by the rules of one file.
 struct Checked {
-    /// The policy or the table.
+    /// The path of the policy or of the table of cache lines.
     rules: String,
     types: Types,
     report: Report,
 }
 
-/// One finding with what it refers to.
+/// A finding with the file of its rule and the place of the type's declaration.
 struct Shown<'c> {
     finding: &'c Finding,
-    /// The name of the policy or the table.
+    /// The path of the policy or of the table of cache lines.
     rules: &'c str,
     /// The file and line of the type's declaration, if known.
     declared_at: Option<(String, u32)>,

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 /// The names that fit at the cursor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Types.
+    /// The names of types.
     Types,
-    /// Types, or the file itself.
+    /// The names of types, where a file may also be given.
     TypesAndFiles,
-    /// Members of these types.
+    /// The names of members of these types.
     Members(Vec<String>),
 }
 

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-/// The most workers.
+/// The largest number of workers.
 const WORKERS: usize = 8;
 
 /// The packet statistics of one worker thread of the gateway.

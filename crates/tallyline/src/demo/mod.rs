@@ -75,7 +75,7 @@ const LINE: u64 = 64;
 /// The speed-up below which the edit is not kept.
 const LEAST: f64 = 1.05;
 
-/// That Ctrl-C was pressed; an error, so that everything is left on the shortest way.
+/// The error that ends the demo after Ctrl-C was pressed.
 #[derive(Debug)]
 struct Stopped;
 

@@ -22,7 +22,7 @@ const WORD: u64 = 8;
 /// Objects of neighbours that the drawing shows.
 const OBJECTS: u64 = 2;
 
-/// Returns the page.
+/// Returns the HTML page of the demo with all its steps.
 pub(super) fn render(steps: &Steps) -> Result<String> {
     let speed_up = format!("{:.2} times the speed", steps.speed_up.median);
     let mut out = page::head(&format!("From a slow program to a faster one: {speed_up}"), STYLE)?;

@@ -5,13 +5,13 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// A predicted speed-up.
+/// The speed-up that `tallyline advise` predicts for an edit: its median and expected range.
 pub(super) struct Prediction {
-    /// The lowest that is to be expected, with the model's error.
+    /// The lower end of the speed-up's expected range, including the model's error.
     pub(super) low: f64,
-    /// The median.
+    /// The median of the predicted speed-ups.
     pub(super) median: f64,
-    /// The highest that is to be expected.
+    /// The upper end of the speed-up's expected range, including the model's error.
     pub(super) high: f64,
 }
 

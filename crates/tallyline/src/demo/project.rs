@@ -21,7 +21,7 @@ pub(super) struct Project {
 }
 
 impl Project {
-    /// Writes the source.
+    /// Creates a temporary folder with the source of the demo's program.
     pub(super) fn create() -> Result<Project> {
         let compiler = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
         if compiler.contains('\'') {
@@ -38,27 +38,27 @@ impl Project {
         Ok(project)
     }
 
-    /// Returns the folder.
+    /// Returns the temporary folder of the demo's program.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the program's path.
+    /// Returns the path of the demo's compiled program.
     pub(super) fn program(&self) -> PathBuf {
         self.folder.join("gateway")
     }
 
-    /// Returns the shell's command that builds the program in its folder.
+    /// Returns the shell command that builds the program in its folder.
     pub(super) fn build_command(&self) -> String {
         format!("'{}' --edition 2021 -O -g -o gateway {SOURCE}", self.compiler)
     }
 
-    /// Returns the shell's command that runs it.
+    /// Returns the shell command that runs the program on this number of packets per worker.
     pub(super) fn run_command(&self, packets: u64) -> String {
         format!("./gateway 2 {packets}")
     }
 
-    /// Builds the program.
+    /// Builds the demo's program in its folder.
     pub(super) fn build(&self) -> Result<()> {
         let mut shell = Command::new("sh");
         let output = shell.args(["-c", &self.build_command()]).current_dir(&self.folder).output();

@@ -20,13 +20,13 @@ const NOT_SAMPLED: &str = "the demo's program cannot be sampled; `tallyline demo
 /// A type with the samples at its fields.
 pub(super) struct HotType {
     pub(super) name: String,
-    /// Samples of the run.
+    /// The number of all samples of the run.
     pub(super) samples: u64,
-    /// The part of them that is at the type.
+    /// The share of the run's samples that access the type, from 0 to 1.
     pub(super) share: f64,
-    /// Threads that write.
+    /// The number of threads that write to the type.
     pub(super) writers: usize,
-    /// Each field that has samples.
+    /// The fields of the type that have samples.
     pub(super) fields: Vec<HotField>,
 }
 

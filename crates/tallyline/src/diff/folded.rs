@@ -22,7 +22,7 @@ const NAMED: usize = 6;
 /// The number of rows of a table, and of its folded part: a comment has some room, and a reader less.
 const ROWS: usize = 40;
 
-/// Writes for people.
+/// Writes the differences as text: root causes first, the types that contain them folded into one line each.
 pub(super) fn text(
     changes: &[TypeChange],
     evidence: &Evidence,
@@ -55,7 +55,7 @@ pub(super) fn text(
     report.end(counts, out)
 }
 
-/// Writes for a pull request.
+/// Writes the differences as Markdown tables for a pull request, those of less impact folded.
 pub(super) fn markdown(
     changes: &[TypeChange],
     evidence: &Evidence,

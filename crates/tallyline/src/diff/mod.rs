@@ -25,11 +25,11 @@ use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::diff::{Counts, DiffOptions, TypeChange, causes, diff};
 use tallyline_support::output::{Color, Output};
 
-/// A way to show differences, which come one type after the other.
+/// An output format of differences, which are written one type after the other.
 trait Report {
-    /// Shows a type.
+    /// Writes the change of one type.
     fn change(&mut self, change: &TypeChange, out: &mut dyn Write) -> Result<()>;
-    /// Shows how many there are.
+    /// Writes the numbers of changed types, after the last one.
     fn end(&mut self, counts: &Counts, out: &mut dyn Write) -> Result<()>;
 }
 

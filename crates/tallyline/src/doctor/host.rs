@@ -8,11 +8,11 @@ use tallyline_perf_data::recorder::SamplingInterrupts;
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// It works.
+    /// A feature that works on this machine.
     Works,
-    /// Some of it works.
+    /// A feature that works in part.
     Limited,
-    /// It does not work here.
+    /// A feature that does not work on this machine.
     Missing,
 }
 
@@ -36,9 +36,9 @@ fn finding(name: &'static str, status: Status, found: impl Into<String>, advice:
 pub(super) struct Host {
     /// The root of `/proc` and `/sys`.
     pub(super) root: PathBuf,
-    /// The folders of programs.
+    /// The folders that are searched for programs: the variable PATH.
     pub(super) programs: Vec<PathBuf>,
-    /// The variable DEBUGINFOD_URLS.
+    /// The value of the variable DEBUGINFOD_URLS; none if it is unset or empty.
     pub(super) debuginfod_urls: Option<OsString>,
     /// The C compiler: the variable CC, or `cc`.
     pub(super) compiler: OsString,
@@ -66,7 +66,7 @@ impl Host {
         }
     }
 
-    /// Makes all checks.
+    /// Runs all checks of the machine, and returns their results.
     pub(super) fn check(&self) -> Vec<Finding> {
         vec![
             self.rseq(),

@@ -14,7 +14,7 @@ use tallyline_debuginfo::model::{Position, Types};
 use tallyline_layout::groups::Group;
 use tallyline_layout::query::Field;
 
-/// Writes one document.
+/// Writes the cache line groups of structs as one JSON document.
 pub(super) fn write(args: &GroupsArgs, structs: &[Grouped<'_>], out: &mut dyn Write) -> Result<()> {
     let line = args.cacheline_size;
     let types: Vec<Value> = structs

@@ -19,11 +19,11 @@ pub(crate) enum Ask {
     Types(Names),
     /// Records with a member of a type.
     Containers {
-        /// The type.
+        /// The name of the type that the member has.
         name: String,
-        /// Also which of their members have one.
+        /// `true` to also list, indented, the types of a record's members that contain such a member.
         recursive: bool,
-        /// And how many.
+        /// `true` to also show the number of such members in each record.
         counted: bool,
     },
     /// Members that point to a type.
@@ -35,21 +35,21 @@ pub(crate) enum Ask {
 /// The output of a layout command for each selected type: its definition, its size, its name and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// Its definition.
+    /// The definition of the type.
     Definition,
-    /// Its definition, and before it those that it needs.
+    /// The definition of the type after the definitions that it needs to compile.
     Compilable,
-    /// Its name, size and number of holes.
+    /// The type's name, size and number of holes.
     Sizes,
-    /// Its name and the number of its members.
+    /// The type's name and number of members.
     Members,
-    /// Its name and how long that is.
+    /// The type's name and the length of the name.
     NameLength,
-    /// Its name.
+    /// The name of the type.
     Name,
-    /// Its name and how many units define it.
+    /// The type's name and the number of its definitions.
     Definitions,
-    /// The unit that defines it.
+    /// The unit that defines the type, without the type's name.
     Unit,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Show {
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) files: Vec<PathBuf>,
-    /// In this order: the first that a file has; any if there are none.
+    /// The formats to read, in order of preference; empty for any.
     pub(crate) formats: Vec<Format>,
     pub(crate) btf_base: Option<PathBuf>,
     pub(crate) ask: Ask,
@@ -65,23 +65,23 @@ pub(crate) struct Job {
     pub(crate) style: Style,
     pub(crate) filter: Filter,
     pub(crate) units: UnitFilter,
-    /// Before each definition, where it is.
+    /// `true` to print the unit and place of each definition before it.
     pub(crate) positions: bool,
     /// `true` if declarations' places are read, though not shown before each type.
     pub(crate) with_places: bool,
-    /// Also types without a name that a typedef names.
+    /// `true` to also show unnamed types that have a typedef.
     pub(crate) anonymous: bool,
-    /// Also those that nothing names.
+    /// `true` to also show unnamed types without a typedef.
     pub(crate) nested_anonymous: bool,
-    /// Also types inside of functions and other types.
+    /// `true` to also show types inside functions and other types.
     pub(crate) inner: bool,
     pub(crate) sort: bool,
     pub(crate) separator: char,
-    /// Names that there is no type of are left out.
+    /// `true` to ignore names of types that do not exist.
     pub(crate) skip_missing: bool,
-    /// Bitfields as wide as their types are plain members.
+    /// `true` to show bitfields that are as wide as their types as plain members.
     pub(crate) widen_bitfields: bool,
-    /// After a name that there is no type of no other is looked for.
+    /// `true` to stop at the first name of a type that does not exist.
     pub(crate) stop_at_missing: bool,
 }
 

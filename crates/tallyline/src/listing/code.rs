@@ -17,9 +17,9 @@ use tallyline_support::output::printable;
 
 /// An annotated listing of one function: instructions or source lines with their samples.
 pub(crate) struct Function {
-    /// The title and the heads of the columns.
+    /// The title of the listing and the headings of its columns.
     pub(crate) head: [String; 2],
-    /// Its instructions, with the share of those that have samples, and what is between them.
+    /// The lines of the listing: instructions, with the share of those that have samples, source lines and labels.
     pub(crate) lines: Vec<Line>,
 }
 

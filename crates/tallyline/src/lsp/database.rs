@@ -42,15 +42,15 @@ pub(super) struct Database {
 struct Known {
     stamp: String,
     state: State,
-    /// Answers that were found without an index.
+    /// The types found without an index, by word.
     direct: HashMap<String, Vec<Entry>>,
-    /// Words for the next reading.
+    /// The words to look up at the next reading of the file.
     queued: BTreeSet<String>,
     is_read: bool,
 }
 
 enum State {
-    /// Nobody has asked.
+    /// The state before the index is first needed: neither loaded nor being built.
     New,
     Building,
     Ready(Index),

@@ -211,7 +211,7 @@ fn head_end(code: &str) -> Option<usize> {
     None
 }
 
-/// Returns whether a word with arguments is an attribute: a keyword, or a macro by its spelling.
+/// Returns `true` if a word with arguments is an attribute: a keyword, or a macro by its spelling.
 fn is_attribute(word: &str) -> bool {
     let is_macro =
         word.chars().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_');

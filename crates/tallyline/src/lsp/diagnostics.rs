@@ -107,7 +107,7 @@ impl Found {
     }
 }
 
-/// Returns whether a path of debug information is that of a source. A relative one is in a folder that nobody knows.
+/// Returns `true` if a path in debug information is that of a source file. A relative one may be in any folder.
 pub(super) fn is_same(declared: &str, source: &Path) -> bool {
     let declared = Path::new(declared);
     match (declared.canonicalize(), source.canonicalize()) {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// The language of a text.
+/// The programming language of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
-    /// C or C++.
+    /// C or C++, or a language based on them: Objective-C, CUDA.
     C,
     Rust,
     Go,
@@ -28,12 +28,12 @@ impl Language {
     }
 }
 
-/// A text.
+/// A text that an editor has open, with its language.
 #[derive(Debug, Clone)]
 pub(super) struct Document {
     pub(super) language: Language,
     text: String,
-    /// The offset of each line's start.
+    /// The byte offset of each line's start in the text.
     starts: Vec<usize>,
 }
 

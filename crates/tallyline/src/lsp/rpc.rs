@@ -55,7 +55,7 @@ pub(super) fn read(input: &mut dyn BufRead) -> Result<Option<Value>> {
     Ok(Some(serde_json::from_slice(&text).context("a message is not JSON")?))
 }
 
-/// Writes a message.
+/// Writes a JSON message to the editor, after a header with its length.
 pub(super) fn write(out: &mut dyn Write, message: &Value) -> Result<()> {
     let text = serde_json::to_vec(message)?;
     write!(out, "Content-Length: {}\r\n\r\n", text.len())?;

@@ -19,17 +19,17 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::task::{Poll, ready};
 use tallyline_layout::check::Policy;
 
-/// Something that happened.
+/// An event that the server handles: input of the editor, or a result of work in the background.
 pub(super) enum Event {
-    /// The editor sent a message.
+    /// A message of the editor.
     Message(Value),
-    /// The editor sends no more; with the reason if what it sent is no message.
+    /// The end of the editor's messages, with the error if its last input was not a message.
     Closed(Option<anyhow::Error>),
     Read(Update),
-    /// The answer to a request for actions.
+    /// The answer to a request for code actions: the id of the request, and the actions.
     Actions(Value, Vec<Value>),
     Heat(HashMap<String, Heat>),
-    /// The findings in a document.
+    /// The findings in a document, with the document's address.
     Found(String, Vec<Found>),
 }
 
@@ -90,7 +90,7 @@ impl<'o> Server<'o> {
         }
     }
 
-    /// Serves until the editor ends it; whether it did so in order.
+    /// Serves until the editor ends the server; returns `true` if it had requested a shutdown before.
     pub(super) fn run(&mut self, events: &Receiver<Event>) -> Result<bool> {
         for event in events {
             match event {
@@ -457,7 +457,7 @@ fn action(
     Some(action)
 }
 
-/// Returns whether the file that nobody named is a policy: others may have a file of its name.
+/// Returns `true` if a file is a policy with rules: one of the default name may be another program's.
 fn is_policy(path: &Path) -> bool {
     std::fs::read_to_string(path)
         .is_ok_and(|text| Policy::parse(&text).is_ok_and(|policy| !policy.is_empty()))

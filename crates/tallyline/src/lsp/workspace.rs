@@ -18,13 +18,13 @@ const OBJECTS: usize = 8;
 const ENTRIES: usize = 10_000;
 const DATABASE_LIMIT: u64 = 256 << 20;
 
-/// A workspace.
+/// A folder open in the editor, and the files in it that may have types.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     pub(super) root: PathBuf,
-    /// Files that somebody named: only these are read then.
+    /// The files named by the user; unless empty, only these are read.
     pub(super) named: Vec<PathBuf>,
-    /// Sources with their objects, by the compilation database.
+    /// The source files with their object files, from the compilation database.
     objects: Vec<(PathBuf, PathBuf)>,
     database: Option<(PathBuf, SystemTime)>,
 }

@@ -8,11 +8,11 @@ use super::key::Key;
 pub(super) enum Argument {
     None,
     Required(&'static str),
-    /// Only in the same word.
+    /// An optional argument with this name, accepted only in the option's own word.
     Optional(&'static str),
 }
 
-/// An option.
+/// An option of the command line: its names, its argument and its help.
 #[derive(Debug)]
 pub(super) struct Opt {
     pub(super) long: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Opt {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) key: Key,
-    /// Empty where there is none.
+    /// The option's argument; empty if there is none.
     pub(super) value: String,
     /// The option's name in messages.
     pub(super) name: &'static str,

@@ -31,15 +31,15 @@ use tallyline_support::output::is_broken_pipe;
 /// The exit status for a command line that cannot be understood, of `argp`.
 const USAGE: u8 = 64;
 
-/// In pahole's words.
+/// The error message, in pahole's words, for a running kernel whose types are not found.
 const NO_VMLINUX: &str = "couldn't find a vmlinux that matches the running kernel
 HINT: Maybe you're inside a container or missing a debuginfo package?";
 
-/// Why nothing was shown, or not all.
+/// An error of a run as pahole: an invalid command line, or any other.
 enum Failure {
-    /// An option that cannot be understood.
+    /// An invalid option, with the message.
     Usage(String),
-    /// Anything else.
+    /// Any other error, with the message.
     Error(String),
 }
 
@@ -397,7 +397,7 @@ impl Building {
     }
 }
 
-/// Returns whether an operand is a file rather than the name of a type.
+/// Returns `true` if an operand is a file rather than the name of a type.
 fn is_file(operand: &str) -> bool {
     operand.contains('/') && PathBuf::from(operand).exists() || opens_as_types(operand)
 }

@@ -22,7 +22,7 @@ const fn long_with(long: &'static str, argument: &'static str, key: Key, doc: &'
     Opt { long, short: None, argument: Argument::Required(argument), key, doc }
 }
 
-/// All of them. An abbreviation of a long name stands for the only one that starts so.
+/// All options of pahole. A prefix of a long name stands for the only option that starts with it.
 pub(super) const OPTIONS: &[Opt] = &[
     flag("anon_include", 'a', Key::AnonInclude, "also types without a name that a typedef names"),
     flag("nested_anon_include", 'A', Key::NestedAnonInclude, "with -a, also those without a typedef"),

@@ -152,7 +152,7 @@ fn trim(folder: &Path, keep: &Path, limit: u64) {
     }
 }
 
-/// Returns whether a file belongs to the cache, complete or not: the folder may hold other files.
+/// Returns `true` if a file belongs to the cache, complete or not: the folder may hold other files.
 fn is_ours(path: &Path) -> bool {
     let is_id = |stem: &str| stem.len() >= 2 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_kind = |kind: &str| {

@@ -129,7 +129,7 @@ impl Files {
         file.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()).into())
     }
 
-    /// Returns whether the user named this file; others must have the build ID of the recording.
+    /// Returns `true` if a file needs no build ID: a kernel named by the user, or any other file outside `/proc`.
     fn is_named(&self, path: &Path, dso: &Dso) -> bool {
         match dso.kind() {
             DsoKind::Kernel => self.vmlinux.is_some(),

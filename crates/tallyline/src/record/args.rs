@@ -119,7 +119,7 @@ impl RecordArgs {
         self.output.as_deref().unwrap_or(Path::new(default))
     }
 
-    /// Returns whether the recording goes to standard output.
+    /// Returns `true` if the recording goes to standard output.
     pub(super) fn is_stream(&self) -> bool {
         self.output() == Path::new("-")
     }
@@ -151,9 +151,9 @@ perf report, perf script and perf annotate can read the file, too. An existing r
 
 /// Parses the method of recording callers, with perf's syntax.
 fn call_graph(text: &str) -> Result<CallChains, String> {
-    /// As much as perf copies.
+    /// The default number of bytes of stack to copy per sample, as in perf.
     const USUAL: u32 = 8192;
-    /// The kernel's limit: a record has 64 KB.
+    /// The largest number of bytes of stack to copy per sample: the kernel limits a record to 64 KB.
     const LARGEST: u32 = 65528;
     let (mode, size) = text.split_once(',').map_or((text, None), |(mode, size)| (mode, Some(size)));
     match (mode, size) {

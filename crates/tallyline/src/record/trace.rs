@@ -36,11 +36,11 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode> {
 
 /// A command to run under QEMU, with its memory accesses traced into a file, on behalf of another sub-command.
 pub(crate) struct TracedCommand<'c> {
-    /// The command.
+    /// The command to run: a program and its arguments.
     pub(crate) command: &'c [OsString],
-    /// The file.
+    /// The path of the trace to write.
     pub(crate) output: &'c Path,
-    /// The file's size at which tracing ends.
+    /// The size of the trace in bytes at which tracing ends.
     pub(crate) max_size: u64,
     /// The file that names the functions to trace; none for all.
     pub(crate) window: Option<&'c Path>,
@@ -48,7 +48,7 @@ pub(crate) struct TracedCommand<'c> {
     pub(crate) seconds: Option<u64>,
     /// The file whose first byte says when accesses are traced; none for the command's start.
     pub(crate) start: Option<&'c Path>,
-    /// Tells when the command is asked to end before that; called often.
+    /// A frequently called function that returns `true` once the command is to be asked to end early.
     pub(crate) until: Option<&'c dyn Fn() -> bool>,
     /// The command's standard output; none for ours.
     pub(crate) stdout: Option<&'c File>,

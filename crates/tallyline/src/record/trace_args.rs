@@ -38,7 +38,7 @@ pub(crate) struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// Returns whether the output is a trace rather than samples.
+    /// Returns `true` if the output is a trace rather than samples.
     pub(super) fn is_whole(&self) -> bool {
         self.trace && self.every == 1 && !self.samples
     }

@@ -126,7 +126,7 @@ impl ReorganizeArgs {
         })
     }
 
-    /// Returns whether types are ranked rather than shown one by one.
+    /// Returns `true` if types are ranked rather than shown one by one; `named` says that types are named.
     pub(super) fn ranks(&self, named: bool) -> bool {
         self.all || !named
     }

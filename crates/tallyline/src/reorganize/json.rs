@@ -23,7 +23,7 @@ use tallyline_layout::reorganize::{Extent, Proposal, Reorganization};
 /// The most moves that are listed.
 const MOVES: usize = 1_000;
 
-/// Writes one document.
+/// Writes the proposals for a file's types as one JSON document.
 pub(super) fn write(
     file: &Path,
     types: &Types,

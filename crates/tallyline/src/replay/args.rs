@@ -81,7 +81,7 @@ pub(crate) struct ReplayArgs {
 }
 
 impl ReplayArgs {
-    /// Returns the trace.
+    /// Returns the path of the trace to replay.
     pub(super) fn trace(&self) -> &Path {
         self.input.as_deref().unwrap_or(&self.trace)
     }

@@ -8,21 +8,21 @@ use tallyline_trace::coherence::{
 };
 use tallyline_trace::format::TraceHeader;
 
-/// Everything that is shown.
+/// The results of `tallyline replay`, as they are shown.
 pub(super) struct Findings {
     pub(super) header: TraceHeader,
     pub(super) geometry: Geometry,
     pub(super) plan: ReplayOptions,
     pub(super) course: ReplayStats,
     pub(super) total: AccessCounts,
-    /// Lines that were touched, and those that a core lost to a write of another.
+    /// The number of accessed lines; `lines_contended` is that of lines that a core lost to a write of another.
     pub(super) lines_touched: usize,
     pub(super) lines_contended: usize,
-    /// Those of the latter that only the runtime's own code contends for.
+    /// The number of contended lines that only the runtime's own code contends for.
     pub(super) lines_runtime: usize,
     /// The misses by sharing at shorter and longer turns, by the turns' length.
     pub(super) turns: Vec<Turns>,
-    /// The program's own first; by misses that writes of others caused, then by misses.
+    /// The accessed fields, the program's own first; by misses that writes of others caused, then by misses.
     pub(super) fields: Vec<FieldRow>,
     /// The lines that are shown, those that only the runtime contends for last; by misses that writes of others caused.
     pub(super) lines: Vec<LineRow>,
@@ -54,11 +54,11 @@ impl Turns {
     }
 }
 
-/// The requested output.
+/// The requested output: the number of lines to show, and the lookup of programs.
 pub(super) struct Shown<'a> {
-    /// The number of lines.
+    /// The largest number of cache lines to show.
     pub(super) lines: usize,
-    /// The lookup of programs.
+    /// The lookup of the traced programs, by which addresses get names.
     pub(super) programs: Programs<'a>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct FieldRow {
     pub(super) counts: LineCounts,
 }
 
-/// A cache line.
+/// A contended cache line, with its counts and the conflicts on it.
 pub(super) struct LineRow {
     pub(super) address: u64,
     pub(super) counts: LineCounts,

@@ -14,17 +14,17 @@ use tallyline_trace::Trace;
 /// The known facts about an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InstructionInfo {
-    /// Its address as the program had it.
+    /// The instruction's address in the traced process.
     pub(super) address: u64,
-    /// The file, without its folder; empty where none is mapped.
+    /// The name of the instruction's file, without folder; empty if none is mapped there.
     pub(super) file: String,
-    /// `function+0x1f`, or the address in the file.
+    /// The instruction's position: `function+0x1f`, or the address in the file.
     pub(super) code: String,
     /// The accessed type, or in brackets the reason why there is none.
     pub(super) ty: String,
     /// The offset in the type and the field's name; empty where there is none.
     pub(super) field: String,
-    /// The variable that it touches, with the element or the field, if it is always the same one; else empty.
+    /// The accessed variable, with the element or the field, if it is always the same one; else empty.
     pub(super) variable: String,
     /// `true` if it is code of the C library or of another part of every program, or was compiled without debug
     /// information while the rest of its file has some.

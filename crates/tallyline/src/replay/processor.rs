@@ -67,7 +67,7 @@ enum Core {
 }
 
 impl ProcessorArgs {
-    /// Returns the processor.
+    /// Returns the simulated processor that the options describe, with cache lines of `line` bytes.
     pub(super) fn processor(&self, line: u32) -> Processor {
         let mut processor = match self.core {
             Core::Zen3 => Processor::zen_3(),
@@ -139,7 +139,7 @@ fn of_cpuinfo(about: &str, levels: Option<Vec<Level>>, line: u32) -> Processor {
     processor
 }
 
-/// Parses one level.
+/// Parses a cache level of the form `SIZE:WAYS:CYCLES`.
 fn level(text: &str) -> Result<Level, String> {
     let expected = || format!("invalid level `{text}` (expected SIZE:WAYS:CYCLES, as 48K:12:4)");
     let mut parts = text.split(':');

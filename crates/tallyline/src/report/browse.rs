@@ -49,7 +49,7 @@ struct State<'p> {
     views: Option<Rc<Views<'p>>>,
 }
 
-/// The current zoom.
+/// A zoom of the browser: onto the samples of one thread, or of one file.
 #[derive(Clone)]
 enum Zoomed {
     Thread { tid: i32, comm: String },
@@ -393,7 +393,7 @@ impl<'p> Pages<'p> {
         })
     }
 
-    /// Returns whether a sample is, or may be, at some bytes of a type.
+    /// Returns `true` if a sample accesses, or may access, `bytes` of the type `ty`.
     fn is_at(&self, point: &SampleGroup, ty: &str, bytes: &Range<u64>) -> bool {
         let operand = self.profile.outcome(point).operand();
         operand.is_some_and(|found| self.profile.text(found.object()) == ty && found.may_be_in(bytes))

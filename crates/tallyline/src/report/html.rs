@@ -12,7 +12,7 @@ use tallyline_support::page;
 const STYLE: &str = "main, header, footer { max-width: 76rem; }\n\
     td.share { background: linear-gradient(90deg, var(--line) var(--part), transparent 0); }\n";
 
-/// Writes the page.
+/// Writes the report's tables as an HTML page; `file` is the path of the recording.
 pub(super) fn write(views: &Views<'_>, file: &Path, out: &mut dyn Write) -> Result<()> {
     let file = escape(&file.display().to_string());
     out.write_all(page::head(&format!("Profile of {file}"), STYLE)?.as_bytes())?;

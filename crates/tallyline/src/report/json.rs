@@ -22,7 +22,7 @@ use tallyline_report::attribution::{EventShift, PairRule, RuleSource};
 use tallyline_report::keys::Column;
 use tallyline_report::{Counts, Profile, Row};
 
-/// Writes one document.
+/// Writes the report's tables as one JSON document.
 pub(super) fn write(views: &Views<'_>, out: &mut dyn Write) -> Result<()> {
     let profile = views.profile;
     let events: Vec<_> = profile

@@ -7,20 +7,20 @@ use tallyline_report::{Counts, Profile};
 /// Samples of some events with the same values of some keys.
 #[derive(Clone, Default)]
 pub(super) struct Scope {
-    /// The events; none for all.
+    /// The indices of the sampled events; none for all.
     pub(super) events: Option<Vec<usize>>,
     /// The keys, each with its value.
     pub(super) keys: Vec<(&'static Key, u64)>,
 }
 
 impl Scope {
-    /// Returns whether a sample belongs to the scope.
+    /// Returns `true` if a sample belongs to the scope.
     pub(super) fn accepts(&self, profile: &Profile, point: &SampleGroup) -> bool {
         self.events.as_ref().is_none_or(|events| events.contains(&(point.event as usize)))
             && self.keys.iter().all(|(key, value)| (key.value)(profile, point) == *value)
     }
 
-    /// Returns whether a key is one of types: such lines are about a type.
+    /// Returns `true` if a key of the scope is about types, so that its line in the report is about a type.
     pub(super) fn has_types(&self) -> bool {
         self.keys.iter().any(|(key, _)| key.needs.types)
     }

@@ -13,7 +13,7 @@ pub(crate) struct Views<'p> {
     pub(crate) views: Vec<View>,
     /// `true` if a column shows the number of samples.
     pub(crate) samples_column: bool,
-    /// Rows below this share are left out.
+    /// The share in percent below which rows are left out.
     pub(crate) limit: f64,
     pub(crate) weighing: Weighing,
 }
@@ -32,13 +32,13 @@ pub(crate) struct View {
 /// type, and untyped by reason.
 #[derive(Default)]
 pub(crate) struct Account {
-    /// In code with debug information, accessing memory that can have a type.
+    /// The number of samples in code with debug information whose memory access can have a type.
     pub(crate) eligible: u64,
-    /// With a type.
+    /// The number of samples whose memory access has a type.
     pub(crate) typed: u64,
-    /// Memory without a type of the program, by kind.
+    /// The numbers of samples that access memory without a type of the program, by kind.
     pub(crate) pseudo: Vec<(String, u64)>,
-    /// The others, by reason.
+    /// The numbers of samples whose type is unknown, by reason.
     pub(crate) untyped: Vec<(String, u64)>,
 }
 

@@ -6,13 +6,13 @@ use super::value::Kind;
 /// A setting of the configuration file: its name, kind of value, description, and the option that overrides it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
-    /// Its name in the file; what is before a dot is the name of a table.
+    /// The setting's name in the configuration file; the part before a dot is the name of a table.
     pub(crate) name: &'static str,
-    /// The kind of its value.
+    /// The kind of the setting's value.
     pub(super) kind: Kind,
-    /// Its value where nothing sets it.
+    /// The setting's value if nothing sets it.
     pub(crate) default: &'static str,
-    /// The variable of this program that sets it.
+    /// The environment variable of tallyline that sets the setting.
     pub(crate) variable: &'static str,
     /// The variable of many programs that sets it, if there is one: weaker than the file.
     pub(crate) common_variable: Option<&'static str>,
@@ -20,9 +20,9 @@ pub(crate) struct Setting {
     pub(crate) option: Option<&'static str>,
     /// The sub-commands that have the option; empty for an option of all.
     pub(crate) commands: &'static [&'static str],
-    /// A description in one line.
+    /// The description of the setting, in one line.
     pub(crate) about: &'static str,
-    /// A value for the example.
+    /// The setting's value in the example of a configuration file.
     pub(crate) example: &'static str,
 }
 

@@ -25,13 +25,13 @@ const PROGRAM: &str = "tallyline";
 /// The origin of a setting's value: the default, the configuration file, an environment variable, or an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Nothing sets it.
+    /// The built-in default, as nothing sets the setting.
     Default,
-    /// A line of the configuration file.
+    /// A line of the configuration file, which sets the setting.
     File { path: PathBuf, line: usize },
-    /// A variable.
+    /// An environment variable, by its name.
     Variable(&'static str),
-    /// An option, with its dashes.
+    /// A command-line option, by its name with the dashes.
     Option(String),
 }
 
@@ -51,7 +51,7 @@ impl Display for Origin {
 #[derive(Debug, Clone)]
 pub(crate) struct Current {
     pub(crate) setting: &'static Setting,
-    /// The value; of a list any number, else one.
+    /// The values of the setting: any number for a list, else one.
     pub(crate) values: Vec<String>,
     pub(crate) origin: Origin,
 }
@@ -61,9 +61,9 @@ pub(crate) struct Current {
 #[derive(Debug)]
 pub(crate) struct Settings {
     all: Vec<Current>,
-    /// The configuration file, whether it is there or not.
+    /// The path of the configuration file, which need not exist; none if no file is used.
     pub(crate) path: Option<PathBuf>,
-    /// `true` if the configuration file is there.
+    /// `true` if the configuration file exists.
     pub(crate) has_file: bool,
 }
 

@@ -8,28 +8,28 @@ use tallyline_debuginfo::lookup;
 /// The kind of a setting's value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
-    /// One of these words.
+    /// One word of a fixed set.
     Choice(&'static [&'static str]),
-    /// A number of bytes between these, both included.
+    /// A number of bytes from `least` to `most`.
     Bytes { least: u64, most: u64 },
     /// Any text.
     Text,
-    /// The address of a link with its placeholders.
+    /// The address of a link with placeholders, of which `{path}` is required.
     LinkFormat,
-    /// Sort keys with commas between.
+    /// Comma-separated sort keys.
     SortKeys,
     /// The path of a file.
     Path,
     /// The path of a folder, or `off`.
     CacheFolder,
-    /// Paths of folders.
+    /// A list of folder paths.
     Paths,
-    /// Prefixes of paths and their replacements.
+    /// A list of path prefixes and their replacements.
     PrefixMaps,
 }
 
 impl Kind {
-    /// Returns whether a value is a list.
+    /// Returns `true` if a setting's value of this kind is a list.
     pub(super) fn is_list(self) -> bool {
         matches!(self, Kind::Paths | Kind::PrefixMaps)
     }

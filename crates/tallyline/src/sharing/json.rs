@@ -11,7 +11,7 @@ use std::io::Write;
 use tallyline_report::Profile;
 use tallyline_report::sharing::{Levels, Line, Part, Sharing};
 
-/// Writes one document.
+/// Writes the shared cache lines of a profile, at most `limit`, as one JSON document.
 pub(super) fn write(profile: &Profile, found: &Sharing, limit: usize, out: &mut dyn Write) -> Result<()> {
     let lines: Vec<Value> = found.lines().iter().take(limit).map(|line| self::line(profile, line)).collect();
     let document = json!({

@@ -19,10 +19,10 @@ use tallyline_support::output::printable;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The documentation of the rule.
+/// The address of the documentation of the SARIF rule.
 const HELP: &str = "man:tallyline-sharing-check(1)";
 
-/// The rule's name.
+/// The id of the SARIF rule for a line whose cost has grown.
 const RULE: &str = "shared-line";
 
 pub(super) fn write(diff: &SharingDiff, threshold: f64, format: Format, out: &mut dyn Write) -> Result<()> {

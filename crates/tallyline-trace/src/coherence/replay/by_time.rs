@@ -1,8 +1,10 @@
 //! A replay by modelled time: the core whose time is the earliest comes next.
 //!
-//! There is no quantum: how often threads meet follows from what their instructions and misses take. The recorded
-//! order holds where the kernel took part or a thread spun, as in a replay by turns; a thread that waited goes on when
-//! the one that it waited for has come so far. Threads beyond the number of cores take turns of a time slice.
+//! There is no quantum, the number of instructions in a turn of the replay by turns (`replay.rs`): how often threads
+//! meet follows from what their instructions and misses take. The recorded order of *points*, synchronisations with
+//! other threads ([`SyncPoint`]), holds where the kernel took part or a thread spun, as in a replay by turns; a thread
+//! that waited goes on when the one that it waited for has come so far. Threads beyond the number of cores take turns
+//! of a time slice.
 
 use super::super::CoreModel;
 use super::excerpt::{Excerpt, ExcerptEvent, ThreadExcerpt};
@@ -68,13 +70,13 @@ enum Step {
 /// The state of a thread.
 struct ThreadState<'e> {
     excerpt: &'e ThreadExcerpt,
-    /// The event that is next.
+    /// The index of the thread's next event.
     at: usize,
-    /// By class the number of points that it passed.
+    /// The number of points that the thread passed, by class.
     passed: [usize; 3],
-    /// It asked for a point and had to wait.
+    /// `true` if the thread had to wait for its next point.
     waits: bool,
-    /// The time from the call that created it to its first instruction, beyond what a wake-up takes.
+    /// The time from the call that created the thread to its first instruction, beyond what a wake-up takes.
     delay: u64,
 }
 

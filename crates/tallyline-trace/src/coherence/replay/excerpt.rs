@@ -23,7 +23,7 @@ pub struct Excerpt<'t> {
 /// The events of one thread.
 #[derive(Debug)]
 pub(super) struct ThreadExcerpt {
-    /// The thread's id.
+    /// The id of the thread.
     pub(super) thread: u32,
     pub(super) events: Vec<ExcerptEvent>,
     pub(super) points: PointNumbers,
@@ -36,12 +36,12 @@ pub(super) struct ThreadExcerpt {
 pub(super) enum ExcerptEvent {
     Access {
         access: Access,
-        /// Accesses are left out in front of this one.
+        /// `true` if accesses in front of this one are left out.
         follows_gap: bool,
     },
     Sync {
         kind: SyncPoint,
-        /// Its place in the order of all threads' points.
+        /// The position of the point in the order of all threads' points.
         number: u64,
     },
 }
@@ -129,7 +129,7 @@ impl Pieces {
         Self { seen: 0, all, limit }
     }
 
-    /// Returns whether the next access is replayed.
+    /// Advances to the thread's next access, and returns `true` if it is replayed.
     fn next(&mut self) -> bool {
         let at = self.seen;
         self.seen += 1;

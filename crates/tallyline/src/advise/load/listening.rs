@@ -13,7 +13,7 @@ type InodeOf = fn(&[&str]) -> Option<u64>;
 const TABLES: [(&str, InodeOf); 5] =
     [("tcp", of_tcp), ("tcp6", of_tcp), ("udp", of_udp), ("udp6", of_udp), ("unix", of_unix)];
 
-/// Returns whether a process that we started, or one that such a process started, listens on a socket.
+/// Returns `true` if a descendant of this process listens on a socket.
 pub(super) fn any_descendant() -> bool {
     let mut processes = children(std::process::id());
     let mut at = 0;

@@ -44,7 +44,7 @@ impl Page {
     }
 }
 
-/// Returns the page.
+/// Returns the HTML page with the demo's results.
 fn render(results: &Results) -> Result<String> {
     let machine = &results.machine;
     let kind = if machine.virtual_machine == Some(true) { ", virtual machine" } else { "" };

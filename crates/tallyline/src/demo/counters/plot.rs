@@ -12,11 +12,11 @@ const WIDTH: f64 = 760.0;
 
 /// The title and description of an SVG plot, for screen readers.
 pub(crate) struct Words<'w> {
-    /// A name for the elements, unique on the page.
+    /// The prefix of the ids of the title and description elements, unique on the page.
     pub(crate) id: &'w str,
-    /// The title.
+    /// The title of the plot.
     pub(crate) title: &'w str,
-    /// The description of the data.
+    /// The description of the plot's data.
     pub(crate) description: &'w str,
 }
 
@@ -57,23 +57,23 @@ impl Svg {
 
 /// A bar of an SVG bar chart: its label, its length, its text.
 pub(crate) struct Bar {
-    /// Its name, to the left.
+    /// The name of the bar, printed to its left.
     pub(crate) name: String,
-    /// The class that colours it.
+    /// The CSS class that colours the bar.
     pub(crate) class: &'static str,
-    /// Its length.
+    /// The length of the bar, in the unit of the chart's scale.
     pub(crate) value: f64,
-    /// Every round, drawn over the bar.
+    /// The values of all rounds, drawn as dots over the bar.
     pub(crate) rounds: Vec<f64>,
-    /// The columns to the right.
+    /// The texts of the two columns to the right of the bar.
     pub(crate) columns: [String; 2],
 }
 
 /// A group of bars under one heading in an SVG bar chart.
 pub(crate) struct Panel {
-    /// Its heading.
+    /// The heading of the panel.
     pub(crate) heading: String,
-    /// The bars, from above.
+    /// The bars of the panel, from the top.
     pub(crate) bars: Vec<Bar>,
 }
 
@@ -137,15 +137,15 @@ pub(crate) fn bars(words: &Words<'_>, axis: &str, heads: [&str; 2], panels: &[Pa
 
 /// A data series of an SVG line plot: its points, label and marker.
 pub(crate) struct Series {
-    /// Its name, at its end.
+    /// The name of the series, printed at the end of its line.
     pub(crate) name: String,
-    /// The text after the name.
+    /// The text after the name of the series.
     pub(crate) value: String,
-    /// The class that colours it.
+    /// The CSS class that colours the series.
     pub(crate) class: &'static str,
-    /// The mark at the points.
+    /// The marker at the points of the series.
     pub(crate) mark: Mark,
-    /// Its points, by x.
+    /// The points (x, y) of the series, in the order of x.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -283,13 +283,13 @@ fn spread(places: &[f64], room: f64, bottom: f64) -> Vec<f64> {
     moved
 }
 
-/// From values to places.
+/// A scale of a plot, linear or logarithmic: maps values to coordinates.
 struct Scale {
     log: bool,
-    /// The smallest and the largest value.
+    /// The smallest value on the scale; `end` is the largest.
     start: f64,
     end: f64,
-    /// Their places.
+    /// The coordinate of the smallest value; `to` is that of the largest.
     from: f64,
     to: f64,
     ticks: Vec<f64>,

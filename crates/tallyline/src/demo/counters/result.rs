@@ -14,29 +14,29 @@ use tallyline_support::{Machine, Summary};
 /// fields are the JSON of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
-    /// Version of this structure.
+    /// The version of the JSON structure.
     pub(crate) schema: u32,
-    /// The object of the counting.
+    /// The objects that the demo counts: `packets`.
     pub(crate) demo: &'static str,
     /// `true` if the rounds were few and short, so that figures mean little.
     pub(crate) quick: bool,
     /// The end of the run, in seconds since 1970.
     pub(crate) unix_time: u64,
-    /// The duration in seconds.
+    /// The duration of the run in seconds.
     pub(crate) seconds: f64,
-    /// The machine.
+    /// The machine on which the demo ran.
     pub(crate) machine: Machine,
     /// The update method of our counters: `rseq`, or the fallback on this machine.
     pub(crate) mode: String,
-    /// Bytes of the widest store that commits an event here.
+    /// The size in bytes of the widest store that commits an event on this machine.
     pub(crate) vector_bytes: usize,
-    /// Interfaces that the packets went round.
+    /// The number of network interfaces that the packets visit in turn.
     pub(crate) interfaces: usize,
-    /// Counters that a packet raises.
+    /// The number of counters that a packet increments.
     pub(crate) counters_per_packet: usize,
-    /// Numbers of threads that were measured.
+    /// The measured numbers of threads.
     pub(crate) threads: Vec<usize>,
-    /// Every way to count at every number of threads.
+    /// The measurements of every counting method at every number of threads.
     pub(crate) cases: Vec<Case>,
     /// The cost of each other method relative to one commit.
     pub(crate) ratios: Vec<Ratio>,
@@ -46,7 +46,7 @@ pub(crate) struct Results {
     pub(crate) exactness: Vec<Exactness>,
     /// A reader's observations during the run.
     pub(crate) watched: Vec<Watched>,
-    /// The cost of reading.
+    /// The cost of reading the counters.
     pub(crate) reads: Vec<Cost>,
     /// The cost of walking all possible CPUs relative to those present, on a synthetic machine.
     pub(crate) read_ratios: Vec<WalkRatio>,
@@ -56,9 +56,9 @@ pub(crate) struct Results {
     pub(crate) memory_of_many: Footprint,
     /// Remarks on the figures.
     pub(crate) notes: Vec<String>,
-    /// All of it in a sentence.
+    /// The results summarised in one sentence.
     pub(crate) headline: String,
-    /// The path of the page.
+    /// The path of the HTML page, if one was written.
     pub(crate) page: Option<String>,
 }
 

@@ -29,13 +29,13 @@ const MACHINES: [(u16, &str); 16] = [
 pub(super) struct Compiler {
     words: Vec<String>,
     flag: Option<&'static str>,
-    /// Its name and version.
+    /// The compiler's name and version, such as `gcc 14.2.0`.
     pub(super) version: String,
     is_clang: bool,
 }
 
 impl Compiler {
-    /// Returns the one that was named, or `$CC`, or `cc`; why not, if it cannot be used for these types.
+    /// Returns the named compiler, else `$CC`, else `cc`; an error is the reason why it cannot be used for these types.
     pub(super) fn find(named: Option<&str>, types: &Types) -> Result<Compiler, String> {
         let from_environment = std::env::var("CC").ok().filter(|cc| !cc.trim().is_empty());
         let text = named.map(str::to_string).or(from_environment).unwrap_or_else(|| "cc".into());

@@ -21,13 +21,13 @@ const BATCH: usize = 200;
 /// A compiler's verdict on a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was not asked.
+    /// No verdict: the compiler was not asked.
     NotAsked,
-    /// It lays out both as said; its name and version.
+    /// A proposal whose old and new layouts the compiler confirms, with the compiler's name and version.
     Verified(String),
-    /// There is none that could say it, and why.
+    /// A proposal that no compiler could verify, with the reason.
     Unverified(String),
-    /// It lays one of them out otherwise; the first difference.
+    /// A proposal whose old or new layout the compiler contradicts, with the first difference.
     Wrong(String),
 }
 

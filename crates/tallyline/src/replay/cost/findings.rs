@@ -10,18 +10,18 @@ use tallyline_trace::format::TraceHeader;
 /// Instructions that cost less than one of so many parts of all are not looked up.
 const RARE: u64 = 100_000;
 
-/// Everything that is shown.
+/// The results of a replay by cost (`tallyline replay --cost`), as they are shown.
 pub(super) struct CostFindings {
     pub(super) header: TraceHeader,
     pub(super) processor: Processor,
     pub(super) plan: ReplayOptions,
     pub(super) course: ReplayStats,
-    /// All cores' time, in parts of a cycle.
+    /// The simulated time of all cores, summed, in the model's parts of a cycle.
     pub(super) time: u64,
     pub(super) explained: u64,
     pub(super) unexplained: u64,
     pub(super) total: InstructionCost,
-    /// By cost, the highest first.
+    /// The costs of the accessed fields, the highest first.
     pub(super) fields: Vec<FieldCost>,
 }
 
