@@ -621,7 +621,7 @@ fn a_key_is_copied_beside_the_pointer_where_most_visits_read_no_more() {
     let mut evidence = sessions(200);
     evidence.pointers[0].fields[1].visits = 100;
     let found = findings(&evidence);
-    let copied = |found: &[Finding]| match &found[..] {
+    let copied = |found: &[Finding]| match found {
         [Finding { proposal: Proposal::CopyBeside { fields, sizes, .. }, .. }] => {
             Some((fields.clone(), *sizes))
         }

@@ -317,6 +317,7 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
             };
             writeln!(out, "   proposal  {change}: {} instead of {} bytes each", sizes.1, sizes.0)?;
             if *pad > 0 {
+                larger_class(*sizes, out)?;
                 writeln!(
                     out,
                     "             (no alignment: its objects are an allocator's, which may not keep it)"
@@ -327,18 +328,44 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
             writeln!(out, "             {}", alignment(language, *align))?;
         }
         Proposal::Layout(layout) => self::layout(layout, out)?,
-        Proposal::Embed { pointer, target, sizes } => writeln!(
-            out,
-            "   proposal  put the {target} in the place of {pointer}, the only pointer to it: {} instead of {} bytes each",
-            sizes.1, sizes.0
-        )?,
-        Proposal::CopyBeside { pointer, fields, sizes } => writeln!(
-            out,
-            "   proposal  keep a copy of {} beside {pointer}, and read that first: {} instead of {} bytes each",
-            fields.join(", "),
-            sizes.1,
-            sizes.0
-        )?,
+        Proposal::Embed { pointer, target, sizes } => {
+            writeln!(
+                out,
+                "   proposal  put the {} in the place of {}, the only pointer to it: {} instead of {} bytes each",
+                printable(target.as_bytes()),
+                printable(pointer.as_bytes()),
+                sizes.1,
+                sizes.0
+            )?;
+            larger_class(*sizes, out)?;
+        }
+        Proposal::CopyBeside { pointer, fields, sizes } => {
+            writeln!(
+                out,
+                "   proposal  keep a copy of {} beside {}, and read that first: {} instead of {} bytes each",
+                printable(fields.join(", ").as_bytes()),
+                printable(pointer.as_bytes()),
+                sizes.1,
+                sizes.0
+            )?;
+            larger_class(*sizes, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the bytes that a block of some size takes in an allocator with size classes: multiples of 16 up to 128, then
+/// four classes for each power of two, as jemalloc and tcmalloc have them.
+fn allocation_class(size: u64) -> u64 {
+    let step = if size <= 128 { 16 } else { size.next_power_of_two() / 8 };
+    size.next_multiple_of(step.max(16))
+}
+
+/// Says that objects get so much larger that an allocator has another size class for them.
+fn larger_class(sizes: (u64, u64), out: &mut dyn Write) -> Result<()> {
+    let (before, after) = (allocation_class(sizes.0), allocation_class(sizes.1));
+    if after > before {
+        writeln!(out, "             (in an allocator's size classes {after} instead of {before} bytes)")?;
     }
     Ok(())
 }
@@ -364,6 +391,7 @@ fn layout(layout: &LayoutProposal, out: &mut dyn Write) -> Result<()> {
         layout.sizes.0,
         layout.lines.0
     )?;
+    larger_class(layout.sizes, out)?;
     let mut group = usize::MAX;
     for member in &layout.members {
         if member.group != group {
@@ -385,4 +413,25 @@ fn layout(layout: &LayoutProposal, out: &mut dyn Write) -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_larger_size_class_is_told() {
+        let said = |before, after| {
+            let mut out = Vec::new();
+            larger_class((before, after), &mut out).expect("memory");
+            String::from_utf8(out).expect("text").trim().to_owned()
+        };
+        assert_eq!(said(24, 40), "(in an allocator's size classes 48 instead of 32 bytes)");
+        assert_eq!(said(25, 32), "");
+        assert_eq!(said(64, 48), "");
+        assert_eq!(
+            [16, 17, 128, 129, 160, 161, 256, 257, 321].map(allocation_class),
+            [16, 32, 128, 160, 160, 192, 256, 320, 384]
+        );
+    }
 }
