@@ -258,6 +258,30 @@ fn reduced_cases_of_real_changes_are_told_from_their_fixed_forms() {
 }
 
 #[test]
+fn keys_behind_pointers_are_found_and_embedded_ones_are_not() {
+    let folder = folder("advise-pointers");
+    let Some(naive) = built(&folder, "cases/embedded_key.c", "naive", &[]) else { return };
+    let fixed = built(&folder, "cases/embedded_key.c", "fixed", &["-DFIXED"]).expect("built as the other");
+    let of = |program: &str| {
+        let words =
+            ["--functions", "look_up", "--schedules", "2", "--accesses", "60000", "--", program, "30000"];
+        advice(&words)
+    };
+    let json = of(&naive);
+    let found = &json["findings"][0];
+    assert_eq!(
+        (found["kind"].as_str(), found["subject"].as_str()),
+        (Some("pointer-chasing"), Some("entry")),
+        "{json}"
+    );
+    let proposal =
+        serde_json::json!({"kind": "embed", "pointer": "entry.key", "target": "key", "size": [24, 40]});
+    assert_eq!(found["proposal"], proposal);
+    assert_eq!(of(&fixed)["findings"], serde_json::json!([]));
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn hot_functions_alone_have_the_finding_of_the_whole_program() {
     let folder = folder("advise-window");
     let Some(program) = built(&folder, "cases/shared_events.c", "events", &[]) else { return };
