@@ -287,7 +287,7 @@ fn is_function_body(text: &[u8], before: &[Token], language: Language) -> bool {
         }
         at += 1;
     }
-    has_parameters && !before.iter().any(|token| token.is(b'{') && !has_parameters)
+    has_parameters
 }
 
 /// Reads a field of a Rust struct: attributes, visibility, name, type, and the comma.

@@ -224,8 +224,7 @@ impl<'t> Scan<'t> {
         let names_type = || inside.clone().any(|at| self.is_type(at));
         match name {
             b"offsetof" | b"__builtin_offsetof" | b"offset_of" | b"memset_after" | b"memset_startat" => {
-                let first = inside.clone().take_while(|at| !self.punct(*at, b','));
-                let mut first = first.skip_while(|_| false);
+                let mut first = inside.clone().take_while(|at| !self.punct(*at, b','));
                 first.any(|at| self.is_type(at) || self.is_variable(at)).then_some(UseKind::Offset)
             }
             b"static_assert" | b"_Static_assert" | b"BUILD_BUG_ON" | b"G_STATIC_ASSERT"

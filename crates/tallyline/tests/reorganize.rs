@@ -148,6 +148,18 @@ fn members_of_a_group_stay_between_its_markers() {
 }
 
 #[test]
+fn the_padding_of_a_group_stays_behind_it() {
+    let source = "struct padded { long head; char __cacheline_group_begin__hot[0]; long x, y; \
+        char __cacheline_group_end__hot[0]; char __cacheline_group_pad__hot[4]; long b; int i; long end; } p;";
+    let Some(file) = object(&folder("reorganize-pad"), "program", source) else { return };
+    // beside `i` it would save eight bytes
+    let text = stdout(&run(&["reorganize", "--pin", "i", "padded", &file]));
+    assert!(!text.contains("saved"), "{text}");
+    let text = stdout(&run(&["reorganize", "padded", &file]));
+    assert!(text.contains("saved 8 bytes"), "{text}");
+}
+
+#[test]
 fn bitfields_alignments_and_flexible_arrays_are_laid_out_as_compilers_do() {
     let Some(file) = server("reorganize-kinds") else { return };
     let document = json(&["reorganize", "--json", "--verify", "bits", "over", "message", &file]);

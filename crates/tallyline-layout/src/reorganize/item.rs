@@ -1,8 +1,9 @@
 //! Items, which move as one: a member, or a run of bitfields.
 
-use super::{ReorganizeOptions, is_marker};
+use super::ReorganizeOptions;
 use crate::explain::Bits;
 use crate::explain::{Replay, ReplayedMember};
+use crate::groups::is_marker;
 use crate::query::ends_flexibly;
 use tallyline_debuginfo::model::{Member, MemberKind, Types};
 

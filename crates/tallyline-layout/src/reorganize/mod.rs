@@ -329,11 +329,6 @@ fn is_user_interface(file: &[u8]) -> bool {
     file.split(|byte| *byte == b'/').rev().skip(1).any(|folder| folder == b"uapi")
 }
 
-/// Returns `true` if a member, by its name, marks the start or end of one of the kernel's cache-line groups.
-fn is_marker(name: &[u8]) -> bool {
-    name.starts_with(b"__cacheline_group_begin__") || name.starts_with(b"__cacheline_group_end__")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

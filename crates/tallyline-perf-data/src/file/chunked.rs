@@ -104,8 +104,11 @@ impl<'f> ChunkedRecording<'f> {
     ) -> Result<ChunkedRecording<'f>> {
         for (file, name) in files {
             let len = file.metadata()?.len();
-            if self.files.len() >= FILES_LIMIT || len > OFFSET {
+            if self.files.len() >= FILES_LIMIT {
                 return Err(Error::Limit { what: "files of a recording", limit: FILES_LIMIT as u64 });
+            }
+            if len > OFFSET {
+                return Err(Error::Limit { what: "bytes of a recording's file", limit: OFFSET });
             }
             let start = self.files.len() << OFFSET.count_ones();
             self.files.push(RecordFile { file, data: start..start + len as usize, name });

@@ -456,9 +456,9 @@ fn root(all: &[(Target, Option<Refused>)], args: &ApplyArgs) -> Result<PathBuf> 
         || all.iter().filter(|(_, refused)| refused.is_none()).map(|(target, _)| target.path.as_path());
     let here = std::env::current_dir().context("cannot read the current folder")?;
     let here = here.canonicalize().unwrap_or(here);
-    let is_system = |path: &Path| path.starts_with("/usr") || path.starts_with("/opt");
+    let is_installed = |path: &Path| path.starts_with("/usr") || path.starts_with("/opt");
     let mut roots = found()
-        .filter(|path| !is_system(path))
+        .filter(|path| !is_installed(path))
         .map(|path| place::root_of(path).or_else(|| path.starts_with(&here).then(|| here.clone())));
     match roots.find_map(|root| root) {
         Some(root) => Ok(root),

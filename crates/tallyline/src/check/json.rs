@@ -1,7 +1,7 @@
 //! Findings for programs.
 //!
 //! `{"schema":1,"file","fails","findings":[{"rule","level","type","member","message","measured",
-//! "declared_at",//! "policy","policy_line","reason","allowed"}]}`: `level` is `deny` or `warn`, `allowed` the reason
+//! "declared_at","policy","policy_line","reason","allowed"}]}`: `level` is `deny` or `warn`, `allowed` the reason
 //! why a finding may stay or null, `measured` what a limit is held against or null, `declared_at` has `file` and `line` or is null.
 
 use super::Shown;
