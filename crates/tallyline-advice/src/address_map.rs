@@ -31,6 +31,8 @@ pub(crate) type NewStarts = Arc<FxHashMap<u64, u64>>;
 struct Relocation {
     /// The offset of the field before and after.
     offsets: (u64, u64),
+    /// The parts in which one access may be reported.
+    parts: u64,
     starts: NewStarts,
     /// The distance by which the new starts are moved once more.
     shift: u64,
@@ -141,9 +143,17 @@ impl AddressMap {
     }
 
     /// Records that the proposed layout has the field that an instruction (its index in the trace) accesses at another
-    /// offset, in objects of which each has a new start, in fresh lines; other objects stay as they are.
-    pub(crate) fn move_objects(&mut self, instruction: u32, offsets: (u64, u64), starts: &NewStarts) {
-        let moved = Relocation { offsets, starts: Arc::clone(starts), shift: 0 };
+    /// offset, in objects of which each has a new start, in fresh lines; other objects stay as they are. The instruction
+    /// accesses at most `size` bytes at once.
+    pub(crate) fn move_objects(
+        &mut self,
+        instruction: u32,
+        offsets: (u64, u64),
+        size: u64,
+        starts: &NewStarts,
+    ) {
+        let parts = size.div_ceil(PART).clamp(1, PARTS_LIMIT);
+        let moved = Relocation { offsets, parts, starts: Arc::clone(starts), shift: 0 };
         self.relocated.insert(instruction, moved);
     }
 
@@ -154,9 +164,6 @@ impl AddressMap {
         if let Some(moved) = self.objects.get(&instruction) {
             return moved.apply(address);
         }
-        if let Some(moved) = self.relocated.get(&instruction) {
-            return moved.apply(address);
-        }
         let line = address / self.line_size;
         let holds = |(start, end, _): &&(u64, u64, u64)| (*start..*end).contains(&address);
         if let Some((start, _, to)) = self.per_thread.get(&line).and_then(|ranges| ranges.iter().find(holds))
@@ -165,22 +172,24 @@ impl AddressMap {
         }
         match self.ranges.get(&line).and_then(|ranges| ranges.iter().find(holds)) {
             Some((_, _, distance)) => address.wrapping_add(*distance),
-            None => address,
+            None => self.relocated.get(&instruction).and_then(|of| of.apply(address)).unwrap_or(address),
         }
     }
 }
 
-/// Bytes of the parts in which an emulator reports a vector's access, and the most of them.
+/// Bytes of the parts in which an emulator reports a vector's access.
 const PART: u64 = 8;
-const PARTS: u64 = 8;
+
+/// The most parts of one access.
+const PARTS_LIMIT: u64 = 8;
 
 impl Relocation {
-    fn apply(&self, address: u64) -> u64 {
-        let start = |part: u64| {
+    /// Returns an address in the new objects; `None` if the object of the old one stays.
+    fn apply(&self, address: u64) -> Option<u64> {
+        (0..self.parts).map(|part| part * PART).find_map(|part| {
             let start = self.starts.get(&address.wrapping_sub(self.offsets.0).wrapping_sub(part))?;
             Some(start.wrapping_add(self.shift).wrapping_add(self.offsets.1).wrapping_add(part))
-        };
-        (0..PARTS).find_map(|part| start(part * PART)).unwrap_or(address)
+        })
     }
 }
 
@@ -241,15 +250,20 @@ mod tests {
         let (mut one, mut other) = (AddressMap::new(64), AddressMap::new(64));
         let fresh = one.fresh_lines(2);
         let starts = |to: u64| Arc::new(FxHashMap::from_iter([(0x1000, to), (0x5000, to + 64)]));
-        one.move_objects(3, (8, 0), &starts(fresh));
+        one.move_objects(3, (8, 0), 24, &starts(fresh));
         let second = other.fresh_lines(2);
-        other.move_objects(3, (8, 16), &starts(second));
-        other.move_objects(4, (8, 16), &starts(second));
+        other.move_objects(3, (8, 16), 8, &starts(second));
+        other.move_objects(4, (8, 16), 8, &starts(second));
         one.merge(&other);
         assert_eq!(one.map(0, 3, 0x5008), fresh + 64, "the first map's change stays");
         assert_eq!(one.map(0, 3, 0x6008), 0x6008, "another object");
         assert_eq!(one.map(0, 3, 0x5018), fresh + 64 + 16, "the third part of a vector");
         assert!(one.map(0, 4, 0x1008) >= fresh + 128, "{:x}", one.map(0, 4, 0x1008));
+        assert_eq!(one.map(0, 4, 0x1010), 0x1010, "a neighbour that stays");
+        // what was moved off a shared line stays off it
+        let apart = one.fresh_lines(1);
+        one.move_range(0x1008, 8, apart);
+        assert_eq!(one.map(0, 3, 0x1008), apart + 8);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Evidence from a trace: two passes over its accesses, with names in between.
 
 use super::evidence::{
-    Evidence, FieldUse, SharedLine, Site, Slot, SlotUse, Subject, SubjectKind, ThreadInfo, TypeUse,
+    Evidence, FieldUse, FollowedPointer, SharedLine, Site, Slot, SlotUse, Subject, SubjectKind, ThreadInfo,
+    TypeUse,
 };
 use super::objects::ObjectMap;
 use super::pointers::PointerPaths;
@@ -473,10 +474,32 @@ impl Builder<'_> {
         evidence.types = by_type.into_values().collect();
     }
 
+    /// Returns the number of a pointer's targets that begin a larger object, as a base does, or are a part of the object
+    /// with the pointer.
+    fn parts(&self, pointer: &FollowedPointer) -> u64 {
+        let size_of = |subject: usize| self.resolved.subjects.get(subject).map_or(0, |subject| subject.size);
+        let (size, of_holder) = (size_of(pointer.target), size_of(pointer.subject));
+        let larger: Vec<&Vec<u64>> = self
+            .objects
+            .starts
+            .iter()
+            .filter(|(subject, _)| **subject != pointer.target && size_of(**subject) > size)
+            .map(|(_, starts)| starts)
+            .collect();
+        let is_part = |(target, slot): &(&u64, &u64)| {
+            let holder = slot.wrapping_sub(pointer.offset);
+            (holder..holder.saturating_add(of_holder)).contains(*target)
+                || larger.iter().any(|starts| starts.binary_search(target).is_ok())
+        };
+        pointer.targets.iter().filter(is_part).count() as u64
+    }
+
     /// Adds the pointers that were followed, with the cost of what is behind them.
     fn pointers(&mut self, paths: PointerPaths, costs: &TracedCosts<'_>, evidence: &mut Evidence) {
         let mut pointers = paths.finish();
         for pointer in &mut pointers {
+            pointer.holders = self.objects.starts.get(&pointer.subject).cloned().unwrap_or_default();
+            pointer.parts = self.parts(pointer);
             let indexed =
                 pointer.loads.iter().map(|(instruction, count)| (self.site(*instruction, evidence), *count));
             pointer.load_sites = indexed.collect();

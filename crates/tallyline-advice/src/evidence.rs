@@ -54,8 +54,6 @@ pub struct MemberInfo {
     pub align: u64,
     /// `true` if nothing may move past it: a base, a bitfield, a flexible array.
     pub is_fixed: bool,
-    /// The name of the struct or class that the member, a pointer, points to; empty for other members.
-    pub points_to: String,
 }
 
 /// The kind of data that advice is about: objects of a type, a variable, or memory of unknown type.
@@ -229,14 +227,22 @@ pub(crate) struct FollowedPointer {
     pub(crate) target: usize,
     /// The number of times that the pointer was followed.
     pub(crate) visits: u64,
-    /// Accesses to objects of the target's type behind a load of the pointer that had led elsewhere.
+    /// The visits in which code without a known type accessed the object, too.
+    pub(crate) other_visits: u64,
+    /// The number of accesses to another object than the pointer had led to, though no store to it was seen.
     pub(crate) conflicts: u64,
-    /// The number of objects that several pointers lead to.
+    /// The number of different pointers, by their addresses.
+    pub(crate) slots: u64,
+    /// The number of objects that several pointers lead to, of this member or another.
     pub(crate) shared: u64,
+    /// The number of objects that are the start of a larger one, or a part of the pointer's own.
+    pub(crate) parts: u64,
     /// The number of loads of the target's type through this pointer, and in other ways.
     pub(crate) target_loads: (u64, u64),
     /// Each object behind the pointer with the address of the pointer that led there first.
     pub(crate) targets: FxHashMap<u64, u64>,
+    /// The starts of all objects with the pointer, sorted, also of those whose pointer was not followed.
+    pub(crate) holders: Vec<u64>,
     /// The fields of the target that are accessed through the pointer, by offset.
     pub(crate) fields: Vec<FollowedField>,
     /// The instructions that load the pointer, by the trace's index, with their loads.
@@ -256,6 +262,8 @@ pub(crate) struct FollowedField {
     pub(crate) field: String,
     /// The number of times that the pointer was followed to this field.
     pub(crate) visits: u64,
+    /// The number of stores to the field in all objects of the type, through the pointer or not.
+    pub(crate) stores: u64,
     /// Simulated cycles of the accesses through the pointer.
     pub(crate) cycles: u64,
     /// The number of simulated accesses through the pointer that the closest cache did not answer.

@@ -30,6 +30,6 @@ pub use address_map::AddressMap;
 pub use collect::{CollectLimits, collect};
 pub use observed::{Observations, ObservedAccess, is_assumed, observe};
 pub use predict::{Effect, Model, Outlook, predict, run_times};
-pub use proposal::{LayoutProposal, PlacedMember, Proposal};
+pub use proposal::{LayoutProposal, PlacedMember, Proposal, heap_block};
 pub use resolve::{Operand, Resolved, Resolver, VariablePart};
 pub use rules::{Confidence, FieldEvidence, Finding, FindingKind};

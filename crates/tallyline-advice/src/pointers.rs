@@ -1,33 +1,40 @@
 //! Pointers that code follows: the members through which it gets from objects of one type to objects of another.
 //!
-//! A trace has addresses and no values. An access to an object of a type is put down to the thread's last load of a
-//! pointer to that type, if that was shortly before and the pointer has led to that object since it was stored last.
+//! A trace has addresses and no values. Code says which loads an access has its address from, and the thread's last
+//! execution of one of these is the pointer that led to the object.
 
-use super::evidence::{FollowedField, FollowedPointer, MemberInfo, SubjectKind};
+use super::evidence::{FollowedField, FollowedPointer, SubjectKind};
 use super::resolve::Resolved;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use tallyline_trace::format::Access;
 
-/// Accesses of a thread behind the load of a pointer that are looked at for its target.
+/// Accesses of a thread behind one through a pointer that may be to the same object by code without types.
 const REACH: u64 = 64;
 
 /// The most pointers, and objects behind them, that are told apart for one member.
 const OBJECTS_LIMIT: usize = 1 << 20;
 
 /// Bytes of a pointer.
-const POINTER: u64 = 8;
+const POINTER: u8 = 8;
 
-/// The part of an instruction in following pointers.
-#[derive(Clone, Copy, Debug)]
-enum Role {
-    /// It accesses a pointer: an index of the pointers.
-    Pointer(usize),
-    /// It accesses a field of objects that pointers lead to: the type, and the offset.
-    Target { subject: usize, offset: u64 },
+/// Returns the path of a pointer member without the parts of a smart pointer of libstdc++, `_M_t` and the like.
+fn own_path(path: &str) -> &str {
+    path.split("._M_").next().unwrap_or(path)
 }
 
-/// The last load of a pointer to a type, in one thread.
+/// The parts of an instruction in following pointers.
+#[derive(Clone, Debug, Default)]
+struct Roles {
+    /// The pointer that it accesses, as an index of the pointers.
+    pointer: Option<usize>,
+    /// The type and the offset of the field that it accesses, of a type that pointers lead to.
+    target: Option<(usize, u64)>,
+    /// The instructions that load the pointer by which it does.
+    through: Vec<u32>,
+}
+
+/// The last execution of a load of a pointer, in one thread.
 #[derive(Clone, Debug)]
 struct LastLoad {
     pointer: usize,
@@ -37,31 +44,46 @@ struct LastLoad {
     seen: Vec<u64>,
 }
 
+/// The object that was reached last through a pointer, in one thread.
+#[derive(Clone, Copy, Debug)]
+struct LastVisit {
+    pointer: usize,
+    start: u64,
+    end: u64,
+    time: u64,
+}
+
 /// Accumulator of the pointers that a process follows, from its accesses.
 #[derive(Debug, Default)]
 pub(crate) struct PointerPaths {
-    roles: FxHashMap<u32, [Option<Role>; 2]>,
+    roles: FxHashMap<u32, Roles>,
     pointers: Vec<FollowedPointer>,
-    // by pointer: its addresses, each with the object that it led to
+    // by pointer: its addresses, each with the object that it leads to
     slots: Vec<FxHashMap<u64, u64>>,
+    // by pointer: all its addresses; objects with several pointers; fields; loads by instruction
+    addresses: Vec<FxHashSet<u64>>,
     shared: Vec<FxHashSet<u64>>,
     fields: Vec<BTreeMap<u64, FollowedField>>,
     counts: Vec<FxHashMap<u32, u64>>,
-    // by target's type: loads in any way
+    // by object: the pointer that led there first, with its address
+    owners: FxHashMap<u64, (usize, u64)>,
+    // by target's type: loads in any way; by its fields: stores
     loads: FxHashMap<usize, u64>,
-    // the present thread, its accesses, and by target's type the last load
+    stores: FxHashMap<(usize, u64), u64>,
+    // the present thread and its accesses
     thread: Option<u32>,
     time: u64,
-    last: FxHashMap<usize, LastLoad>,
+    last: FxHashMap<u32, LastLoad>,
+    visit: Option<LastVisit>,
 }
 
 impl PointerPaths {
     /// Prepares for the instructions whose operands are known.
     pub(crate) fn new(resolved: &Resolved) -> Self {
-        let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
+        let mut by_name: FxHashMap<(&str, u64), usize> = FxHashMap::default();
         for (at, subject) in resolved.subjects.iter().enumerate() {
             if subject.kind == SubjectKind::Record {
-                by_name.entry(&subject.name).or_insert(at);
+                by_name.entry((&subject.name, subject.size)).or_insert(at);
             }
         }
         let mut all = Self::default();
@@ -69,52 +91,60 @@ impl PointerPaths {
         let mut operands: Vec<_> = resolved.operands.iter().collect();
         operands.sort_unstable_by_key(|(instruction, _)| **instruction);
         for (instruction, operand) in &operands {
-            let members = resolved.subjects.get(operand.subject).map_or(&[][..], |subject| &subject.members);
-            let is_pointer = |member: &&MemberInfo| member.offset == operand.offset;
-            let Some(member) = members.iter().find(is_pointer) else { continue };
-            let target = by_name.get(member.points_to.as_str()).copied();
+            let Some((name, size)) = resolved.pointees.get(instruction) else { continue };
+            let target = by_name.get(&(name.as_str(), *size)).copied();
             // a list's own links lead from node to node: neither can be a part of the other
             let Some(target) = target.filter(|target| *target != operand.subject) else { continue };
             let pointer = *known.entry((operand.subject, operand.offset)).or_insert_with(|| {
                 all.pointers.push(FollowedPointer {
                     subject: operand.subject,
                     offset: operand.offset,
-                    field: member.name.clone(),
+                    field: own_path(&operand.field).to_owned(),
                     target,
                     ..FollowedPointer::default()
                 });
                 all.pointers.len() - 1
             });
-            all.roles.entry(**instruction).or_default()[0] = Some(Role::Pointer(pointer));
+            all.roles.entry(**instruction).or_default().pointer = Some(pointer);
         }
         let targets: FxHashSet<usize> = all.pointers.iter().map(|pointer| pointer.target).collect();
         for (instruction, operand) in
             operands.iter().filter(|(_, operand)| targets.contains(&operand.subject))
         {
-            let role = Role::Target { subject: operand.subject, offset: operand.offset };
-            all.roles.entry(**instruction).or_default()[1] = Some(role);
+            let roles = all.roles.entry(**instruction).or_default();
+            roles.target = Some((operand.subject, operand.offset));
+            roles.through = resolved.base_loads.get(instruction).cloned().unwrap_or_default();
         }
-        all.slots.resize_with(all.pointers.len(), FxHashMap::default);
-        all.shared.resize_with(all.pointers.len(), FxHashSet::default);
-        all.fields.resize_with(all.pointers.len(), BTreeMap::new);
-        all.counts.resize_with(all.pointers.len(), FxHashMap::default);
+        let number = all.pointers.len();
+        all.slots.resize_with(number, FxHashMap::default);
+        all.addresses.resize_with(number, FxHashSet::default);
+        all.shared.resize_with(number, FxHashSet::default);
+        all.fields.resize_with(number, BTreeMap::new);
+        all.counts.resize_with(number, FxHashMap::default);
         all
     }
 
     /// Adds the first access of an operand; accesses come thread by thread, in their order.
     pub(crate) fn add(&mut self, thread: u32, access: &Access, resolved: &Resolved) {
+        if self.pointers.is_empty() {
+            return;
+        }
         if self.thread != Some(thread) {
-            (self.thread, self.time) = (Some(thread), 0);
+            (self.thread, self.time, self.visit) = (Some(thread), 0, None);
             self.last.clear();
         }
         self.time += 1;
-        let Some(roles) = self.roles.get(&access.instruction()).copied() else { return };
+        let (pointer, target) = match self.roles.get(&access.instruction()) {
+            Some(roles) => (roles.pointer, roles.target),
+            None => (None, None),
+        };
         // what is both is reached through one pointer before it leads on
-        for role in roles.into_iter().rev().flatten() {
-            match role {
-                Role::Target { subject, offset } => self.target(subject, offset, access, resolved),
-                Role::Pointer(pointer) => self.pointer(pointer, access),
-            }
+        match target {
+            Some(field) => self.target(field, access, resolved),
+            None => self.other(access),
+        }
+        if let Some(pointer) = pointer {
+            self.pointer(pointer, access);
         }
     }
 
@@ -124,41 +154,51 @@ impl PointerPaths {
             self.slots[pointer].remove(&access.address());
             return;
         }
-        if u64::from(access.size()) != POINTER {
+        if access.size() != POINTER {
             return;
         }
         *self.counts[pointer].entry(access.instruction()).or_default() += 1;
         let load = LastLoad { pointer, address: access.address(), time: self.time, seen: Vec::new() };
-        self.last.insert(self.pointers[pointer].target, load);
+        self.last.insert(access.instruction(), load);
     }
 
-    fn target(&mut self, subject: usize, offset: u64, access: &Access, resolved: &Resolved) {
-        *self.loads.entry(subject).or_default() += u64::from(!access.store());
-        let Some(last) = self.last.get_mut(&subject) else { return };
-        if self.time - last.time > REACH {
-            return;
+    /// Adds an access of code without a type, or to a type that no pointer leads to.
+    fn other(&mut self, access: &Access) {
+        let Some(visit) = self.visit else { return };
+        if (visit.start..visit.end).contains(&access.address()) && self.time - visit.time <= REACH {
+            self.pointers[visit.pointer].other_visits += 1;
+            self.visit = None;
         }
+    }
+
+    fn target(&mut self, (subject, offset): (usize, u64), access: &Access, resolved: &Resolved) {
+        *self.loads.entry(subject).or_default() += u64::from(!access.store());
+        *self.stores.entry((subject, offset)).or_default() += u64::from(access.store());
+        let Some(roles) = self.roles.get(&access.instruction()) else { return };
+        let times = roles.through.iter().filter_map(|load| Some((self.last.get(load)?.time, *load)));
+        let Some(last) = times.max().and_then(|(_, load)| self.last.get_mut(&load)) else { return };
         let (pointer, base) = (last.pointer, access.address().wrapping_sub(offset));
         let (of, slots) = (&mut self.pointers[pointer], &mut self.slots[pointer]);
         let known = slots.get(&last.address).copied();
-        if known.is_none() && slots.len() >= OBJECTS_LIMIT {
+        let is_full = slots.len() >= OBJECTS_LIMIT || of.targets.len() >= OBJECTS_LIMIT;
+        if of.target != subject || (known.is_none() && is_full) {
             return;
         }
         if known != Some(base) {
             slots.insert(last.address, base);
-            if known.is_some() {
-                of.conflicts += 1;
-                return;
-            }
-            let first = *of.targets.entry(base).or_insert(last.address);
-            if first != last.address {
+            self.addresses[pointer].insert(last.address);
+            of.conflicts += u64::from(known.is_some());
+            of.targets.entry(base).or_insert(last.address);
+            let owner = *self.owners.entry(base).or_insert((pointer, last.address));
+            if owner != (pointer, last.address) {
                 self.shared[pointer].insert(base);
+                self.shared[owner.0].insert(base);
             }
         }
-        of.visits += u64::from(last.seen.is_empty());
+        let is_new = last.seen.is_empty();
+        of.visits += u64::from(is_new);
         of.target_loads.0 += u64::from(!access.store());
-        let fields = &mut self.fields[pointer];
-        let field = fields.entry(offset).or_insert_with(|| FollowedField {
+        let field = self.fields[pointer].entry(offset).or_insert_with(|| FollowedField {
             offset,
             field: resolved
                 .operands
@@ -176,24 +216,31 @@ impl PointerPaths {
             Some(known) => *known = (known.0, known.1 + loads, known.2 + stores),
             None => field.instructions.push((access.instruction(), loads, stores)),
         }
+        if is_new {
+            let size = resolved.subjects.get(subject).map_or(0, |subject| subject.size);
+            self.visit =
+                Some(LastVisit { pointer, start: base, end: base.saturating_add(size), time: self.time });
+        }
     }
 
     /// Returns the pointers that were followed.
     pub(crate) fn finish(self) -> Vec<FollowedPointer> {
-        let all_loads = self.loads;
-        let parts = self.shared.into_iter().zip(self.fields).zip(self.counts);
+        let (all_loads, stores) = (self.loads, self.stores);
+        let parts = self.shared.into_iter().zip(self.addresses).zip(self.fields).zip(self.counts);
         let all = self.pointers.into_iter().zip(parts);
-        all.map(|(pointer, ((shared, fields), counts))| {
+        all.map(|(pointer, (((shared, addresses), fields), counts))| {
             let mut loads: Vec<(u32, u64)> = counts.into_iter().collect();
             loads.sort_unstable_by_key(|(instruction, count)| (std::cmp::Reverse(*count), *instruction));
             let mut fields: Vec<FollowedField> = fields.into_values().collect();
             for field in &mut fields {
                 let order = |known: &(u32, u64, u64)| (std::cmp::Reverse(known.1 + known.2), known.0);
                 field.instructions.sort_unstable_by_key(order);
+                field.stores = stores.get(&(pointer.target, field.offset)).copied().unwrap_or(0);
             }
             let in_all = all_loads.get(&pointer.target).copied().unwrap_or(0);
             let target_loads = (pointer.target_loads.0, in_all.saturating_sub(pointer.target_loads.0));
-            FollowedPointer { shared: shared.len() as u64, target_loads, fields, loads, ..pointer }
+            let (shared, slots) = (shared.len() as u64, addresses.len() as u64);
+            FollowedPointer { shared, slots, target_loads, fields, loads, ..pointer }
         })
         .filter(|pointer| pointer.visits > 0)
         .collect()
@@ -206,24 +253,20 @@ mod tests {
     use super::super::resolve::Operand;
     use super::*;
 
-    /// Instruction 1 loads `session.stats` (offset 8), 2 stores it; 3 adds to `stats.hits`, 4 reads `stats.bytes`.
+    /// Instruction 1 loads `session.stats` (offset 8), 2 stores it; 3 adds to `stats.hits` and 4 reads `stats.bytes` through
+    /// that; 5 stores `stats.hits` by another address.
     fn resolved() -> Resolved {
-        let member = |name: &str, offset, points_to: &str| MemberInfo {
-            name: name.into(),
-            offset,
-            size: 8,
-            align: 8,
-            points_to: points_to.into(),
-            ..MemberInfo::default()
-        };
-        let record =
-            |name: &str, members| Subject { name: name.into(), size: 16, members, ..Subject::default() };
-        let session = record("session", vec![member("next", 0, "session"), member("stats", 8, "stats")]);
-        let stats = record("stats", vec![member("hits", 0, ""), member("bytes", 8, "")]);
-        let mut resolved = Resolved { subjects: vec![session, stats], ..Resolved::default() };
-        for (instruction, subject, offset) in [(0, 0, 0), (1, 0, 8), (2, 0, 8), (3, 1, 0), (4, 1, 8)] {
+        let record = |name: &str| Subject { name: name.into(), size: 16, ..Subject::default() };
+        let mut resolved =
+            Resolved { subjects: vec![record("session"), record("stats")], ..Resolved::default() };
+        for (instruction, subject, offset) in
+            [(0, 0, 0), (1, 0, 8), (2, 0, 8), (3, 1, 0), (4, 1, 8), (5, 1, 0)]
+        {
             resolved.operands.insert(instruction, Operand { subject, offset, field: String::new() });
         }
+        resolved.pointees.insert(0, ("session".into(), 16));
+        resolved.pointees.extend([1, 2].map(|at| (at, ("stats".into(), 16))));
+        resolved.base_loads.extend([3, 4].map(|at| (at, vec![1])));
         resolved
     }
 
@@ -245,27 +288,39 @@ mod tests {
         let all = followed(&[visit(0x1000, 0x9000), visit(0x1010, 0x9100), visit(0x1000, 0x9000)].concat());
         let [pointer] = &all[..] else { panic!("{all:?}") };
         assert_eq!((pointer.subject, pointer.offset, pointer.target, pointer.visits), (0, 8, 1, 3));
-        assert_eq!((pointer.conflicts, pointer.shared, pointer.target_loads), (0, 0, (6, 0)));
+        assert_eq!(
+            (pointer.conflicts, pointer.shared, pointer.slots, pointer.target_loads),
+            (0, 0, 2, (6, 0))
+        );
         assert_eq!(pointer.targets, FxHashMap::from_iter([(0x9000, 0x1008), (0x9100, 0x1018)]));
         let fields: Vec<_> =
-            pointer.fields.iter().map(|of| (of.offset, of.visits, &of.instructions)).collect();
-        assert_eq!(fields, [(0, 3, &vec![(3, 3, 3)]), (8, 3, &vec![(4, 3, 0)])]);
+            pointer.fields.iter().map(|of| (of.offset, of.visits, of.stores, &of.instructions)).collect();
+        assert_eq!(fields, [(0, 3, 3, &vec![(3, 3, 3)]), (8, 3, 0, &vec![(4, 3, 0)])]);
         assert_eq!(pointer.loads, [(1, 3)]);
     }
 
     #[test]
-    fn a_pointer_that_leads_elsewhere_is_in_conflict_unless_it_was_stored() {
-        let all = followed(&[(7, 1, 0x1008, false), (7, 3, 0x9000, false), (7, 3, 0x9010, false)]);
-        assert_eq!((all[0].visits, all[0].conflicts), (1, 1), "an array");
-        let stored = [
+    fn a_smart_pointer_has_the_name_of_its_member() {
+        assert_eq!(own_path("stats._M_t._M_t._M_head_impl"), "stats");
+        assert_eq!(own_path("inner.stats"), "inner.stats");
+    }
+
+    #[test]
+    fn a_cursor_is_one_pointer_to_many_objects() {
+        let step = |stats| [(7, 1, 0x1008, false), (7, 3, stats, false), (7, 2, 0x1008, true)];
+        let all = followed(&[step(0x9000), step(0x9010), step(0x9020)].concat());
+        assert_eq!((all[0].visits, all[0].conflicts, all[0].slots, all[0].targets.len()), (3, 0, 1, 3));
+    }
+
+    #[test]
+    fn a_pointer_that_leads_elsewhere_without_a_store_is_in_conflict() {
+        let all = followed(&[
             (7, 1, 0x1008, false),
             (7, 3, 0x9000, false),
-            (7, 2, 0x1008, true),
             (7, 1, 0x1008, false),
             (7, 3, 0x9010, false),
-        ];
-        let all = followed(&stored);
-        assert_eq!((all[0].visits, all[0].conflicts, all[0].targets.len()), (2, 0, 2));
+        ]);
+        assert_eq!((all[0].visits, all[0].conflicts), (2, 1));
     }
 
     #[test]
@@ -277,12 +332,24 @@ mod tests {
             (7, 3, 0x9000, false),
             // another thread has loaded no pointer
             (8, 3, 0x9000, false),
+            (8, 5, 0x9000, true),
         ]);
         assert_eq!((all[0].visits, all[0].shared, all[0].target_loads), (2, 1, (2, 1)));
+        assert_eq!(all[0].fields[0].stores, 1, "by another address");
     }
 
     #[test]
-    fn a_lists_own_links_are_not_followed() {
+    fn code_without_types_reads_more_of_the_object() {
+        let visit =
+            [(7, 1, 0x1008, false), (7, 3, 0x9000, false), (7, 99, 0x9008, false), (7, 99, 0x900f, false)];
+        assert_eq!(followed(&visit)[0].other_visits, 1);
+        let beside = [(7, 1, 0x1008, false), (7, 3, 0x9000, false), (7, 99, 0x9010, false)];
+        assert_eq!(followed(&beside)[0].other_visits, 0);
+    }
+
+    #[test]
+    fn a_pointer_that_is_compared_is_not_followed_and_a_lists_own_links_are_not() {
+        assert_eq!(followed(&[(7, 1, 0x1008, false), (7, 5, 0x9000, false)]), []);
         assert_eq!(followed(&[(7, 0, 0x1000, false), (7, 0, 0x1010, false)]), []);
     }
 }

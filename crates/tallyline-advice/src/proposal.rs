@@ -150,12 +150,22 @@ pub(crate) fn place(groups: &[Vec<(String, u64, u64)>], separation: Separation) 
     Placement { members, pad, size: end.saturating_add(pad).next_multiple_of(align), align }
 }
 
+/// Returns the bytes that a block of glibc's `malloc` takes: a header of 8 bytes, and a multiple of 16 in all.
+pub fn heap_block(size: u64) -> u64 {
+    size.saturating_add(8).next_multiple_of(16).max(32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn member(name: &str, size: u64) -> (String, u64, u64) {
         (name.to_owned(), size, size)
+    }
+
+    #[test]
+    fn blocks_of_the_heap_are_multiples_of_16_with_their_header() {
+        assert_eq!([0, 24, 25, 40, 41, 64].map(heap_block), [32, 32, 48, 48, 64, 80]);
     }
 
     #[test]

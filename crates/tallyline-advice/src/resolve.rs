@@ -37,6 +37,12 @@ pub struct Resolved {
     pub sites: FxHashMap<u32, Site>,
     /// The types and fields that instructions access, by the trace's index of the instruction.
     pub operands: FxHashMap<u32, Operand>,
+    /// The records that pointers lead to, by the trace's index of an instruction that accesses a pointer member: name and
+    /// size in bytes.
+    pub pointees: FxHashMap<u32, (String, u64)>,
+    /// The instructions whose loaded pointer is the address, without an index, of an instruction's operand; all by the
+    /// trace's index.
+    pub base_loads: FxHashMap<u32, Vec<u32>>,
     /// The variables that contain addresses of data, by address.
     pub variables: FxHashMap<u64, VariablePart>,
 }

@@ -13,6 +13,7 @@
 //! Programs may be truncated, corrupt or malicious: no panic, no endless loop, bounded memory.
 
 mod analysis;
+mod base_loads;
 mod btf;
 pub mod cache;
 mod callees;
@@ -43,6 +44,7 @@ mod value;
 mod value_number;
 mod vector;
 
+pub use base_loads::base_loads;
 pub use btf::infer_by_btf;
 pub use error::Error;
 pub(crate) use error::Result;

@@ -479,7 +479,7 @@ fn first_argument(machine: Machine) -> Register {
 }
 
 /// Returns the call-clobbered registers.
-fn saved_by_caller(machine: Machine, is_go: bool) -> Vec<Register> {
+pub(crate) fn saved_by_caller(machine: Machine, is_go: bool) -> Vec<Register> {
     let numbers: Vec<u8> = match machine {
         // all but the stack, the frame and the goroutine
         Machine::X86_64 if is_go => (0..33).filter(|number| ![6, 7, 14].contains(number)).collect(),

@@ -5,15 +5,22 @@ use super::{Confidence, FieldEvidence, Finding, FindingKind};
 use crate::address_map::{AddressMap, NewStarts};
 use crate::evidence::{Evidence, FollowedField, FollowedPointer, Subject, TypeUse};
 use crate::predict::Outlook;
-use crate::proposal::Proposal;
+use crate::proposal::{Proposal, Separation, heap_block, place};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Objects behind a pointer below which their place does not matter: they stay in the cache.
-const LEAST_OBJECTS: usize = 512;
+const LEAST_OBJECTS: u64 = 512;
+
+/// The largest object whose layout is changed, in bytes.
+const LARGEST: u64 = 1 << 16;
 
 /// Parts of all cycles that the misses behind a pointer have to cost: one of so many.
 const LEAST_SHARE: u64 = 50;
+
+/// The most bytes from the first object with a pointer to the last: the address space of a program.
+const SPAN_LIMIT: u64 = 1 << 48;
 
 /// Bytes of a pointer.
 const POINTER: u64 = 8;
@@ -21,7 +28,7 @@ const POINTER: u64 = 8;
 /// The most bytes of a copy beside a pointer: a key and a hash of it.
 const COPY: u64 = 16;
 
-/// The largest part of the visits in which a pointer may lead elsewhere than before, or objects have several pointers.
+/// The largest part of the visits, or of the objects, that may contradict what a proposal rests on.
 const UNSURE: f64 = 0.05;
 
 /// The part of the visits from which on a field is read by nearly all of them.
@@ -30,12 +37,29 @@ const NEARLY_ALL: f64 = 0.9;
 /// The part of the visits up to which what is read beside a copy leaves most of them without a miss.
 const SELDOM: f64 = 0.5;
 
-/// Returns a finding for each pointer behind which a hot path waits for small objects.
+/// Loads of a target's type in other ways, for each object, that only prepare it.
+const PREPARING: u64 = 2;
+
+/// Returns a finding for each pointer behind which a hot path waits for small objects; of several pointers of one type,
+/// or to it, the one with the longest wait: what the others gain depends on that one.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
-    evidence.pointers.iter().filter_map(|pointer| of_pointer(evidence, pointer)).collect()
+    let found =
+        evidence.pointers.iter().filter_map(|pointer| Some((pointer, of_pointer(evidence, pointer)?)));
+    let mut all: Vec<(&FollowedPointer, Finding)> = found.collect();
+    all.sort_by_key(|(pointer, finding)| (std::cmp::Reverse(finding.lost), pointer.subject, pointer.offset));
+    let mut changed = BTreeSet::new();
+    all.retain(|(pointer, _)| {
+        let types = [pointer.subject, pointer.target];
+        let is_first = types.iter().all(|subject| !changed.contains(subject));
+        if is_first {
+            changed.extend(types);
+        }
+        is_first
+    });
+    all.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// The part that one number is of another.
+/// Returns the part that one number is of another.
 fn part(of: u64, whole: u64) -> f64 {
     of as f64 / whole.max(1) as f64
 }
@@ -43,12 +67,14 @@ fn part(of: u64, whole: u64) -> f64 {
 fn of_pointer(evidence: &Evidence, pointer: &FollowedPointer) -> Option<Finding> {
     let holder = evidence.subjects.get(pointer.subject)?;
     let target = evidence.subjects.get(pointer.target)?;
+    let objects = pointer.targets.len() as u64;
     let waited: u64 = pointer.fields.iter().filter(|field| field.misses > 0).map(|field| field.cycles).sum();
-    let is_small = pointer.targets.len() < LEAST_OBJECTS || waited < evidence.cycles / LEAST_SHARE;
-    let is_sure = part(pointer.conflicts, pointer.visits) <= UNSURE
-        && part(pointer.shared, pointer.targets.len() as u64) <= UNSURE;
+    let is_small = objects < LEAST_OBJECTS || waited < evidence.cycles / LEAST_SHARE;
     let is_own = [holder, target].into_iter().all(|subject| subject.is_named() && !subject.is_library_type);
-    if is_small || !is_sure || !is_own {
+    // a cursor, or a list's head, leads to many objects one after the other
+    let is_one_each = part(pointer.slots, objects) >= 1.0 - UNSURE && part(pointer.shared, objects) <= UNSURE;
+    let is_sure = part(pointer.conflicts, pointer.visits) <= UNSURE && part(pointer.parts, objects) <= UNSURE;
+    if is_small || !is_own || !is_one_each || !is_sure {
         return None;
     }
     let used = |subject: usize| evidence.types.iter().find(|used| used.subject == subject);
@@ -56,101 +82,157 @@ fn of_pointer(evidence: &Evidence, pointer: &FollowedPointer) -> Option<Finding>
     let name = format!("{}.{}", holder.name, pointer.field);
     let key = key(target, pointer);
     let (change, proposal) = if key.is_empty() {
-        let change = embedded(evidence, holder, target, of_holder, pointer)?;
-        (change, Proposal::Embed { pointer: name, target: target.name.clone(), sizes: change.sizes })
+        let change = embedded(evidence, holder, target, pointer)?;
+        let proposal = Proposal::Embed { pointer: name, target: target.name.clone(), sizes: change.sizes };
+        (change, proposal)
     } else {
-        let change = Change::new(holder, of_holder, pointer.offset + POINTER, bytes(&key));
+        let change = Change::new(holder, pointer.offset, Addition::Beside(bytes(&key)))?;
         let fields = key.iter().map(|field| format!("{}.{}", target.name, field.field)).collect();
-        (change, Proposal::CopyBeside { pointer: name, fields, sizes: change.sizes })
+        let sizes = change.sizes;
+        (change, Proposal::CopyBeside { pointer: name, fields, sizes })
     };
     Some(Finding {
         kind: FindingKind::PointerChasing,
         subject: pointer.subject,
         confidence: Confidence::Medium,
         fields: described(target, pointer, &key),
-        lines: pointer.targets.len() as u64,
+        lines: objects,
         lost: waited,
         transfers: 0,
         reader_lines: (0, 0),
-        map: map(evidence, of_holder, of_target, pointer, &key, change),
+        map: map(evidence, (of_holder, of_target), pointer, &key, &change)?,
         proposal,
         outlook: Outlook::default(),
         check: None,
     })
 }
 
-/// Returns the fields that nearly all visits read, if they are few bytes that nobody writes behind the pointer, and most
-/// visits read nothing else; none otherwise.
+/// Returns the fields that nearly all visits read, if they are few bytes that nobody writes but who fills the object, and
+/// most visits read nothing else; none otherwise.
 fn key<'p>(target: &Subject, pointer: &'p FollowedPointer) -> Vec<&'p FollowedField> {
     let (key, others): (Vec<_>, Vec<_>) =
         pointer.fields.iter().partition(|field| part(field.visits, pointer.visits) >= NEARLY_ALL);
-    let is_written = |field: &&FollowedField| field.instructions.iter().any(|(.., stores)| *stores > 0);
-    let is_read_more = others.iter().any(|field| part(field.visits, pointer.visits) > SELDOM);
+    let objects = pointer.targets.len() as u64;
+    // a pointer to virtual functions says which type the object has: it is its own
+    let is_fixed = |field: &FollowedField| {
+        target.members.iter().any(|member| member.is_fixed && member.offset == field.offset)
+    };
+    let is_key = |field: &&FollowedField| field.stores <= objects && !is_fixed(field);
+    let is_read_more = part(pointer.other_visits, pointer.visits) > SELDOM
+        || others.iter().any(|field| part(field.visits, pointer.visits) > SELDOM);
     // an object that is nothing but its key moves as a whole
-    if key.iter().any(is_written) || is_read_more || target.size <= bytes(&key) || bytes(&key) > COPY {
+    if !key.iter().all(is_key) || is_read_more || target.size <= bytes(&key) || bytes(&key) > COPY {
         return Vec::new();
     }
     key
 }
 
-/// Returns the bytes of some fields side by side, as 8-byte words where they are larger than 4.
-fn bytes(fields: &[&FollowedField]) -> u64 {
-    fields.iter().map(|field| field.size.max(4).next_power_of_two()).sum::<u64>().next_multiple_of(POINTER)
+/// Returns the offsets of copies of some fields behind each other, and their end.
+fn copies(fields: &[&FollowedField]) -> (Vec<(u64, u64)>, u64) {
+    let mut end = 0_u64;
+    let place = |field: &&FollowedField| {
+        let size = field.size.clamp(1, COPY).next_power_of_two();
+        let start = end.next_multiple_of(size.min(POINTER));
+        end = start + size;
+        (field.offset, start)
+    };
+    let all = fields.iter().map(place).collect();
+    (all, end)
 }
 
-/// A holder of pointers that gets larger behind one of its members.
+/// Returns the bytes of copies of some fields.
+fn bytes(fields: &[&FollowedField]) -> u64 {
+    copies(fields).1
+}
+
+/// Additional bytes of an object with a pointer.
 #[derive(Clone, Copy, Debug)]
+enum Addition {
+    /// An object in the place of the pointer: its size and alignment.
+    InPlace(u64, u64),
+    /// Bytes behind the member with the pointer.
+    Beside(u64),
+}
+
+/// The new layout of an object with a pointer.
+#[derive(Clone, Debug)]
 struct Change {
-    /// The offset from which on members move.
-    from: u64,
-    /// The bytes by which they do.
-    by: u64,
-    /// The start of what is new.
+    /// The members' offsets, sizes, and offsets after.
+    members: Vec<(u64, u64, u64)>,
+    /// The offset from which on the rest of a member moves with what is in it, and by how much.
+    inner: (u64, u64),
+    /// The offset of what is new.
     new: u64,
     /// The size before and after.
     sizes: (u64, u64),
-    /// The distance between two holders after.
-    stride: u64,
 }
 
-/// Bytes of an allocator's header, and the multiple that blocks are of.
-const BLOCK: u64 = 16;
-
 impl Change {
-    /// Puts `bytes` bytes into a holder at an offset.
-    fn new(holder: &Subject, used: &TypeUse, at: u64, bytes: u64) -> Self {
-        let size = (holder.size + bytes).next_multiple_of(holder.align.max(1));
-        // what lies side by side goes on doing so; else each is a block of an allocator
-        let stride = match used.stride == holder.size {
-            true => size,
-            false => (size + POINTER).next_multiple_of(BLOCK).max(used.stride.min(size + BLOCK)),
-        };
-        Self { from: at, by: bytes, new: at, sizes: (holder.size, size), stride }
+    /// Lays out a holder with an addition at the pointer at an offset; `None` if members overlap, as those of unions and
+    /// bitfields do, or if the holder is too large.
+    fn new(holder: &Subject, offset: u64, addition: Addition) -> Option<Self> {
+        let members = &holder.members;
+        let end = |size: u64, offset: u64| offset.checked_add(size);
+        let is_apart = members
+            .windows(2)
+            .all(|pair| end(pair[0].size, pair[0].offset).is_some_and(|end| end <= pair[1].offset));
+        let with = members.iter().position(|member| {
+            member.offset <= offset
+                && end(member.size, member.offset).is_some_and(|end| offset + POINTER <= end)
+        })?;
+        let last = members.last()?;
+        if !is_apart || holder.size > LARGEST || end(last.size, last.offset)? > holder.size {
+            return None;
+        }
+        let mut order: Vec<(String, u64, u64)> =
+            members.iter().map(|member| (String::new(), member.size, member.align)).collect();
+        let is_whole = members[with].size == POINTER;
+        let mut grown = 0;
+        match addition {
+            Addition::InPlace(size, align) if is_whole => order[with] = (String::new(), size, align),
+            Addition::InPlace(size, align) => {
+                grown = size.next_multiple_of(POINTER).checked_sub(POINTER)?;
+                order[with].1 += grown;
+                order[with].2 = order[with].2.max(align);
+            }
+            Addition::Beside(size) => order.insert(with + 1, (String::new(), size, size.min(POINTER))),
+        }
+        let placed = place(&[order], Separation::None);
+        let is_beside = matches!(addition, Addition::Beside(_));
+        let after = |at: usize| placed.members[at + usize::from(is_beside && at > with)].offset;
+        let inside = offset - members[with].offset;
+        Some(Self {
+            members: members.iter().enumerate().map(|(at, of)| (of.offset, of.size, after(at))).collect(),
+            inner: (offset + POINTER, grown),
+            new: if is_beside { placed.members[with + 1].offset } else { after(with) + inside },
+            sizes: (holder.size, placed.size.next_multiple_of(holder.align.max(1))),
+        })
     }
 
     /// Returns an offset of the holder after the change.
-    fn offset(self, before: u64) -> u64 {
-        if before >= self.from { before + self.by } else { before }
+    fn offset(&self, before: u64) -> u64 {
+        let holds = |(offset, size, _): &&(u64, u64, u64)| (*offset..offset + size).contains(&before);
+        let Some((offset, size, after)) = self.members.iter().find(holds) else { return before };
+        let is_inner = before >= self.inner.0 && (*offset..offset + size).contains(&(self.inner.0 - 1));
+        after + (before - offset) + if is_inner { self.inner.1 } else { 0 }
     }
 }
 
 /// Returns the change of a holder that has the object in the place of the pointer; `None` if it cannot have it: the
-/// object has parts that nothing may move past, takes more than a line, or is mostly reached in other ways.
+/// object has parts that nothing may move past, takes more than a line, or is often reached in other ways.
 fn embedded(
     evidence: &Evidence,
     holder: &Subject,
     target: &Subject,
-    used: &TypeUse,
     pointer: &FollowedPointer,
 ) -> Option<Change> {
     let is_fixed = target.members.iter().any(|member| member.is_fixed);
     let (behind, elsewhere) = pointer.target_loads;
-    if is_fixed || elsewhere > behind || target.size == 0 || target.size > evidence.line_size {
+    let is_elsewhere = elsewhere > behind / 4 + PREPARING * pointer.targets.len() as u64;
+    if is_fixed || is_elsewhere || target.size == 0 || target.size > evidence.line_size {
         return None;
     }
-    let grown = target.size.next_multiple_of(POINTER) - POINTER;
-    let change = Change::new(holder, used, pointer.offset + POINTER, grown);
-    Some(Change { new: pointer.offset.next_multiple_of(target.align.clamp(1, POINTER)), ..change })
+    Change::new(holder, pointer.offset, Addition::InPlace(target.size, target.align.max(1)))
 }
 
 /// Describes the pointer, and the members that are accessed behind it: the key where that is what is copied. An
@@ -166,9 +248,9 @@ fn described(target: &Subject, pointer: &FollowedPointer, key: &[&FollowedField]
     }];
     let is_part = |field: &&FollowedField| key.is_empty() || key.iter().any(|of| of.offset == field.offset);
     for field in pointer.fields.iter().filter(is_part) {
-        let of_field = |field_name: &str, offset, size, lost| FieldEvidence {
+        let of_field = |name: &str, offset, size, lost| FieldEvidence {
             subject: pointer.target,
-            field: field_name.to_owned(),
+            field: name.to_owned(),
             offset,
             size,
             sites: field.sites.clone(),
@@ -176,7 +258,7 @@ fn described(target: &Subject, pointer: &FollowedPointer, key: &[&FollowedField]
             ..FieldEvidence::default()
         };
         all.push(of_field(&field.field, field.offset, field.size.min(POINTER), field.cycles));
-        let further = field.offset + 1..field.offset + field.size;
+        let further = field.offset.saturating_add(1)..field.offset.saturating_add(field.size);
         let members = target.members.iter().filter(|member| further.contains(&member.offset));
         all.extend(members.map(|member| of_field(&member.name, member.offset, member.size, 0)));
     }
@@ -186,46 +268,50 @@ fn described(target: &Subject, pointer: &FollowedPointer, key: &[&FollowedField]
     all
 }
 
-/// Maps the holders to larger ones, in the order of their addresses, and the objects behind the pointer, or their key,
-/// into them.
+/// Maps the holders to larger ones and the objects behind the pointer, or their key, into them. Elements of an array
+/// stay side by side; other holders keep the memory between them, and each takes as much more as its block of the heap.
 fn map(
     evidence: &Evidence,
-    holder: &TypeUse,
-    target: &TypeUse,
+    (holder, target): (&TypeUse, &TypeUse),
     pointer: &FollowedPointer,
     key: &[&FollowedField],
-    change: Change,
-) -> AddressMap {
+    change: &Change,
+) -> Option<AddressMap> {
     let mut map = AddressMap::new(evidence.line_size);
-    let mut holders: Vec<u64> =
-        pointer.targets.values().map(|slot| slot.wrapping_sub(pointer.offset)).collect();
-    holders.sort_unstable();
-    holders.dedup();
-    let bytes = change.stride.saturating_mul(holders.len() as u64);
-    let fresh = map.fresh_lines(bytes.div_ceil(evidence.line_size));
-    let new_start = |at: usize| fresh + change.stride * at as u64;
+    let holders = &pointer.holders;
+    let (first, last) = (*holders.first()?, *holders.last()?);
+    let (before, after) = change.sizes;
+    let growth = heap_block(after).saturating_sub(heap_block(before));
+    let is_array = before > 0 && holder.stride == before;
+    let distance = |at: usize, start: u64| match is_array {
+        true => ((start - first) / before).saturating_mul(after),
+        false => (start - first).saturating_add(growth * at as u64),
+    };
+    let span = distance(holders.len() - 1, last).saturating_add(after);
+    if span > SPAN_LIMIT {
+        return None;
+    }
+    // the first holder is where it was in its line
+    let fresh = map.fresh_lines(span.div_ceil(evidence.line_size) + 1) + first % evidence.line_size;
     let starts: FxHashMap<u64, u64> =
-        holders.iter().enumerate().map(|(at, start)| (*start, new_start(at))).collect();
-    let behind = |slot: &u64| starts.get(&slot.wrapping_sub(pointer.offset)).map(|start| start + change.new);
+        holders.iter().enumerate().map(|(at, start)| (*start, fresh + distance(at, *start))).collect();
+    let behind = |slot: &u64| Some(starts.get(&slot.wrapping_sub(pointer.offset))? + change.new);
     let targets: FxHashMap<u64, u64> =
         pointer.targets.iter().filter_map(|(object, slot)| Some((*object, behind(slot)?))).collect();
     let (starts, targets): (NewStarts, NewStarts) = (Arc::new(starts), Arc::new(targets));
+    let size_of = |used: &TypeUse, offset: u64| {
+        used.fields.iter().find(|field| field.offset == offset).map_or(POINTER, |field| field.size)
+    };
     for (instruction, offset) in &holder.instructions {
-        map.move_objects(*instruction, (*offset, change.offset(*offset)), &starts);
+        let size = size_of(holder, *offset);
+        map.move_objects(*instruction, (*offset, change.offset(*offset)), size, &starts);
     }
-    let mut end = 0;
-    let copies: Vec<(u64, u64)> = key
-        .iter()
-        .map(|field| {
-            end += field.size.max(4).next_power_of_two();
-            (field.offset, end - field.size.max(4).next_power_of_two())
-        })
-        .collect();
+    let copies = copies(key).0;
     for (instruction, offset) in &target.instructions {
         let copy = copies.iter().find(|(of_key, _)| of_key == offset).map(|(_, at)| *at);
         if let Some(after) = copy.or(key.is_empty().then_some(*offset)) {
-            map.move_objects(*instruction, (*offset, after), &targets);
+            map.move_objects(*instruction, (*offset, after), size_of(target, *offset), &targets);
         }
     }
-    map
+    Some(map)
 }

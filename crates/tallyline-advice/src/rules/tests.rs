@@ -539,6 +539,9 @@ fn what_the_model_does_not_confirm_is_dropped() {
     );
     let mut path = Finding { kind: FindingKind::HotPathLines, ..seldom };
     assert!(path.judge(outlook(1.02, 1.04, 1.08), Confidence::High), "it does not rest on them");
+    assert!(path.judge(outlook(0.995, 1.008, 1.01), Confidence::High), "the model understates it");
+    assert!(!path.judge(outlook(0.995, 1.005, 1.03), Confidence::High), "one schedule alone");
+    assert!(!path.judge(outlook(0.98, 1.008, 1.01), Confidence::High), "it may lose");
     let mut many = Finding { lines: 1000, ..finding.clone() };
     assert!(!many.judge(outlook(1.02, 1.04, 1.05), Confidence::High), "64 bytes for 16, a thousand times");
     assert!(many.judge(outlook(1.06, 1.07, 1.08), Confidence::High));
@@ -547,18 +550,10 @@ fn what_the_model_does_not_confirm_is_dropped() {
     assert_eq!(sure.confidence, Confidence::High);
 }
 
-/// Sessions, each with a pointer to its own statistics or, with `rest`, to an object with a key.
+/// Sessions, each with a pointer to its own object of two words and more bytes.
 fn sessions(rest: u64) -> Evidence {
-    let pointer = MemberInfo {
-        name: "to".into(),
-        offset: 8,
-        size: 8,
-        align: 8,
-        points_to: "object".into(),
-        ..MemberInfo::default()
-    };
     let subjects = vec![
-        record("session", 16, vec![member("id", 0, 8), pointer]),
+        record("session", 16, vec![member("id", 0, 8), member("to", 8, 8)]),
         record("object", 16 + rest, vec![member("key", 0, 8), member("bytes", 8, 8)]),
     ];
     let field = |offset, name: &str, visits, stores| FollowedField {
@@ -566,10 +561,11 @@ fn sessions(rest: u64) -> Evidence {
         size: 8,
         field: name.into(),
         visits,
+        stores,
         cycles: 4000,
         misses: 900,
-        instructions: vec![(offset as u32 + 10, visits, stores)],
-        sites: vec![(0, visits, stores)],
+        instructions: vec![(offset as u32 + 10, visits, 0)],
+        sites: vec![(0, visits, 0)],
     };
     let of_type = |subject, instruction| TypeUse {
         subject,
@@ -588,8 +584,11 @@ fn sessions(rest: u64) -> Evidence {
             field: "to".into(),
             target: 1,
             visits: 1000,
+            slots: 1000,
             target_loads: (2000, 10),
             targets: (0..1000).map(|at| (0x90_0000 + 48 * (at * 7 % 1000), 0x10_0008 + 16 * at)).collect(),
+            // every hundredth has not been followed
+            holders: (0..1010).map(|at| 0x10_0000 + 16 * at).collect(),
             fields: vec![field(0, "key", 1000, 0), field(8, "bytes", 1000, 0)],
             ..FollowedPointer::default()
         }],
@@ -603,36 +602,97 @@ fn a_small_object_goes_into_the_place_of_the_only_pointer_to_it() {
     // all 16 bytes are read: the object moves as a whole
     let found = findings(&evidence);
     assert_eq!(kinds(&evidence), [FindingKind::PointerChasing]);
-    let sizes = (16, 24);
     let named: Vec<_> = found[0].fields.iter().map(|of| (of.subject, of.field.as_str())).collect();
     assert_eq!(named, [(0, "to"), (1, "key"), (1, "bytes")]);
+    let sizes = (16, 24);
     let embedded = Proposal::Embed { pointer: "session.to".into(), target: "object".into(), sizes };
     assert_eq!(found[0].proposal, embedded);
     let map = &found[0].map;
-    // the third session and its object, which is the 21st
+    // the third session and its object, which is the 15th
     let (session, object) = (0x10_0020, 0x90_0000 + 48 * 14);
     assert_eq!(map.map(0, 18, object + 8) - map.map(0, 10, object), 8);
     assert_eq!(map.map(0, 10, object) - map.map(0, 1, session), 8, "in the pointer's place");
     assert_eq!(map.map(0, 1, session + 16) - map.map(0, 1, session), 24, "side by side as before");
+    let unfollowed = 0x10_0000 + 16 * 1005;
+    assert_eq!(
+        map.map(0, 1, unfollowed) - map.map(0, 1, session),
+        24 * 1003,
+        "holders that are not followed, too"
+    );
+}
+
+#[test]
+fn alignments_and_members_behind_a_pointer_are_kept() {
+    let sizes = |change: fn(&mut Evidence)| {
+        let mut evidence = sessions(0);
+        change(&mut evidence);
+        match &findings(&evidence)[..] {
+            [Finding { proposal: Proposal::Embed { sizes, .. }, .. }] => Some(*sizes),
+            _ => None,
+        }
+    };
+    let aligned = |evidence: &mut Evidence| {
+        (evidence.subjects[1].size, evidence.subjects[1].align) = (32, 32);
+        evidence.pointers[0].fields[0].stores = 5000;
+    };
+    assert_eq!(sizes(aligned), Some((16, 64)));
+    let small = |evidence: &mut Evidence| {
+        (evidence.subjects[1].size, evidence.subjects[1].align) = (12, 4);
+        evidence.subjects[0].members[0] = member("id", 0, 4);
+    };
+    assert_eq!(sizes(small), Some((16, 16)), "12 bytes behind 4, where 8 were behind 4 and 4 of padding");
+    let union = |evidence: &mut Evidence| evidence.subjects[0].members.push(member("number", 8, 8));
+    assert_eq!(sizes(union), None, "members that overlap");
+    let nested = |evidence: &mut Evidence| {
+        evidence.subjects[0].members =
+            vec![member("id", 0, 8), MemberInfo { align: 8, ..member("both", 8, 16) }];
+        evidence.subjects[0].size = 24;
+        evidence.types[0].stride = 24;
+    };
+    assert_eq!(sizes(nested), Some((24, 32)));
+    let heap = |evidence: &mut Evidence| evidence.types[0].stride = 0;
+    assert_eq!(sizes(heap), Some((16, 24)));
+}
+
+#[test]
+fn holders_of_the_heap_keep_the_memory_between_them() {
+    let mut evidence = sessions(24);
+    evidence.types[0].stride = 0;
+    evidence.pointers[0].holders = vec![0x10_0000, 0x10_0040, 0x20_0000];
+    evidence.pointers[0].fields.iter_mut().for_each(|field| field.stores = 5000);
+    let found = findings(&evidence);
+    let start = |address| found[0].map.map(0, 1, address) - found[0].map.map(0, 1, 0x10_0000);
+    // 48 bytes for 16: blocks of 64 for 32
+    assert_eq!((start(0x10_0040), start(0x20_0000)), (0x40 + 32, 0x10_0000 + 64));
 }
 
 #[test]
 fn a_key_is_copied_beside_the_pointer_where_most_visits_read_no_more() {
-    let mut evidence = sessions(200);
-    evidence.pointers[0].fields[1].visits = 100;
-    let found = findings(&evidence);
-    let copied = |found: &[Finding]| match found {
+    let with = |change: fn(&mut FollowedPointer)| {
+        let mut evidence = sessions(200);
+        evidence.pointers[0].fields[1].visits = 100;
+        change(&mut evidence.pointers[0]);
+        findings(&evidence)
+    };
+    let found = with(|_| {});
+    let copied = match &found[..] {
         [Finding { proposal: Proposal::CopyBeside { fields, sizes, .. }, .. }] => {
             Some((fields.clone(), *sizes))
         }
         _ => None,
     };
-    assert_eq!(copied(&found), Some((vec!["object.key".to_owned()], (16, 24))));
+    assert_eq!(copied, Some((vec!["object.key".to_owned()], (16, 24))));
     let object = 0x90_0000 + 48 * 7;
     assert_eq!(found[0].map.map(0, 10, object) - found[0].map.map(0, 1, 0x10_0010), 16);
     assert_eq!(found[0].map.map(0, 18, object + 8), object + 8, "the rest stays");
-    evidence.pointers[0].fields[0].instructions[0].2 = 5;
-    assert_eq!(findings(&evidence).len(), 0, "a copy of what is written goes stale");
+    assert_eq!(with(|pointer| pointer.fields[0].stores = 1000).len(), 1, "filled once");
+    assert_eq!(
+        with(|pointer| pointer.fields[0].stores = 5000).len(),
+        0,
+        "a copy of what is written goes stale"
+    );
+    assert_eq!(with(|pointer| pointer.other_visits = 900).len(), 0, "its bytes are compared");
+    assert_eq!(with(|pointer| pointer.fields[1].visits = 600).len(), 0, "most read more");
 }
 
 #[test]
@@ -654,8 +714,23 @@ fn pointers_that_cost_little_or_lead_to_what_others_have_are_left() {
     };
     assert_eq!(changed(|_| {}), 1);
     assert_eq!(changed(|pointer| pointer.shared = 100), 0, "several pointers");
-    assert_eq!(changed(|pointer| pointer.conflicts = 100), 0, "an array");
-    assert_eq!(changed(|pointer| pointer.target_loads = (10, 2000)), 0, "found in other ways");
+    assert_eq!(changed(|pointer| pointer.slots = 1), 0, "a cursor");
+    assert_eq!(changed(|pointer| pointer.parts = 100), 0, "bases of larger objects");
+    assert_eq!(changed(|pointer| pointer.conflicts = 100), 0, "not one object each");
+    assert_eq!(changed(|pointer| pointer.target_loads = (10, 5000)), 0, "found in other ways");
     assert_eq!(changed(|pointer| pointer.fields.iter_mut().for_each(|field| field.misses = 0)), 0, "close");
     assert_eq!(changed(|pointer| pointer.targets.retain(|object, _| *object < 0x90_1000)), 0, "few");
+    assert_eq!(changed(|pointer| pointer.holders = vec![0, u64::MAX]), 0, "a damaged trace");
+}
+
+#[test]
+fn of_two_pointers_to_one_type_the_costlier_is_advised() {
+    let mut evidence = sessions(0);
+    let mut other = evidence.pointers[0].clone();
+    other.fields[0].cycles = 5000;
+    other.offset = 0;
+    other.field = "id".into();
+    evidence.pointers.push(other);
+    let found = findings(&evidence);
+    assert_eq!((found.len(), found[0].fields[0].field.as_str()), (1, "id"));
 }

@@ -10,10 +10,10 @@ use tallyline_advice::evidence::{MemberInfo, Site, Subject, SubjectKind, Update}
 use tallyline_advice::{Operand, Resolved, Resolver, VariablePart};
 use tallyline_debuginfo::abi::{Alignments, size_of};
 use tallyline_debuginfo::lookup::Definitions;
-use tallyline_debuginfo::model::{Language, MemberKind, Record, Type, TypeId, Types};
+use tallyline_debuginfo::model::{Language, Member, MemberKind, Record, Type, TypeId, Types};
 use tallyline_debuginfo::{Request, Wanted};
-use tallyline_inference::code::{Access, MemoryUpdate, memory_update_at};
-use tallyline_inference::{Outcome, TypeTable, Typed, field_path};
+use tallyline_inference::code::{Access, Body, MemoryUpdate, memory_update_at};
+use tallyline_inference::{Outcome, TypeTable, Typed, base_loads, field_path};
 use tallyline_report::programs::Program;
 use tallyline_report::{demangle, inlined_call_lines, source_lines};
 use tallyline_trace::Trace;
@@ -142,7 +142,7 @@ impl Object {
         let addresses: Vec<u64> = linked.iter().map(|(_, address)| *address).collect();
         let lines = source_lines(&self.program, &addresses);
         let calls = inlined_call_lines(&self.program, &addresses);
-        for (index, address) in linked {
+        for (index, address) in linked.iter().copied() {
             let symbol = self.program.symbols().function_at(address);
             let around = calls.get(&address).into_iter().flatten();
             let innermost = lines.get(&address);
@@ -171,6 +171,37 @@ impl Object {
                 && let Some(operand) = self.operand(&typed, into)
             {
                 into.operands.insert(index, operand);
+                let types = self.table.as_ref().map(TypeTable::types);
+                let led_to = types.and_then(|types| pointee(types, typed.ty(), typed.offset().into()));
+                into.pointees.extend(led_to.map(|pointee| (index, pointee)));
+            }
+        }
+        self.follow_pointers(&linked, into);
+    }
+
+    /// Adds the loads of pointers that the addresses of operands come from. `linked` are instructions with their addresses
+    /// as linked.
+    fn follow_pointers(&self, linked: &[(u32, u64)], into: &mut Resolved) {
+        let image = self.program.image();
+        let by_address: FxHashMap<u64, u32> =
+            linked.iter().map(|(index, address)| (*address, *index)).collect();
+        let mut by_function: BTreeMap<(u64, u64), Vec<(u32, u64)>> = BTreeMap::new();
+        for (index, address) in linked.iter().filter(|(index, _)| into.operands.contains_key(index)) {
+            if let Some(range) = image.function_range_at(*address) {
+                by_function.entry((range.start, range.end)).or_default().push((*index, *address));
+            }
+        }
+        for ((start, end), instructions) in by_function {
+            // nothing in it loads a pointer to a record
+            if !instructions.iter().any(|(index, _)| into.pointees.contains_key(index)) {
+                continue;
+            }
+            let body = Body::decode(image, std::slice::from_ref(&(start..end)), start);
+            for (index, address) in instructions {
+                let Some(loads) = base_loads(image, &body, address) else { continue };
+                let known: Option<Vec<u32>> =
+                    loads.iter().map(|load| by_address.get(load).copied()).collect();
+                into.base_loads.extend(known.map(|loads| (index, loads)));
             }
         }
     }
@@ -497,23 +528,35 @@ fn language(language: Language) -> &'static str {
     }
 }
 
-/// Members that a smart pointer's type is looked into: `std::unique_ptr` has its pointer under six records.
-const POINTER_DEPTH: usize = 10;
+/// Members that the type of a pointer is looked for in: `std::unique_ptr` has its pointer under six records.
+const POINTER_DEPTH: usize = 16;
 
-/// Returns the name of the record that a pointer points to, or a smart pointer: a record of a pointer's size with a
-/// pointer in it.
-fn pointee(types: &Types, ty: TypeId) -> Option<String> {
+/// Returns the name and the size of the record that the pointer at an offset of a type points to; of a smart pointer, the
+/// one that the pointer in it does. `None` for other fields, and where members overlap.
+fn pointee(types: &Types, ty: TypeId, mut offset: u64) -> Option<(String, u64)> {
     let mut id = types.strip(ty);
     for _ in 0..POINTER_DEPTH {
         match types.get(id) {
-            Type::Pointer { to, .. } => {
+            Type::Pointer { to, .. } if offset == 0 => {
                 let to = types.strip(to);
-                types.as_record(to)?;
-                return Some(String::from_utf8_lossy(&types.qualified_name(to)).into_owned());
+                let (_, record) = types.as_record(to)?;
+                return Some((String::from_utf8_lossy(&types.qualified_name(to)).into_owned(), record.size));
             }
-            Type::Record(record) if types.record(record).size == types.pointer_size() => {
-                let members = types.members(types.record(record));
-                id = types.strip(members.iter().find(|member| member.size == types.pointer_size())?.ty);
+            Type::Record(record) => {
+                let record = types.record(record);
+                // an empty base lies over what follows
+                let holds = |member: &&Member| {
+                    let distance = offset.checked_sub(member.offset);
+                    let is_data = member.kind != MemberKind::Static && !member.overlaid && member.size > 1;
+                    is_data && distance.is_some_and(|inside| inside < member.size)
+                };
+                let mut all = types.members(record).iter().filter(holds);
+                let member = all.next()?;
+                if record.is_union() || all.next().is_some() {
+                    return None;
+                }
+                offset -= member.offset;
+                id = types.strip(member.ty);
             }
             _ => return None,
         }
@@ -536,7 +579,6 @@ fn members(types: &Types, record: &Record, alignments: &mut Alignments) -> Vec<M
                 || member.artificial
                 || member.size == 0
                 || !member.name.is_some(),
-            points_to: pointee(types, member.ty).unwrap_or_default(),
         })
         .collect();
     all.sort_by_key(|member| member.offset);

@@ -5,7 +5,7 @@ use super::{Advice, Basis};
 use anyhow::Result;
 use std::io::Write;
 use tallyline_advice::evidence::{Evidence, Site, Subject, SubjectKind, Update};
-use tallyline_advice::{FieldEvidence, Finding, FindingKind, LayoutProposal, Proposal};
+use tallyline_advice::{FieldEvidence, Finding, FindingKind, LayoutProposal, Proposal, heap_block};
 use tallyline_support::output::printable;
 
 /// Fields of a finding that are shown; the JSON has all.
@@ -163,6 +163,14 @@ fn modelled_effect(evidence: &Evidence, number: usize, finding: &Finding, out: &
         finding.confidence.id()
     )?;
     let cost = 100.0 * finding.lost as f64 / evidence.cycles.max(1) as f64;
+    if finding.kind == FindingKind::PointerChasing {
+        writeln!(
+            out,
+            "   evidence  {cost:.1} % of the cores' time, for {} objects behind the pointer",
+            finding.lines
+        )?;
+        return Ok(());
+    }
     writeln!(
         out,
         "   evidence  {cost:.1} % of the cores' time, {} lines from other cores, on {} cache lines",
@@ -317,7 +325,7 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
             };
             writeln!(out, "   proposal  {change}: {} instead of {} bytes each", sizes.1, sizes.0)?;
             if *pad > 0 {
-                larger_class(*sizes, out)?;
+                larger_block(evidence, finding, *sizes, out)?;
                 writeln!(
                     out,
                     "             (no alignment: its objects are an allocator's, which may not keep it)"
@@ -327,7 +335,7 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
             let language = evidence.subjects.get(finding.subject).map_or("", |subject| &subject.language);
             writeln!(out, "             {}", alignment(language, *align))?;
         }
-        Proposal::Layout(layout) => self::layout(layout, out)?,
+        Proposal::Layout(layout) => self::layout(evidence, finding, layout, out)?,
         Proposal::Embed { pointer, target, sizes } => {
             writeln!(
                 out,
@@ -337,7 +345,7 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
                 sizes.1,
                 sizes.0
             )?;
-            larger_class(*sizes, out)?;
+            larger_block(evidence, finding, *sizes, out)?;
         }
         Proposal::CopyBeside { pointer, fields, sizes } => {
             writeln!(
@@ -348,24 +356,26 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
                 sizes.1,
                 sizes.0
             )?;
-            larger_class(*sizes, out)?;
+            larger_block(evidence, finding, *sizes, out)?;
         }
     }
     Ok(())
 }
 
-/// Returns the bytes that a block of some size takes in an allocator with size classes: multiples of 16 up to 128, then
-/// four classes for each power of two, as jemalloc and tcmalloc have them.
-fn allocation_class(size: u64) -> u64 {
-    let step = if size <= 128 { 16 } else { size.next_power_of_two() / 8 };
-    size.next_multiple_of(step.max(16))
-}
-
-/// Says that objects get so much larger that an allocator has another size class for them.
-fn larger_class(sizes: (u64, u64), out: &mut dyn Write) -> Result<()> {
-    let (before, after) = (allocation_class(sizes.0), allocation_class(sizes.1));
-    if after > before {
-        writeln!(out, "             (in an allocator's size classes {after} instead of {before} bytes)")?;
+/// Says that objects of the heap get so much larger that `malloc` has larger blocks for them.
+fn larger_block(
+    evidence: &Evidence,
+    finding: &Finding,
+    sizes: (u64, u64),
+    out: &mut dyn Write,
+) -> Result<()> {
+    let used = evidence.types.iter().find(|used| used.subject == finding.subject);
+    // elements side by side are one block, and variables none
+    let is_heap = used.is_some_and(|used| used.objects > 1 && used.stride != sizes.0)
+        && finding.fields.iter().all(|field| field.variable.is_empty());
+    let (before, after) = (heap_block(sizes.0), heap_block(sizes.1));
+    if is_heap && after > before {
+        writeln!(out, "             (a block of glibc's malloc takes {after} instead of {before} bytes)")?;
     }
     Ok(())
 }
@@ -378,7 +388,12 @@ fn alignment(language: &str, align: u64) -> String {
     }
 }
 
-fn layout(layout: &LayoutProposal, out: &mut dyn Write) -> Result<()> {
+fn layout(
+    evidence: &Evidence,
+    finding: &Finding,
+    layout: &LayoutProposal,
+    out: &mut dyn Write,
+) -> Result<()> {
     let place =
         if layout.file.is_empty() { String::new() } else { format!(" at {}:{}", layout.file, layout.line) };
     writeln!(
@@ -391,7 +406,7 @@ fn layout(layout: &LayoutProposal, out: &mut dyn Write) -> Result<()> {
         layout.sizes.0,
         layout.lines.0
     )?;
-    larger_class(layout.sizes, out)?;
+    larger_block(evidence, finding, layout.sizes, out)?;
     let mut group = usize::MAX;
     for member in &layout.members {
         if member.group != group {
@@ -413,25 +428,4 @@ fn layout(layout: &LayoutProposal, out: &mut dyn Write) -> Result<()> {
         )?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_larger_size_class_is_told() {
-        let said = |before, after| {
-            let mut out = Vec::new();
-            larger_class((before, after), &mut out).expect("memory");
-            String::from_utf8(out).expect("text").trim().to_owned()
-        };
-        assert_eq!(said(24, 40), "(in an allocator's size classes 48 instead of 32 bytes)");
-        assert_eq!(said(25, 32), "");
-        assert_eq!(said(64, 48), "");
-        assert_eq!(
-            [16, 17, 128, 129, 160, 161, 256, 257, 321].map(allocation_class),
-            [16, 32, 128, 160, 160, 192, 256, 320, 384]
-        );
-    }
 }
