@@ -231,6 +231,8 @@ pub(crate) struct FollowedPointer {
     pub(crate) other_visits: u64,
     /// The number of accesses to another object than the pointer had led to, though no store to it was seen.
     pub(crate) conflicts: u64,
+    /// The number of stores to a pointer that had been followed.
+    pub(crate) replaced: u64,
     /// The number of different pointers, by their addresses.
     pub(crate) slots: u64,
     /// The number of objects that several pointers lead to, of this member or another.

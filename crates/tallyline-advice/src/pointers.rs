@@ -151,7 +151,8 @@ impl PointerPaths {
     fn pointer(&mut self, pointer: usize, access: &Access) {
         if access.store() {
             // it leads elsewhere from here on
-            self.slots[pointer].remove(&access.address());
+            let was_followed = self.slots[pointer].remove(&access.address()).is_some();
+            self.pointers[pointer].replaced += u64::from(was_followed);
             return;
         }
         if access.size() != POINTER {
@@ -310,6 +311,7 @@ mod tests {
         let step = |stats| [(7, 1, 0x1008, false), (7, 3, stats, false), (7, 2, 0x1008, true)];
         let all = followed(&[step(0x9000), step(0x9010), step(0x9020)].concat());
         assert_eq!((all[0].visits, all[0].conflicts, all[0].slots, all[0].targets.len()), (3, 0, 1, 3));
+        assert_eq!(all[0].replaced, 3);
     }
 
     #[test]

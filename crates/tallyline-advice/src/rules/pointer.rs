@@ -73,8 +73,9 @@ fn of_pointer(evidence: &Evidence, pointer: &FollowedPointer) -> Option<Finding>
     let is_own = [holder, target].into_iter().all(|subject| subject.is_named() && !subject.is_library_type);
     // a cursor, or a list's head, leads to many objects one after the other
     let is_one_each = part(pointer.slots, objects) >= 1.0 - UNSURE && part(pointer.shared, objects) <= UNSURE;
+    let is_kept = part(pointer.replaced, objects) <= UNSURE && !has_own_life(evidence, pointer);
     let is_sure = part(pointer.conflicts, pointer.visits) <= UNSURE && part(pointer.parts, objects) <= UNSURE;
-    if is_small || !is_own || !is_one_each || !is_sure {
+    if is_small || !is_own || !is_one_each || !is_kept || !is_sure {
         return None;
     }
     let used = |subject: usize| evidence.types.iter().find(|used| used.subject == subject);
@@ -105,6 +106,13 @@ fn of_pointer(evidence: &Evidence, pointer: &FollowedPointer) -> Option<Finding>
         outlook: Outlook::default(),
         check: None,
     })
+}
+
+/// Returns `true` if code updates the objects behind a pointer atomically: threads share them, and a count of references
+/// keeps them beyond the pointer.
+fn has_own_life(evidence: &Evidence, pointer: &FollowedPointer) -> bool {
+    let mut sites = pointer.fields.iter().flat_map(|field| &field.sites);
+    sites.any(|(site, ..)| evidence.sites.get(*site).is_some_and(|site| site.atomic))
 }
 
 /// Returns the fields that nearly all visits read, if they are few bytes that nobody writes but who fills the object, and

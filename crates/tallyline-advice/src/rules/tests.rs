@@ -715,6 +715,10 @@ fn pointers_that_cost_little_or_lead_to_what_others_have_are_left() {
     assert_eq!(changed(|_| {}), 1);
     assert_eq!(changed(|pointer| pointer.shared = 100), 0, "several pointers");
     assert_eq!(changed(|pointer| pointer.slots = 1), 0, "a cursor");
+    assert_eq!(changed(|pointer| pointer.replaced = 100), 0, "another object now and then");
+    let mut counted = sessions(0);
+    counted.sites[0].atomic = true;
+    assert_eq!(findings(&counted).len(), 0, "a count of references");
     assert_eq!(changed(|pointer| pointer.parts = 100), 0, "bases of larger objects");
     assert_eq!(changed(|pointer| pointer.conflicts = 100), 0, "not one object each");
     assert_eq!(changed(|pointer| pointer.target_loads = (10, 5000)), 0, "found in other ways");
