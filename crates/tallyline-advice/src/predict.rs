@@ -113,9 +113,9 @@ impl TimedModel for Moved<'_> {
 }
 
 /// The factor by which the modelled time of shared lines is taken to be off, either way, in a range that measurements are
-/// held against. On Zen 5 (AMD EPYC, family 26) the measured medians of 11 to 14 of 14 small programs with 3 states of
-/// the host's CPUs lie in ranges that are widened by it, and of 8 to 12 in those over the schedules alone, which know
-/// the chance in a schedule and nothing of what the model leaves out.
+/// held against. On Zen 5 (AMD EPYC, family 26) such ranges overlap the measured ones of 11 to 14 of 14 small programs,
+/// in five runs with CPUs near and far; those over the schedules alone, which know the chance in a schedule and nothing
+/// of what the model leaves out, did of 7 to 10.
 const MODEL_ERROR: f64 = 1.5;
 
 /// A predicted speed-up, as the lowest, median and highest ratio of times over several thread schedules; 1.5 means
