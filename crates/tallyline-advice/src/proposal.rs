@@ -152,7 +152,7 @@ pub(crate) fn place(groups: &[Vec<(String, u64, u64)>], separation: Separation) 
 
 /// Returns the bytes that a block of glibc's `malloc` takes: a header of 8 bytes, and a multiple of 16 in all.
 pub fn heap_block(size: u64) -> u64 {
-    size.saturating_add(8).next_multiple_of(16).max(32)
+    size.checked_add(8).and_then(|size| size.checked_next_multiple_of(16)).unwrap_or(u64::MAX).max(32)
 }
 
 #[cfg(test)]
@@ -166,6 +166,7 @@ mod tests {
     #[test]
     fn blocks_of_the_heap_are_multiples_of_16_with_their_header() {
         assert_eq!([0, 24, 25, 40, 41, 64].map(heap_block), [32, 32, 48, 48, 64, 80]);
+        assert_eq!([u64::MAX, u64::MAX - 9].map(heap_block), [u64::MAX; 2], "of a damaged file");
     }
 
     #[test]

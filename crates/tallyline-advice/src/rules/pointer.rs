@@ -189,7 +189,15 @@ impl Change {
                 && end(member.size, member.offset).is_some_and(|end| offset + POINTER <= end)
         })?;
         let last = members.last()?;
-        if !is_apart || holder.size > LARGEST || end(last.size, last.offset)? > holder.size {
+        let of_members = members.iter().map(|member| member.align).max().unwrap_or(0);
+        let align = match addition {
+            Addition::InPlace(_, align) => align.max(of_members),
+            Addition::Beside(_) => of_members,
+        };
+        if !is_apart
+            || holder.size.max(holder.align).max(align) > LARGEST
+            || end(last.size, last.offset)? > holder.size
+        {
             return None;
         }
         let mut order: Vec<(String, u64, u64)> =

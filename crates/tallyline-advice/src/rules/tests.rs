@@ -636,6 +636,11 @@ fn alignments_and_members_behind_a_pointer_are_kept() {
         evidence.pointers[0].fields[0].stores = 5000;
     };
     assert_eq!(sizes(aligned), Some((16, 64)));
+    let damaged = |evidence: &mut Evidence| {
+        evidence.subjects[1].align = 1 << 63;
+        evidence.pointers[0].fields[0].stores = 5000;
+    };
+    assert_eq!(sizes(damaged), None, "an alignment that no object has");
     let small = |evidence: &mut Evidence| {
         (evidence.subjects[1].size, evidence.subjects[1].align) = (12, 4);
         evidence.subjects[0].members[0] = member("id", 0, 4);
