@@ -297,16 +297,22 @@ impl Object {
         self.table()
     }
 
-    /// Calls `visit` with each instance but the preallocated one, and its index.
+    /// Calls `visit` with each instance but the preallocated one, and its index; with each once, though a table may take
+    /// the place of the last pair meanwhile, whose instance is in it, too: that place is loaded once.
     fn further(&self, mut visit: impl FnMut(usize, InstancePtr)) {
-        for pair in &self.cell().pairs {
+        let [pairs @ .., last] = &self.cell().pairs;
+        for pair in pairs {
             match unpack(pair.load(Ordering::Acquire)) {
                 Some((mark, instance)) => visit(mark as usize - 1, instance),
-                // filled in order; or it is the last, and the table has it
-                None => break,
+                // they are filled in order
+                None => return,
             }
         }
-        for (index, place) in self.table().unwrap_or_default().iter().enumerate() {
+        let last = last.load(Ordering::Acquire);
+        if let Some((mark, instance)) = unpack(last) {
+            visit(mark as usize - 1, instance);
+        }
+        for (index, place) in self.table_of(self.memory(), last).unwrap_or_default().iter().enumerate() {
             if let Some(instance) = instance_at(place.load(Ordering::Acquire)) {
                 visit(index, instance);
             }
@@ -420,6 +426,55 @@ impl Drop for Object {
         if memory.objects.give_counted(cpu, far, self.cell.cast(), nodes) {
             // SAFETY: this was the last object, and the pool's handles are gone.
             unsafe { lifetime::free(self.memory) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::combine::Combine;
+    use crate::memory::lazy::cells::Nodes;
+    use crate::memory::lazy::pool::{IndexKind, LazySettings};
+    use crate::topology::Topology;
+
+    /// Calls `further` on an object with all pairs taken; a writer replaces the last one by a table when the reader has
+    /// visited so many instances. Returns the indices that the reader visited.
+    fn visited_while_a_table_comes(after: usize) -> Vec<usize> {
+        let indices = PAIRS + 2;
+        let topology = Topology::synthetic(indices as u32).build().expect("topology");
+        let settings = LazySettings {
+            index: IndexKind::Cpu,
+            rseq: false,
+            width: 0,
+            nodes: Nodes::new(&topology, indices),
+            indices,
+            items: [Combine::Sum; ITEMS],
+        };
+        let owner = LazyOwner::new(LazyMemory::new(settings).expect("memory"));
+        let object = Object::new(&owner).expect("memory");
+        (0..=PAIRS as u32).for_each(|index| object.update_on_synthetic(index, [1; ITEMS]));
+        assert!(object.table().is_none(), "the owner and one index for each pair");
+        let mut visited = Vec::new();
+        object.further(|index, _| {
+            visited.push(index);
+            if visited.len() == after {
+                object.update_on_synthetic(PAIRS as u32 + 1, [1; ITEMS]);
+                assert!(object.table().is_some());
+            }
+        });
+        visited
+    }
+
+    #[test]
+    fn a_reader_counts_each_instance_once_while_a_table_takes_the_place_of_the_last_pair() {
+        let pairs: Vec<usize> = (1..=PAIRS).collect();
+        // behind the last pair: it was there, so the table is of no concern to this reader
+        assert_eq!(visited_while_a_table_comes(PAIRS), pairs);
+        // before it: the table has its instance, and the newcomer's
+        let with_newcomer: Vec<usize> = (1..=PAIRS + 1).collect();
+        for after in 1..PAIRS {
+            assert_eq!(visited_while_a_table_comes(after), with_newcomer);
         }
     }
 }
