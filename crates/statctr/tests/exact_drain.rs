@@ -6,7 +6,7 @@ mod common;
 use common::kit::{Kit, schema_with_event};
 use common::{Deadline, Named, budget, flexible_pools, os};
 use statctr::topology::{CpuId, CpuSet, Topology};
-use statctr::{Counter, CounterArray, Error, Group, Mode, Placement, Pool};
+use statctr::{Counter, CounterArray, Error, FloatGauge, Group, Mode, Placement, Pool};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Stops the threads of a test, also where it fails.
@@ -137,6 +137,37 @@ fn slots_that_are_given_back_and_taken_again_start_at_zero() {
                 pool.trim().expect("trimmed");
             }
         }
+    }
+}
+
+#[test]
+fn slots_that_are_taken_after_a_trim_start_at_zero_in_both_residues() {
+    for Named { name, pool } in &flexible_pools() {
+        if !may_drain(pool) {
+            return;
+        }
+        let drain = || cpus().for_each(|cpu| _ = pool.drain(cpu).expect("drained before"));
+        let kept = Counter::new_in(pool, 0).expect("counter");
+        let dropped = CounterArray::new_in(pool, 800, 0).expect("array");
+        // one residue after the other has a part of the array
+        for _ in 0..2 {
+            kept.inc();
+            dropped.iter().for_each(|counter| counter.add(1000));
+            drain();
+        }
+        drop(dropped);
+        pool.trim().expect("trimmed");
+        // the residue that was not current at the trim is now
+        kept.inc();
+        drain();
+        let counters = CounterArray::new_in(pool, 400, 7).expect("array");
+        assert!(counters.iter().all(|counter| counter.read() == 7), "{name}");
+        let gauges: Vec<FloatGauge> =
+            (0..100).map(|_| FloatGauge::new_in(pool, 0.0).expect("gauge")).collect();
+        gauges.iter().for_each(|gauge| gauge.add(5.0));
+        drain();
+        assert!(gauges.iter().all(|gauge| gauge.read() == 5.0), "{name}");
+        assert_eq!(kept.read(), 3, "{name}");
     }
 }
 

@@ -445,14 +445,20 @@ impl Reservation {
             .is_some_and(|displacement| self.writable.open(unit, &self.mapping, self.offset(displacement)))
     }
 
+    /// Displacements of the units that belong to no CPU: homes, baselines, and where CPUs' units are movable both
+    /// residues, of which readers walk one.
+    fn common_units(&self) -> impl Iterator<Item = usize> {
+        let units = COMMON_UNITS + if self.cpus.is_movable() { RESIDUES } else { 0 };
+        (0..units).map(|unit| unit * self.layout.stride())
+    }
+
     /// Makes the first `words` slots writable wherever something is written. The arena's lock is held.
     pub(super) fn make_slots_writable(&self, words: usize) -> Result<()> {
-        let common = COMMON_UNITS + if self.cpus.is_movable() { RESIDUES } else { 0 };
         // as long as nobody assigns a unit
         let _held = self.cpus.is_movable().then(|| self.cpus.changing().lock());
         self.writable.extend(words * 8, self.layout.unit_bytes, |extent| {
             let own = |displacement| self.mapping.make_writable(self.offset(displacement), extent);
-            let mut done = (0..common).all(|unit| own(unit * self.layout.stride()));
+            let mut done = self.common_units().all(own);
             if let Some(depot) = self.depot() {
                 let blocks = (0..self.cpus.len()).filter_map(|cpu| self.cpus.displacement(cpu));
                 let home = self.home(0).addr().get();
@@ -657,9 +663,8 @@ impl Reservation {
             // SAFETY: the chunks are free in every unit by the caller's promise.
             unsafe { zero(start.cast(), chunks * CHUNK_BYTES) }
         };
-        for common in 0..COMMON_UNITS {
-            zero_unit(common * self.layout.stride())?;
-        }
+        // both residues: the next drain makes the other one current, and writes of it what is in use by then
+        self.common_units().try_for_each(zero_unit)?;
         let mut result = Ok(());
         self.cpus.walk().for_each(|displacement| {
             if result.is_ok() {
