@@ -347,6 +347,17 @@ impl Lines {
     /// Folds the words of `sums.len() / 8` chunks from chunk `first` on; `sums` lies in a
     /// tile. Nothing where they are not all there.
     pub(super) fn fold_in_tile(&self, first: usize, sums: &mut [u64]) {
+        self.fold_in_tile_noting(first, sums, |_, _| ());
+    }
+
+    /// Folds as [`fold_in_tile`](Self::fold_in_tile) does, and passes what words of no CPU contribute to the sums of
+    /// lines without second copies to `note` ([`fold::fold_tile_noting`]).
+    pub(super) fn fold_in_tile_noting(
+        &self,
+        first: usize,
+        sums: &mut [u64],
+        mut note: impl FnMut(usize, &[u64]),
+    ) {
         let chunks = sums.len() / CHUNK_WORDS;
         if first.checked_add(chunks).is_none_or(|end| end > self.item_chunks()) {
             return;
@@ -358,7 +369,7 @@ impl Lines {
             return;
         }
         // SAFETY: the chunks are ours, and `sums` lies in a tile.
-        unsafe { fold::fold_tile(self.handle.word(first * CHUNK_WORDS), sums) };
+        unsafe { fold::fold_tile_noting(self.handle.word(first * CHUNK_WORDS), sums, 0, &mut note) };
     }
 
     /// Returns `true` if the cache lines of `next` directly follow these in the same reservation (address range for

@@ -22,7 +22,9 @@
 //! Stamps are the last bytes of epochs. A line that was stamped 256 epochs ago may look new, and is read in vain; with
 //! 255 or more epochs since `done[c]` all lines that ever were written are.
 //!
-//! Fallback cells and baselines have no stamps: where they are in use they are compared with what they were.
+//! Fallback cells and baselines have no stamps: where they are in use they are compared with what they contributed to
+//! the sums. Were they compared with an earlier load of the same words, then a value that was set between the two and
+//! set back after the fold would look unchanged, and the sum would keep it.
 //!
 //! A line that one CPU wrote is read on all. To keep a copy of each CPU's lines, and add differences, was slower
 //! than a fold of all lines with 5 % of the lines written at random: 45 ns a line against 1.8, as each takes two
@@ -64,7 +66,7 @@ pub(crate) struct StampedFold {
     chunks: usize,
     /// Lines of all rows.
     lines: usize,
-    /// By word: fallback cell and baseline; empty before the first is in use.
+    /// By word: what fallback cell and baseline contributed to the sum; empty before the first is in use.
     common: Vec<u64>,
     changed: Changed,
     /// Lines that the last fold read; `None` before the first.
@@ -111,7 +113,13 @@ impl StampedFold {
         let (mut tile, mut read) = (Tile::new(), 0);
         for run in self.changed.runs(TILE) {
             let sums = tile.zeroed(run.len());
-            piece.lines().fold_in_tile(piece.front() + run.start, sums);
+            let (first, common, words) =
+                (run.start * CHUNK_WORDS, &mut self.common, self.lines * CHUNK_WORDS);
+            piece.lines().fold_in_tile_noting(piece.front() + run.start, sums, |before, contributions| {
+                common.resize(words, 0);
+                let start = first + before;
+                common[start..start + contributions.len()].copy_from_slice(contributions);
+            });
             let mut line = run.start;
             while line < run.end {
                 let (row, first) = (line / self.chunks, line % self.chunks);
@@ -158,7 +166,7 @@ impl StampedFold {
         over
     }
 
-    /// Adds the lines whose baselines or fallback cells are not those of the last fold.
+    /// Adds the lines whose baselines and fallback cells are not what contributed to the sums.
     fn compare_common(&mut self, piece: &StampedLines) {
         let first = piece.lines().handle();
         let reservation = first.reservation();
@@ -169,7 +177,7 @@ impl StampedFold {
             return;
         }
         self.common.resize(self.lines * CHUNK_WORDS, 0);
-        for (index, common) in self.common.iter_mut().enumerate() {
+        for (index, &common) in self.common.iter().enumerate() {
             // SAFETY: a word of the piece.
             let word = unsafe { first.word(piece.slot(index)) };
             let baseline = if baselines {
@@ -178,10 +186,59 @@ impl StampedFold {
                 0
             };
             let home = if homes { word.at(0).load(Ordering::Acquire) } else { 0 };
-            let now = baseline.wrapping_add(home);
-            if std::mem::replace(common, now) != now {
+            if common != baseline.wrapping_add(home) {
                 self.changed.insert(index / CHUNK_WORDS);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::Pool;
+
+    const LINES: usize = TILE + 8;
+
+    /// Calls `fold` and stores the first word of each line; sets the last line's to 9 when the first line is passed on,
+    /// as another thread could, if that is wanted.
+    fn fold(piece: &StampedLines, folds: &mut StampedFold, values: &mut [u64], sets_last: bool) {
+        folds.fold(piece, |line, _, sums| {
+            values[line] = sums[0];
+            if line == 0 && sets_last {
+                set(piece, LINES - 1, 9);
+            }
+        });
+    }
+
+    fn set(piece: &StampedLines, line: usize, value: u64) {
+        let word = piece.slot(line * CHUNK_WORDS);
+        piece.lines().arena().while_locked(|| piece.lines().set_locked(word, value)).expect("in the piece");
+    }
+
+    #[test]
+    fn a_value_that_was_set_during_a_fold_and_back_is_read_by_the_next_one() {
+        let pool = Pool::builder().build().expect("pool");
+        if !StampedLines::fit(pool.arena()) {
+            return;
+        }
+        for was_set_before in [false, true] {
+            let piece = StampedLines::take(pool.arena(), LINES).expect("memory");
+            let (mut folds, mut values) = (StampedFold::new(1, LINES), vec![0; LINES]);
+            if was_set_before {
+                set(&piece, 0, 1);
+                set(&piece, LINES - 1, 7);
+                fold(&piece, &mut folds, &mut values, false);
+                set(&piece, 0, 2);
+                set(&piece, LINES - 1, 8);
+            }
+            fold(&piece, &mut folds, &mut values, true);
+            assert_eq!(values[LINES - 1], 9, "the first line is read before the last is");
+            let back = if was_set_before { 8 } else { 0 };
+            set(&piece, LINES - 1, back);
+            fold(&piece, &mut folds, &mut values, false);
+            assert_eq!(values[LINES - 1], back, "set before: {was_set_before}");
+            assert_eq!(values[0], if was_set_before { 2 } else { 0 });
         }
     }
 }

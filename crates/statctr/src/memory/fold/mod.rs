@@ -55,9 +55,25 @@ impl Tile {
 /// The chunks belong to one owner or to adjacent ones, which keep them for as long as this runs;
 /// `first` is the first word of a chunk; `sums` begins at a multiple of 64 bytes.
 pub(super) unsafe fn fold_tile(first: Handle, sums: &mut [u64]) {
+    // SAFETY: passed on.
+    unsafe { fold_tile_noting(first, sums, 0, &mut |_, _| ()) };
+}
+
+/// Folds as [`fold_tile`] does, and passes what baselines and home words contribute to the sums, where one of them is
+/// in use, to `note(index of the first word, contributions)`: the words are loaded once for both. `before` words
+/// precede `first`. Of a word that is noted again the later contribution counts.
+///
+/// # Safety
+/// The contract is that of [`fold_tile`].
+pub(super) unsafe fn fold_tile_noting(
+    first: Handle,
+    sums: &mut [u64],
+    before: usize,
+    note: &mut impl FnMut(usize, &[u64]),
+) {
     let walk = first.reservation().cpus().walk();
     // SAFETY: passed on.
-    unsafe { fold_view(first, walk, sums) };
+    unsafe { fold_view(first, walk, sums, |common| note(before, common)) };
     if walk.is_current() {
         return;
     }
@@ -68,21 +84,23 @@ pub(super) unsafe fn fold_tile(first: Handle, sums: &mut [u64]) {
     let (left, right) = sums.split_at_mut(half);
     // SAFETY: parts of what the caller owns, each a number of whole chunks.
     unsafe {
-        fold_tile(first, left);
+        fold_tile_noting(first, left, before, note);
         if !right.is_empty() {
-            fold_tile(first.word(half), right);
+            fold_tile_noting(first.word(half), right, before + half, note);
         }
     }
 }
 
-/// Folds the units of one view, as [`fold_tile`] does.
+/// Folds the units of one view, as [`fold_tile`] does, and passes the contributions of baselines and home words to
+/// `note`.
 ///
 /// # Safety
 /// The contract is that of [`fold_tile`].
-unsafe fn fold_view(first: Handle, walk: Walk<'_>, sums: &mut [u64]) {
+unsafe fn fold_view(first: Handle, walk: Walk<'_>, sums: &mut [u64], note: impl FnOnce(&[u64])) {
     let reservation = first.reservation();
     let words = sums.len();
-    if reservation.baselines_in_use() {
+    let baselines = reservation.baselines_in_use();
+    if baselines {
         // before the walk, as in `Handle::read`
         let displacement = reservation.baseline_displacement();
         for (index, sum) in sums.iter_mut().enumerate() {
@@ -92,11 +110,15 @@ unsafe fn fold_view(first: Handle, walk: Walk<'_>, sums: &mut [u64]) {
     }
     // asked after the baselines were loaded: one of them may be made from a count in the first home
     // word that was ever used
-    if reservation.homes_in_use() {
+    let homes = reservation.homes_in_use();
+    if homes {
         for (index, sum) in sums.iter_mut().enumerate() {
             // SAFETY: as above.
             *sum = sum.wrapping_add(unsafe { first.word(index) }.at(0).load(Ordering::Relaxed));
         }
+    }
+    if baselines || homes {
+        note(sums);
     }
     let width = reservation.layout().width;
     // not cleared: for a small group that would be most of the work
