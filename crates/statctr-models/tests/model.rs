@@ -19,6 +19,8 @@ mod maximum;
 mod owned;
 #[path = "model/stamps.rs"]
 mod stamps;
+#[path = "model/table.rs"]
+mod table;
 #[path = "model/weak.rs"]
 mod weak;
 #[path = "model/words.rs"]
@@ -796,4 +798,49 @@ fn with_lines_of_the_last_epoch_alone_an_update_that_took_long_is_missed() {
 #[should_panic(expected = "not exact")]
 fn sections_that_end_before_the_epoch_starts_are_missed() {
     folded_by_stamps(stamps::Variant::EndsTooEarly, CALM, 2);
+}
+
+/// Checks the first owner of a lazy object's instance, a second one that makes the table, and a reader.
+fn table_in_place_of_a_pair(variant: table::Variant) {
+    explore(3, 4, move || {
+        let object = Arc::new(table::Object::new(variant, 5));
+        let done = Arc::new(AtomicU64::new(5));
+        let writers = [0, 1].map(|index| {
+            let (object, done) = (Arc::clone(&object), Arc::clone(&done));
+            thread::spawn(move || {
+                object.add(index, 1);
+                done.fetch_add(1, Ordering::Release);
+            })
+        });
+        let mut last = 0;
+        for _ in 0..2 {
+            let handed_over = done.load(Ordering::Acquire);
+            let value = object.read();
+            assert!(value >= handed_over, "{value} of {handed_over}: not visible");
+            assert!(value >= last, "{value} after {last}: not monotone");
+            assert!(value <= 7, "{value}: counted twice");
+            last = value;
+        }
+        for writer in writers {
+            writer.join().expect("joined");
+        }
+        assert_eq!(object.read(), 7, "not exact");
+    });
+}
+
+#[test]
+fn a_reader_counts_a_pairs_instance_once_while_a_table_takes_its_place() {
+    table_in_place_of_a_pair(table::Variant::Correct);
+}
+
+#[test]
+#[should_panic(expected = "counted twice")]
+fn a_reader_that_loads_the_pair_twice_counts_its_instance_twice() {
+    table_in_place_of_a_pair(table::Variant::PairLoadedTwice);
+}
+
+#[test]
+#[should_panic(expected = "not visible")]
+fn a_table_without_the_pairs_instance_hides_what_it_counted() {
+    table_in_place_of_a_pair(table::Variant::TableBeforeItsInstance);
 }

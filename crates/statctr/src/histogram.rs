@@ -155,7 +155,8 @@ impl Histogram {
     /// Reads all buckets of the histogram, summed over the CPUs, into a snapshot. Takes microseconds and stops no
     /// writer.
     ///
-    /// A value that is counted meanwhile is in it or not, always together with its part of the sum.
+    /// A value that is counted meanwhile is in it or not, with its part of the sum if that was one commit
+    /// ([`Mode::Rseq`](crate::Mode::Rseq)); else its count and its part of the sum are added one after the other.
     #[must_use]
     pub fn snapshot(&self) -> HistogramSnapshot {
         let mut buckets = vec![Bucket::default(); self.scale.buckets()];

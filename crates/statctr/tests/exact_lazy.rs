@@ -200,6 +200,31 @@ fn many_synthetic_cpus_have_an_instance_each_and_leave_nothing_behind() {
 }
 
 #[test]
+fn no_more_instances_are_counted_than_there_are_writers_while_the_owner_gets_another() {
+    let topology = Topology::synthetic(1024).build().expect("topology");
+    let pool = LazyPool::<PerCpu>::builder(FLOW).topology(topology).build().expect("pool");
+    let mut cpus = [900, 901].map(|cpu| pool.impersonate(CpuId::new(cpu)).expect("not ours"));
+    // the reader comes between the first two updates in one object of some thousand
+    for _ in 0..10_000 {
+        let flow = pool.create().expect("object");
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    assert!(flow.instances() <= 2);
+                }
+            });
+            for turn in 0..4 {
+                // where one fails the reader's thread ends all the same
+                let _ = cpus[turn % 2].update(&flow, [1; 4]);
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(flow.read()[0], 4);
+    }
+}
+
+#[test]
 fn every_cpu_keeps_its_instance_while_a_table_takes_the_place_of_the_last_pair() {
     const THREADS: u64 = 4;
     const CPUS: u64 = 4;

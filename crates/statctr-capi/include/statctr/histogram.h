@@ -95,7 +95,8 @@ int statctr_histogram_observe_many(statctr_histogram_t *histogram, uint64_t valu
 
 /**
  * Reads all buckets and stores a snapshot of them in `*snapshot`, which statctr_histogram_snapshot_free() frees.
- * Values that are counted meanwhile are in it or not, each with its part of the sum.
+ * Values that are counted meanwhile are in it or not, each with its part of the sum where the update is one commit
+ * (STATCTR_MODE_RSEQ); else the count and the part of the sum are added one after the other.
  * Cost: an allocation, and all lines of all CPUs that counted: microseconds. Errors: -EINVAL (a NULL, or not
  * initialised); `*snapshot` is left alone then. Signals: not safe.
  */

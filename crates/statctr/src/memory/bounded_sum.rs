@@ -106,12 +106,17 @@ impl BoundedSum {
         self.handle.add_to_fallback(value);
     }
 
-    /// Flushes what the calling thread's CPU has counted; `false` where somebody else is flushing.
+    /// Flushes what the calling thread's CPU has counted; `false` where somebody else is flushing, or draining while
+    /// there is a parent's flush to make up for.
     fn flush(&self) -> bool {
         let Some(_held) = self.lock.try_lock() else { return false };
         if self.is_flushing.swap(true, Ordering::Relaxed) {
             // The parent forked in the middle of another thread's flush, of which nobody knows how far it
-            // came. Nobody flushes but us.
+            // came. Nobody flushes but us; a drain, which flushes what it moves, adds that here before readers see
+            // it moved.
+            let Some(_nothing_moves) = self.handle.reservation().cpus().changing().try_lock() else {
+                return false;
+            };
             self.flushed().store(self.sum_of_flushed(), Ordering::Relaxed);
         }
         let mut claimed = 0;
@@ -186,5 +191,33 @@ impl Drop for BoundedSum {
     fn drop(&mut self) {
         // SAFETY: the count that `adopt` took, once.
         unsafe { release(self.handle, |arena| _ = arena.free_pair(self.handle)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::{Mode, Placement, Pool};
+
+    #[test]
+    fn a_flush_of_a_parent_is_made_up_for_only_while_nothing_is_drained() {
+        let pool = Pool::builder().placement(Placement::Flexible).build().expect("pool");
+        if pool.mode() != Mode::Rseq {
+            return;
+        }
+        let sum = BoundedSum::take(pool.arena(), 0, 1000).expect("memory");
+        sum.add(5);
+        // a parent forked when it had claimed these, and not added them
+        let mut claimed = 0;
+        // SAFETY: as in `flush`.
+        while !unsafe { rseq::claim(sum.handle.base.as_ptr(), sum.handle.table.as_ptr(), &raw mut claimed) } {
+        }
+        sum.is_flushing.store(true, Ordering::Relaxed);
+        let drains = sum.handle.reservation().cpus().changing().lock();
+        assert!(!sum.flush(), "a drain adds what it moves before readers see it moved");
+        assert_eq!(sum.approximate(), 0);
+        drop(drains);
+        assert!(sum.flush());
+        assert_eq!((sum.approximate(), sum.read()), (5, 5));
     }
 }

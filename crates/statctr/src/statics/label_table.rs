@@ -114,7 +114,8 @@ where
         made?.err()
     }
 
-    /// Returns the number of members (statistics of the family) in the table, without the overflow member.
+    /// Returns the number of members (statistics of the family) in the table, without the overflow member. Those that
+    /// threads are making at this moment count, too, of which one of the same labels is given up.
     pub(crate) fn len(&self) -> usize {
         self.entries.load(Ordering::Relaxed)
     }

@@ -364,8 +364,9 @@ impl Object {
     /// Returns the number of the lazy object's instances (CPUs' copies of its four values) in use, at least 1. The
     /// first lies in the object itself, and is no longer counted once its owner has one elsewhere.
     pub(crate) fn instances(&self) -> usize {
-        let (owner, mut count) = (self.owner(), 1);
-        self.further(|index, _| count += usize::from(Some(index) != owner));
+        let mut count = 1;
+        // the owner is there before any further instance, and stays
+        self.further(|index, _| count += usize::from(Some(index) != self.owner()));
         count
     }
 
