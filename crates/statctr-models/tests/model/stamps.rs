@@ -1,12 +1,15 @@
 //! The protocol of incremental folds: update, fold. After `memory/stamped_fold.rs`, for two lines and one CPU, with the
 //! wrong ways to do it beside the right one.
 
-use super::machine::{Abort, Machine, Thread, load_before_store};
+use super::machine::{Abort, CALM, Machine, PLANS, Plan, Thread, load_before_store};
+use super::{explore, is_thorough, plans};
+use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
 
 /// Protocol of the model: as specified, or with one step changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Variant {
+enum Variant {
     /// As the library does.
     Correct,
     /// As the library does where it ends sections.
@@ -26,9 +29,9 @@ pub(crate) enum Variant {
 /// Number of tries of a section, in the models.
 const TRIES: usize = 2;
 /// Lines of the piece.
-pub(crate) const LINES: usize = 2;
+const LINES: usize = 2;
 
-pub(crate) struct Piece {
+struct Piece {
     variant: Variant,
     machine: Machine,
     epoch: AtomicU64,
@@ -39,19 +42,19 @@ pub(crate) struct Piece {
 }
 
 /// State of a reader from fold to fold.
-pub(crate) struct Fold {
+struct Fold {
     done: u64,
     sums: [u64; LINES],
 }
 
 impl Fold {
-    pub(crate) fn new() -> Fold {
+    fn new() -> Fold {
         Fold { done: 0, sums: [0; LINES] }
     }
 }
 
 impl Piece {
-    pub(crate) fn new(variant: Variant) -> Piece {
+    fn new(variant: Variant) -> Piece {
         let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
         Piece {
             variant,
@@ -64,7 +67,7 @@ impl Piece {
         }
     }
 
-    pub(crate) fn add(&self, thread: &mut Thread, line: usize) {
+    fn add(&self, thread: &mut Thread, line: usize) {
         for _ in 0..TRIES {
             if self.try_add(thread, line) {
                 return;
@@ -107,7 +110,7 @@ impl Piece {
     }
 
     /// Returns the sum over the lines; one thread at a time.
-    pub(crate) fn fold(&self, fold: &mut Fold) -> u64 {
+    fn fold(&self, fold: &mut Fold) -> u64 {
         if self.variant == Variant::EndsTooEarly {
             self.machine.end_sections_on(0);
         }
@@ -135,4 +138,76 @@ impl Piece {
         let fallback = self.fallback.iter().map(|word| word.load(Ordering::Relaxed));
         fold.sums.iter().sum::<u64>() + fallback.sum::<u64>()
     }
+}
+
+/// Checks a piece that one thread adds to, first to one line and then to the other, while this one folds it so many
+/// times.
+fn folded_by_stamps(variant: Variant, plan: Plan, folds: usize) {
+    explore(2, 3, move || {
+        let piece = Arc::new(Piece::new(variant));
+        let added = Arc::new(AtomicU64::new(0));
+        let writer = {
+            let (piece, added) = (Arc::clone(&piece), Arc::clone(&added));
+            thread::spawn(move || {
+                let mut thread = Thread::on(0, plan);
+                for line in 0..LINES {
+                    piece.add(&mut thread, line);
+                    added.fetch_add(1, Ordering::Release);
+                }
+            })
+        };
+        let (mut fold, mut before) = (Fold::new(), 0);
+        for _ in 0..folds {
+            let least = added.load(Ordering::Acquire).max(before);
+            let value = piece.fold(&mut fold);
+            assert!(value >= least, "{value} after {least}: not visible");
+            before = value;
+        }
+        writer.join().expect("joined");
+        for _ in 0..2 {
+            assert_eq!(piece.fold(&mut fold), LINES as u64, "not exact");
+        }
+    });
+}
+
+#[test]
+fn a_fold_by_stamps_has_what_happened_before() {
+    for variant in [Variant::Correct, Variant::EndsSections] {
+        for plan in [CALM].iter().chain(plans()) {
+            folded_by_stamps(variant, *plan, 2);
+        }
+        if is_thorough() {
+            folded_by_stamps(variant, CALM, 3);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "not ")]
+fn a_stamp_after_the_commit_is_missed() {
+    folded_by_stamps(Variant::CommitFirst, PLANS[1], 1);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn an_update_under_way_in_an_old_epoch_is_missed() {
+    folded_by_stamps(Variant::OwnEpoch, CALM, 2);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn an_epoch_that_is_over_after_its_lines_were_read_is_missed() {
+    folded_by_stamps(Variant::OverAfterwards, CALM, 2);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn with_lines_of_the_last_epoch_alone_an_update_that_took_long_is_missed() {
+    folded_by_stamps(Variant::LastEpoch, CALM, 2);
+}
+
+#[test]
+#[should_panic(expected = "not exact")]
+fn sections_that_end_before_the_epoch_starts_are_missed() {
+    folded_by_stamps(Variant::EndsTooEarly, CALM, 2);
 }
