@@ -484,3 +484,39 @@ fn loops_that_wait_for_another_thread_are_left_out_of_the_window() {
     assert!(json["notes"].to_string().contains("only wait for other threads (await_turn)"), "{json}");
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+const ATOMICS_OUTSIDE: &str = r#"
+#include <pthread.h>
+static long inside, outside;
+static long double halves = 0.5;
+__attribute__((noinline)) static void count(void) { __asm__ volatile("addq $1, %0" : "+m"(inside)); }
+__attribute__((noinline)) static void pass(void) {
+    __atomic_fetch_add(&outside, 1, __ATOMIC_RELAXED);
+    __asm__ volatile("fldt %0; fstpt %0" : "+m"(halves));
+}
+static void *run(void *unused) {
+    for (int i = 0; i < 1000; i++) { count(); pass(); pass(); }
+    return unused;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, run, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+"#;
+
+// of QEMU before 8.0 they were accesses of the last `ret` in the window
+#[test]
+fn what_other_functions_access_atomically_is_not_in_the_window() {
+    let folder = folder("advise-atomics-outside");
+    let source = folder.join("outside.c");
+    std::fs::write(&source, ATOMICS_OUTSIDE).expect("written");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-g", "-pthread"]).arg(&source);
+    let Some(program) = built_by(&mut compiler, &folder, "outside") else { return };
+    let json = advice(&["--functions", "count", "--schedules", "1", "--", &program]);
+    // each call of each thread reads and writes the counter, and reads where it returns to
+    assert_eq!(json["accesses"], 2 * 1000 * 3, "{json}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}

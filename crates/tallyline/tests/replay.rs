@@ -355,6 +355,33 @@ fn a_trace_that_a_full_disk_cuts_is_an_error() {
     fs::remove_dir_all(folder).expect("removed");
 }
 
+const DESCRIPTORS: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+static volatile int work[4];
+int main(void) {
+    for (int descriptor = 3; descriptor < 1024; descriptor++) close(descriptor);
+    for (int i = 0; i < 40000; i++) work[i % 4]++;
+    /* numbers that were closed are taken, whoever had them */
+    for (int last = 0; last < 100;)
+        if ((last = open("mine", O_CREAT | O_WRONLY, 0600)) < 0) return 1;
+    for (int i = 0; i < 40000; i++) work[i % 4]++;
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_that_closes_all_descriptors_and_takes_their_numbers_has_its_files_to_itself() {
+    let folder = folder("trace-descriptors");
+    let Some(program) = program(&folder, "descriptors", DESCRIPTORS) else { return };
+    let json = traced(&folder, &program, &[]);
+    assert_eq!(fs::read(folder.join("mine")).expect("opened").len(), 0, "the trace is another file");
+    let rows = json["fields"].as_array().expect("rows");
+    let of_work = rows.iter().filter(|row| row["variable"] == "work");
+    assert_eq!(of_work.filter_map(|row| row["writes"].as_u64()).sum::<u64>(), 80_000);
+    fs::remove_dir_all(folder).expect("removed");
+}
+
 #[test]
 fn one_access_of_many_becomes_samples() {
     let folder = folder("every");

@@ -61,8 +61,74 @@ static inline bool is_atomic(enum machine machine, const uint8_t *code, size_t s
 	}
 }
 
+/* Whether QEMU may access memory for an instruction in a function of its own, and not in translated code: atomic ones,
+ * those of the x87 and of saved states, masked and gathered ones, enter. */
+static inline bool x86_accesses_in_function(const uint8_t *code, size_t size)
+{
+	size_t at = 0;
+
+	if (x86_is_atomic(code, size))
+		return true;
+	while (at < size && (code[at] == 0x66 || code[at] == 0x67 || code[at] == 0xf2 || code[at] == 0xf3 ||
+			     code[at] == 0x64 || code[at] == 0x65))
+		at++;
+	if (at < size && (code[at] & 0xf0) == 0x40)
+		at++;
+	if (at + 2 >= size)
+		return false;
+
+	bool in_memory = code[at + 1] >> 6 != 3;
+
+	switch (code[at]) {
+	case 0xc8: /* enter */
+		return true;
+	case 0xd8 ... 0xdf:
+		return in_memory;
+	case 0x0f:
+		if (code[at + 1] == 0xae || code[at + 1] == 0xc7)
+			return code[at + 2] >> 6 != 3;
+		return code[at + 1] == 0xf7;
+	case 0xc5:
+		return code[at + 2] == 0xf7 || code[at + 2] == 0xae;
+	case 0xc4:
+		/* the map 0f38: vmaskmov, vpmaskmov, gathers */
+		return at + 3 < size && (((code[at + 1] & 0x1f) == 2 &&
+					  ((code[at + 3] >= 0x2c && code[at + 3] <= 0x2f) || code[at + 3] == 0x8c ||
+					   code[at + 3] == 0x8e || (code[at + 3] >= 0x90 && code[at + 3] <= 0x93))) ||
+					 ((code[at + 1] & 0x1f) == 1 && (code[at + 3] == 0xf7 || code[at + 3] == 0xae)));
+	}
+	return false;
+}
+
+/* As above: atomic ones, dc zva, and those of scalable vectors. */
+static inline bool aarch64_accesses_in_function(const uint8_t *code, size_t size)
+{
+	uint32_t word;
+
+	if (aarch64_is_atomic(code, size))
+		return true;
+	if (size != 4)
+		return false;
+	word = code[0] | code[1] << 8 | code[2] << 16 | (uint32_t)code[3] << 24;
+	return (word & 0xffffffe0) == 0xd50b7420 || (word & 0xfe000000) == 0x84000000 ||
+	       (word & 0xfe000000) == 0xa4000000 || (word & 0xfe000000) == 0xc4000000 ||
+	       (word & 0xfe000000) == 0xe4000000;
+}
+
+static inline bool accesses_in_function(enum machine machine, const uint8_t *code, size_t size)
+{
+	switch (machine) {
+	case MACHINE_X86_64:
+		return x86_accesses_in_function(code, size);
+	case MACHINE_AARCH64:
+		return aarch64_accesses_in_function(code, size);
+	default:
+		return false;
+	}
+}
+
 /* What a system call is to a trace. */
-enum call { CALL_OTHER, CALL_FUTEX, CALL_CLONE, CALL_EXIT, CALL_EXECUTE, CALL_MAPPING };
+enum call { CALL_OTHER, CALL_FUTEX, CALL_CLONE, CALL_EXIT, CALL_EXECUTE, CALL_MAP, CALL_PROTECT, CALL_REMAP };
 
 static inline enum call x86_64_call(int64_t number)
 {
@@ -75,8 +141,12 @@ static inline enum call x86_64_call(int64_t number)
 		return CALL_EXIT;
 	case 59: case 322: /* execve, execveat */
 		return CALL_EXECUTE;
-	case 9: case 10: case 11: case 25: /* mmap, mprotect, munmap, mremap */
-		return CALL_MAPPING;
+	case 9: /* mmap */
+		return CALL_MAP;
+	case 10: /* mprotect */
+		return CALL_PROTECT;
+	case 25: /* mremap */
+		return CALL_REMAP;
 	}
 	return CALL_OTHER;
 }
@@ -92,8 +162,12 @@ static inline enum call aarch64_call(int64_t number)
 		return CALL_EXIT;
 	case 221: case 281: /* execve, execveat */
 		return CALL_EXECUTE;
-	case 215: case 216: case 222: case 226: /* munmap, mremap, mmap, mprotect */
-		return CALL_MAPPING;
+	case 222: /* mmap */
+		return CALL_MAP;
+	case 226: /* mprotect */
+		return CALL_PROTECT;
+	case 216: /* mremap */
+		return CALL_REMAP;
 	}
 	return CALL_OTHER;
 }
@@ -107,6 +181,21 @@ static inline enum call call_of(enum machine machine, int64_t number)
 		return aarch64_call(number);
 	default:
 		return CALL_OTHER;
+	}
+}
+
+/* Whether a call may map another file, or make a file's part code; memory without a file, and less of it, is no news. */
+static inline bool maps_file(enum call call, uint64_t protection, uint64_t flags)
+{
+	enum { EXECUTE = 4, ANONYMOUS = 0x20 };
+
+	switch (call) {
+	case CALL_MAP:
+		return !(flags & ANONYMOUS);
+	case CALL_PROTECT:
+		return protection & EXECUTE;
+	default:
+		return call == CALL_REMAP;
 	}
 }
 

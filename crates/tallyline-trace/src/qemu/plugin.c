@@ -90,6 +90,8 @@ struct thread {
 	uint64_t since;
 	uint64_t recorded;
 	bool futex_waits;
+	/* whether the mapping call under way may map a file */
+	bool maps_file;
 	/* whether it is in a loop that waits, or has run nothing of the window since */
 	bool spins;
 	uint32_t pid;
@@ -508,6 +510,33 @@ static void look_for_mappings(struct qemu_plugin_tb *tb)
 		mappings_write(base);
 }
 
+/* An access that is not written down. */
+static void on_nothing(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	(void)cpu, (void)info, (void)address, (void)data;
+}
+
+/* QEMU before 8.0 forgets to reset what it calls for the accesses of an instruction that ends its block by a jump
+ * through a register or onto another page. Until another instruction sets it, it is called for whatever accesses
+ * memory in a function of QEMU, as atomic instructions do: those outside of the window were accesses of its last
+ * `ret`, and after QEMU had freed its blocks it fell over them. So each of those has something of its own to call. */
+static void separate_from_window(struct qemu_plugin_tb *tb, size_t count)
+{
+	size_t at;
+
+	/* a plugin cannot ask for more than the interface, which is another one from 9.0 on */
+	if (interface >= 2)
+		return;
+	for (at = 0; at < count; at++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, at);
+		uint8_t code[CODE_ROOM];
+
+		if (accesses_in_function(machine, code, insn_code(insn, code)))
+			qemu_plugin_register_vcpu_mem_cb(insn, on_nothing, CALLBACK_WITHOUT_REGISTERS,
+							 MEMORY_READ_OR_WRITE, NULL);
+	}
+}
+
 /* Has a block outside of the window counted, if it has to be. */
 static void count_other(struct qemu_plugin_tb *tb, size_t count)
 {
@@ -543,6 +572,7 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 			qemu_plugin_register_vcpu_tb_exec_cb(tb, on_wait, CALLBACK_WITHOUT_REGISTERS, NULL);
 		else if (every == 1 && !whole_machine)
 			count_other(tb, count);
+		separate_from_window(tb, count);
 		pthread_mutex_unlock(&table_lock);
 		return;
 	}
@@ -600,9 +630,10 @@ static void on_call(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number, u
 		    uint64_t third, uint64_t fourth, uint64_t fifth, uint64_t sixth, uint64_t seventh, uint64_t eighth)
 {
 	struct thread *thread = current(cpu);
+	enum call call = call_of(machine, number);
 
-	(void)plugin, (void)third, (void)fourth, (void)fifth, (void)sixth, (void)seventh, (void)eighth;
-	switch (call_of(machine, number)) {
+	(void)plugin, (void)fifth, (void)sixth, (void)seventh, (void)eighth;
+	switch (call) {
 	case CALL_FUTEX:
 		thread->futex_waits = futex_waits(second);
 		if (!thread->futex_waits)
@@ -617,6 +648,9 @@ static void on_call(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number, u
 	case CALL_EXECUTE:
 		block_flush(thread);
 		execution_write(executes_by_name_at_second(machine, number) ? second : first);
+		break;
+	case CALL_MAP: case CALL_PROTECT: case CALL_REMAP:
+		thread->maps_file = maps_file(call, third, fourth);
 		break;
 	default:
 		break;
@@ -634,8 +668,9 @@ static void on_return(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number,
 			put_point(thread, POINT_WAITED, now_of(thread));
 		break;
 	}
-	case CALL_MAPPING:
-		atomic_store(&mappings_changed, true);
+	case CALL_MAP: case CALL_PROTECT: case CALL_REMAP:
+		if (current(cpu)->maps_file)
+			atomic_store(&mappings_changed, true);
 		break;
 	case CALL_EXECUTE: {
 		/* it comes back where there is no such program */
