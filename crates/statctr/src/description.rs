@@ -137,5 +137,34 @@ pub(crate) const fn is_name(name: &str, colon: bool) -> bool {
     at > 0
 }
 
+/// Returns a metric name with `_` in place of what such a name does not have, and before a digit at its start.
+pub(crate) fn printable_name(name: String) -> String {
+    if is_name(&name, true) {
+        return name;
+    }
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == ':';
+    let kept: String = name.chars().map(|letter| if is_allowed(letter) { letter } else { '_' }).collect();
+    if is_name(&kept, true) { kept } else { format!("_{kept}") }
+}
+
 type Label = (Cow<'static, str>, Cow<'static, str>);
 pub(crate) type Key = (Cow<'static, str>, Vec<Label>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printable_names_are_names() {
+        for (name, printable) in [
+            ("good:name_1", "good:name_1"),
+            ("bad name\n# x", "bad_name___x"),
+            ("1st", "_1st"),
+            ("", "_"),
+            ("\u{e9}", "_"),
+        ] {
+            assert_eq!(printable_name(name.to_owned()), printable);
+            assert!(is_name(printable, true));
+        }
+    }
+}

@@ -231,7 +231,9 @@ impl HistogramSnapshot {
     /// Exact if a bucket ends at `bound`, else too low by the values of the bucket that contains it.
     #[must_use]
     pub fn count_up_to(&self, bound: u64) -> u64 {
-        self.buckets().filter(|(_, largest, _)| *largest <= bound).fold(0, |sum, (.., count)| sum + count)
+        let counts = self.buckets().filter(|(_, largest, _)| *largest <= bound).map(|(.., count)| count);
+        // of a change to an earlier snapshot they are below 0
+        counts.fold(0, u64::wrapping_add)
     }
 
     /// Returns Prometheus' classic buckets, one for each power of two up to the histogram's largest value, as (largest
@@ -354,6 +356,18 @@ mod tests {
             assert!(classic.is_sorted() && classic.len() <= 65, "{classic:?}");
             assert_eq!(classic.last().map(|last| last.0), Some(scale.max));
         }
+    }
+
+    #[test]
+    fn a_change_to_an_earlier_snapshot_has_counts_below_zero() {
+        let scale = Scale::new(100, 0.1).expect("an error");
+        let with = |counts: [u64; 3]| {
+            let bucket = |index: usize| Bucket { count: counts.get(index).copied().unwrap_or(0), sum: 0 };
+            HistogramSnapshot { scale, buckets: (0..scale.buckets()).map(bucket).collect() }
+        };
+        let change = with([1, 0, 0]).since(&with([1, 2, 3])).expect("one scale");
+        assert_eq!(change.count_up_to(100).cast_signed(), -5);
+        assert_eq!(change.count().cast_signed(), -5);
     }
 
     #[test]

@@ -490,7 +490,7 @@ impl RawGroup {
     /// already.
     ///
     /// # Errors
-    /// Those of [`Registry::register`], and [`Error::OutOfRange`] where the group has no two items there.
+    /// Those of [`Registry::register`], and [`Error::OutOfRange`] where the group can have no event of two items there.
     ///
     /// # Safety
     /// Zeros, or a group of a kind from C that nobody takes back before it is unregistered.
@@ -501,7 +501,8 @@ impl RawGroup {
             Group::from_parts(self.lines()?, schema)
         });
         let (index, len) = (slot.saturating_add(1), group.schema().len());
-        if index >= len {
+        // an event of two items begins at an even slot
+        if index >= len || !slot.is_multiple_of(2) {
             return Some(Err(Error::OutOfRange { index, len }));
         }
         let read = move || {

@@ -7,7 +7,7 @@ mod prometheus;
 mod values;
 pub use values::RegistryValues;
 
-use crate::description::{Description, Key};
+use crate::description::{Description, Key, is_name, printable_name};
 use crate::error::{Error, Result};
 use crate::memory::{StaticKind, listed_foreign_statics};
 use crate::schema::Unit;
@@ -265,8 +265,8 @@ impl Registry {
     /// few hundred nanoseconds, however much is registered.
     ///
     /// # Errors
-    /// [`Error::BadName`] for a name or a label that exporters would not take, or a label given
-    /// twice; [`Error::NameTaken`] where something that lives has this name with these labels, or
+    /// [`Error::BadName`] for a name, a label or a group's item that exporters would not take, or a label or an item
+    /// given twice; [`Error::NameTaken`] where something that lives has this name with these labels, or
     /// this name with another kind, unit or help text.
     pub fn register<S: Source>(&self, description: Description, source: &Arc<S>) -> Result<()> {
         self.register_until_removed(description, source).map(|_| ())
@@ -315,9 +315,14 @@ impl Registry {
 
     fn insert(&self, description: Description, of: &dyn Source, source: SourceRef) -> Result<u64> {
         description.check()?;
-        let (kind, reserved) = (of.kind(), of.reserved_label());
+        let (kind, reserved, items) = (of.kind(), of.reserved_label(), of.item_names());
         if let Some((label, _)) = description.labels().find(|(label, _)| Some(*label) == reserved) {
             return Err(Error::BadName(label.to_owned()));
+        }
+        for (index, item) in items.iter().enumerate().filter(|(_, item)| !item.is_empty()) {
+            if !is_name(item, true) || items[..index].contains(item) {
+                return Err(Error::BadName((*item).to_owned()));
+            }
         }
         let key = description.key();
         let mut entries = self.entries.lock();
@@ -350,12 +355,12 @@ impl Registry {
 
     /// Reads the listed statics, by name, labels and kind. Where several have the same ones (a static of a header, or of
     /// a crate that is there in two versions), their values are merged.
-    fn statics(&self) -> Vec<(Cow<'static, Description>, Value)> {
+    fn statics(&self) -> Vec<((Key, Kind), Cow<'static, Description>, Value)> {
         let c: Vec<(Cow<'static, Description>, Value)> = {
             // nothing leaves the list meanwhile
             let _entries = self.entries.lock();
             let described = |([name, help, unit], kind, value): ([String; 3], StaticKind, u64)| {
-                let description = Description::new(name).help(help).unit(Unit::new(unit));
+                let description = Description::new(printable_name(name)).help(help).unit(Unit::new(unit));
                 (Cow::Owned(description), Value::of_foreign_static(kind, value))
             };
             listed_foreign_statics().map(described).collect()
@@ -366,19 +371,41 @@ impl Registry {
         let mut statics: Vec<_> = statics::listed().chain(c).map(keyed).collect();
         statics.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         statics.dedup_by(|(key, _, value), (first, _, sum)| key == first && sum.merge(value));
-        statics.into_iter().map(|(_, description, value)| (description, value)).collect()
+        statics
     }
 
     /// Calls `sink` with each value, summed over the CPUs, of all registered statistics, and arrays and groups of
-    /// counters, in the order of registration.
+    /// counters, in the order of registration. A static with the name, the labels and the kind of a registered statistic
+    /// is part of that one's value.
     ///
     /// No lock is held while `sink` runs: it may register, make and drop counters.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {
-        for (_, description, source) in &self.living() {
-            source.values(&mut |item, value| sink(Sample { description, item, value: &value }));
+        self.each_value(|_, description, item, value| sink(Sample { description, item, value: &value }));
+    }
+
+    /// Calls `sink` with the number of the registration (`None` for statics), the description and the item of each
+    /// value, as [`visit`](Self::visit) does.
+    fn each_value(&self, mut sink: impl FnMut(Option<u64>, &Arc<Description>, SampleItem<'_>, Value)) {
+        let mut statics = self.living_statics();
+        for (number, description, source) in &self.living() {
+            let mut of_statics = if statics.is_empty() {
+                None
+            } else {
+                let key = (description.key(), source.kind());
+                statics.binary_search_by(|(of, ..)| of.cmp(&key)).ok()
+            };
+            source.values(&mut |item, mut value| {
+                if item == SampleItem::Only
+                    && let Some(place) = of_statics.take()
+                    && value.merge(&statics[place].2)
+                {
+                    statics.remove(place);
+                }
+                sink(Some(*number), description, item, value);
+            });
         }
-        for (description, value) in &self.living_statics() {
-            sink(Sample { description, item: SampleItem::Only, value });
+        for (_, description, value) in statics {
+            sink(None, &Arc::new(description.into_owned()), SampleItem::Only, value);
         }
     }
 
@@ -391,8 +418,8 @@ impl Registry {
         entries.list.iter().filter_map(living).collect()
     }
 
-    /// Returns the values of the statics, where this registry has them.
-    fn living_statics(&self) -> Vec<(Cow<'static, Description>, Value)> {
+    /// Returns the values of the statics, where this registry has them, by name, labels and kind.
+    fn living_statics(&self) -> Vec<((Key, Kind), Cow<'static, Description>, Value)> {
         if !self.with_statics {
             return Vec::new();
         }
@@ -404,12 +431,14 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::average::Average;
     use crate::counter::{Counter, CounterArray};
     use crate::gauge::Gauge;
     use crate::group::Group;
     use crate::histogram::Histogram;
     use crate::placement::Pool;
     use crate::schema::{ItemSpec, Schema};
+    use crate::statics::StaticGauge;
     use crate::topology::Topology;
 
     // also in a build for one CPU, on a machine with more: each test counts on one thread
@@ -529,6 +558,60 @@ mod tests {
         let numbered = || Description::new("n").label("index", "5");
         assert!(matches!(registry.register(numbered(), &array), Err(Error::BadName(_))));
         registry.register(numbered(), &counter()).expect("only arrays are numbered");
+        let average = Arc::new(Average::new_in(&pool()).expect("average"));
+        let part = || Description::new("a").label("quantile", "0.5");
+        assert!(matches!(registry.register(part(), &average), Err(Error::BadName(_))));
+    }
+
+    #[test]
+    fn items_of_a_group_have_names_that_exporters_take_or_none() {
+        let registry = Registry::new();
+        let group = |names: &[&'static str]| {
+            let items = names.iter().map(|name| ItemSpec::new(*name));
+            Arc::new(Group::new_in(&pool(), &Schema::new(items, &[]).expect("schema")).expect("group"))
+        };
+        for names in [&["rx-bytes"][..], &["a b"], &["twice", "once", "twice"], &["1st"], &["a\n# TYPE b"]] {
+            let refused = registry.register(Description::new("g"), &group(names));
+            assert!(matches!(refused, Err(Error::BadName(_))), "{names:?}");
+        }
+        let group = group(&["first", "", "third", ""]);
+        registry.register(Description::new("g"), &group).expect("good names");
+        let mut seen = 0;
+        registry.visit(|sample| {
+            assert!(matches!(sample.item, SampleItem::Named { name: "first" | "third", .. }));
+            seen += 1;
+        });
+        assert_eq!(seen, 2, "the others are not exported");
+    }
+
+    #[test]
+    fn a_static_is_part_of_what_is_registered_under_its_name_labels_and_kind() {
+        static REQUESTS: StaticCounter = StaticCounter::new("requests_of_both", "", Unit::NONE);
+        static OPEN: StaticGauge = StaticGauge::new("open_of_both", "", Unit::NONE);
+        REQUESTS.add(3);
+        OPEN.add(4);
+        let registered = Arc::new(Counter::new_in(&pool(), 5).expect("counter"));
+        let registry = Registry::global();
+        for name in ["requests_of_both", "open_of_both"] {
+            registry.register(Description::new(name), &registered).expect("free");
+        }
+        let before = registry.snapshot();
+        let values = |name: &str| {
+            let mut values = Vec::new();
+            registry.visit(|sample| {
+                if sample.description.name() == name {
+                    values.push(sample.value.clone());
+                }
+            });
+            values
+        };
+        assert_eq!(values("requests_of_both"), [Value::Counter(8)]);
+        assert_eq!(values("open_of_both"), [Value::Counter(5), Value::Gauge(4)], "of two kinds");
+        REQUESTS.inc();
+        let change = registry.snapshot().since(&before).expect("time passed");
+        let delta = change.delta();
+        let of_both = delta.iter().find(|sample| sample.description.name() == "requests_of_both");
+        assert_eq!(of_both.map(|sample| sample.value.clone()), Some(Value::Counter(1)));
     }
 
     #[test]

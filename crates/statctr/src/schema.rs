@@ -51,7 +51,8 @@ pub struct ItemSpec {
 }
 
 impl ItemSpec {
-    /// Creates the declaration of a group's item (64-bit statistic) with this name.
+    /// Creates the declaration of a group's item (64-bit statistic) with this name, which for a [registry](crate::Registry)
+    /// has to consist of letters, digits, `_` and `:`. Items with an empty name are not exported.
     pub fn new(name: impl Into<Cow<'static, str>>) -> ItemSpec {
         ItemSpec { name: name.into(), unit: Unit::NONE, help: Cow::Borrowed("") }
     }

@@ -8,6 +8,7 @@ use crate::gauge::{FloatGauge, Gauge};
 use crate::group::Group;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::memory::StaticKind;
+use crate::schema::ItemSpec;
 
 /// The value of a statistic (counter, gauge, maximum, histogram, …) at one reading, by the kind of the statistic.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,13 +135,30 @@ pub(crate) mod sealed {
         Histogram,
     }
 
+    impl Kind {
+        /// Returns the label that exporters add to series of this kind of statistic, if there is one.
+        pub(crate) const fn reserved_label(self) -> Option<&'static str> {
+            match self {
+                Kind::Histogram => Some("le"),
+                // exported as a summary
+                Kind::Average => Some("quantile"),
+                _ => None,
+            }
+        }
+    }
+
     pub trait Sealed {
         /// Returns the kind of all values.
         fn kind(&self) -> Kind;
 
         /// Returns the label that exporters add to each series of this source, if there is one.
         fn reserved_label(&self) -> Option<&'static str> {
-            (self.kind() == Kind::Histogram).then_some("le")
+            self.kind().reserved_label()
+        }
+
+        /// Returns the names of a group's items, of which those without one are not exported; none for other sources.
+        fn item_names(&self) -> Vec<&str> {
+            Vec::new()
         }
     }
 }
@@ -218,11 +236,16 @@ impl sealed::Sealed for Group {
     fn kind(&self) -> Kind {
         Kind::Counter
     }
+
+    fn item_names(&self) -> Vec<&str> {
+        self.schema().specs().iter().map(ItemSpec::name).collect()
+    }
 }
 
 impl Source for Group {
     fn values(&self, sink: &mut dyn FnMut(SampleItem<'_>, Value)) {
-        for (spec, value) in self.schema().specs().iter().zip(self.read()) {
+        let specs = self.schema().specs().iter();
+        for (spec, value) in specs.zip(self.read()).filter(|(spec, _)| !spec.name().is_empty()) {
             let item =
                 SampleItem::Named { name: spec.name(), unit: spec.unit_name(), help: spec.help_text() };
             sink(item, Value::Counter(value));

@@ -150,7 +150,8 @@ extern int statctr_group_cleanup(statctr_group_t *group);
 /**
  * Adds `value` to one item, modulo 2^64.
  * Cost: see the top of this file. Errors: -EINVAL (NULL, or not initialised), -ERANGE (a slot
- * beyond the group); nothing is counted then. Order: relaxed. Signals: safe.
+ * beyond the group's cache lines); nothing is counted then. A slot behind the last item in its cache line is no error,
+ * and what is added there is never read. Order: relaxed. Signals: safe.
  */
 STATCTR_UPDATE_ int statctr_group_add(statctr_group_t *group, unsigned item, uint64_t value);
 

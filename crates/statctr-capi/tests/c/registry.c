@@ -277,6 +277,7 @@ int main(void)
     CHECK_OK(statctr_register_gauge(&gauge, &open));
     CHECK_EQ(statctr_register_average(&group, hits_SLOTS - 1, &hits), -ERANGE);
     CHECK_EQ(statctr_register_average(&group, UINT32_MAX, &hits), -ERANGE);
+    CHECK_EQ(statctr_register_average(&group, hits_looked_up + 1, &hits), -ERANGE);
     CHECK_OK(statctr_register_average(&group, hits_looked_up, &hits));
     CHECK_OK(statctr_register_histogram(&histogram, &sizes));
     CHECK_OK(statctr_register_max(&maximum, &slowest));

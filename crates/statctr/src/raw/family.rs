@@ -116,9 +116,14 @@ impl RawFamily {
         if !(1..=Self::MAX_LABELS).contains(&labels.len()) {
             return Err(Error::BadSetting("a family does not have 1 to 16 labels"));
         }
-        // which exporters add to the buckets of a histogram
-        if matches!(kind, FamilyKind::Histogram { .. }) && labels.iter().any(|label| label == "le") {
-            return Err(Error::BadName("le".to_owned()));
+        // which exporters add themselves
+        let reserved = match kind {
+            FamilyKind::Histogram { .. } => Kind::Histogram.reserved_label(),
+            FamilyKind::Average => Kind::Average.reserved_label(),
+            FamilyKind::Static(_) | FamilyKind::FloatGauge => None,
+        };
+        if let Some(label) = labels.iter().find(|label| Some(label.as_str()) == reserved) {
+            return Err(Error::BadName(label.clone()));
         }
         let description = labels.into_iter().fold(description, |made, label| made.label(label, ""));
         description.check()?;
@@ -321,6 +326,7 @@ mod tests {
             ("x", &["a"], 0, COUNTER),
             ("x", &["a"], LARGEST_LIMIT + 1, COUNTER),
             ("x", &["le"], 5, histograms),
+            ("x", &["quantile"], 5, FamilyKind::Average),
         ] {
             let refused = intern(name, labels, limit, kind);
             assert!(

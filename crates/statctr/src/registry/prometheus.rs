@@ -2,7 +2,7 @@
 
 use super::{Registry, RegistryValues, Sample};
 use crate::value::{Kind, SampleItem, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 impl Registry {
@@ -22,8 +22,8 @@ impl RegistryValues {
     /// Names and units stay as they were registered. Items of a group are named `GROUP_ITEM`, elements of an array have
     /// a label `index`. Gauges and extremes are of the type `gauge`; a minimum of nothing is `NaN`. An average is a
     /// `summary` without quantiles, a histogram has the [buckets](crate::HistogramSnapshot::classic_buckets) of powers
-    /// of two. What has the name of something of another type, as only statics can, gets the type at the end of its
-    /// name.
+    /// of two. What has the name, or the name and the labels, of another series, as statics, items of groups and the
+    /// sum of an average can, gets its type at the end of its name.
     #[must_use]
     pub fn prometheus_text(&self) -> String {
         let mut exposition = Exposition::default();
@@ -37,6 +37,7 @@ impl RegistryValues {
 #[derive(Default)]
 struct Exposition {
     families: Vec<Family>,
+    /// Places of families by the names of their series, and by their own.
     by_name: HashMap<String, usize>,
 }
 
@@ -46,6 +47,16 @@ struct Family {
     help: String,
     of: &'static str,
     series: String,
+    labels: HashSet<String>,
+}
+
+/// Returns the ends of the names of series, beside those named as their family, of Prometheus' type of metric.
+fn ends_of_series(of: &str) -> &'static [&'static str] {
+    match of {
+        "summary" => &["_sum", "_count"],
+        "histogram" => &["_bucket", "_sum", "_count"],
+        _ => &[],
+    }
 }
 
 /// Returns Prometheus' type of metric for a kind of statistic.
@@ -71,29 +82,38 @@ impl Exposition {
                 help = of_item;
             }
         }
-        self.family(name, help, type_of(sample.value.kind())).add(&labels, sample.value);
+        let of = type_of(sample.value.kind());
+        loop {
+            if let Some(family) = self.family(&name, help, of)
+                && family.labels.insert(labels.clone())
+            {
+                return family.add(&labels, sample.value);
+            }
+            // another one's, as the longer name may be, too
+            name = format!("{name}_{of}");
+        }
     }
 
-    fn family(&mut self, mut name: String, help: &str, of: &'static str) -> &mut Family {
-        let index = loop {
-            match self.by_name.get(&name).copied() {
-                Some(index) if self.families[index].of == of => break index,
-                // of another type, as the longer name may be, too
-                Some(_) => name = format!("{name}_{of}"),
-                None => {
-                    let index = self.families.len();
-                    self.by_name.insert(name.clone(), index);
-                    self.families.push(Family { name, help: help.to_owned(), of, series: String::new() });
-                    break index;
-                }
-            }
-        };
-        &mut self.families[index]
+    /// Returns the family of this name and type, made if there is none; `None` where a series of another one has a name
+    /// of its series.
+    fn family(&mut self, name: &str, help: &str, of: &'static str) -> Option<&mut Family> {
+        if let Some(&index) = self.by_name.get(name) {
+            return self.families.get_mut(index).filter(|family| family.name == name && family.of == of);
+        }
+        let names = || ends_of_series(of).iter().map(|end| format!("{name}{end}"));
+        if names().any(|name| self.by_name.contains_key(&name)) {
+            return None;
+        }
+        let index = self.families.len();
+        self.by_name.extend(names().chain([name.to_owned()]).map(|name| (name, index)));
+        let (name, help) = (name.to_owned(), help.to_owned());
+        self.families.push(Family { name, help, of, series: String::new(), labels: HashSet::new() });
+        self.families.last_mut()
     }
 
     fn text(self) -> String {
         let mut text = String::new();
-        for Family { name, help, of, series } in self.families {
+        for Family { name, help, of, series, .. } in self.families {
             if !help.is_empty() {
                 let help = help.replace('\\', "\\\\").replace('\n', "\\n");
                 line(&mut text, format_args!("# HELP {name} {help}"));
@@ -158,6 +178,7 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::average::AverageSnapshot;
     use crate::placement::Pool;
     use crate::topology::Topology;
     use crate::{
@@ -250,14 +271,15 @@ cpu{index="1"} 7
     }
 
     #[test]
-    fn a_second_type_of_a_name_has_a_name_of_its_own() {
+    fn a_second_series_of_a_name_has_a_name_of_its_own() {
         let description = Description::new("x");
         let mut exposition = Exposition::default();
         for value in [Value::Counter(1), Value::Gauge(2), Value::Counter(3), Value::Max(4)] {
             let (item, value) = (SampleItem::Only, &value);
             exposition.add(&Sample { description: &description, item, value });
         }
-        let expected = "# TYPE x counter\nx 1\nx 3\n# TYPE x_gauge gauge\nx_gauge 2\nx_gauge 4\n";
+        let expected = "# TYPE x counter\nx 1\n# TYPE x_gauge gauge\nx_gauge 2\n# TYPE x_counter counter\n\
+            x_counter 3\n# TYPE x_gauge_gauge gauge\nx_gauge_gauge 4\n";
         assert_eq!(exposition.text(), expected);
 
         let mut exposition = Exposition::default();
@@ -272,6 +294,26 @@ cpu{index="1"} 7
             text.ends_with("# TYPE x counter\nx 2\n# TYPE x_gauge_gauge gauge\nx_gauge_gauge 3\n"),
             "{text}"
         );
+        let count = AverageSnapshot::of(2, 10);
+        for (first, then, text) in [
+            (
+                ("x", Value::Average(count)),
+                ("x_count", Value::Counter(7)),
+                "# TYPE x summary\nx_sum 10\nx_count 2\n# TYPE x_count_counter counter\nx_count_counter 7\n",
+            ),
+            (
+                ("x_sum", Value::Counter(7)),
+                ("x", Value::Average(count)),
+                "# TYPE x_sum counter\nx_sum 7\n# TYPE x_summary summary\nx_summary_sum 10\nx_summary_count 2\n",
+            ),
+        ] {
+            let mut exposition = Exposition::default();
+            for (name, value) in [first, then] {
+                let (description, item, value) = (&Description::new(name), SampleItem::Only, &value);
+                exposition.add(&Sample { description, item, value });
+            }
+            assert_eq!(exposition.text(), text);
+        }
         assert_eq!([f64::INFINITY, -f64::INFINITY, 1e3].map(number), ["+Inf", "-Inf", "1000"]);
     }
 }

@@ -120,21 +120,19 @@ impl RegistryValues {
 impl Registry {
     /// Reads the values, each summed over the CPUs, of all registered statistics, and arrays and groups of counters.
     pub(crate) fn read(&self) -> RegistryValues {
-        let mut values = Vec::new();
-        for (number, description, source) in self.living() {
-            let mut index = 0;
-            source.values(&mut |item, value| {
-                let description = Arc::clone(&description);
-                let origin = Origin::Registered(number);
-                values.push(Reading { origin, index, description, item: ItemName::of(item), value });
-                index += 1;
-            });
-        }
-        for (description, value) in self.living_statics() {
-            let origin = Origin::Statics(description.key(), value.kind());
-            let description = Arc::new(description.into_owned());
-            values.push(Reading { origin, index: 0, description, item: ItemName::Only, value });
-        }
+        let mut values: Vec<Reading> = Vec::new();
+        self.each_value(|number, description, item, value| {
+            let origin = match number {
+                Some(number) => Origin::Registered(number),
+                None => Origin::Statics(description.key(), value.kind()),
+            };
+            let index = match values.last() {
+                Some(before) if before.origin == origin => before.index + 1,
+                _ => 0,
+            };
+            let description = Arc::clone(description);
+            values.push(Reading { origin, index, description, item: ItemName::of(item), value });
+        });
         RegistryValues(values)
     }
 }

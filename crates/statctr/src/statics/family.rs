@@ -9,12 +9,15 @@ use crate::gauge::FloatGauge;
 use crate::histogram::Histogram;
 use crate::schema::Unit;
 use crate::sys::OnceBox;
-use crate::value::Source;
+use crate::value::{Kind, Source};
 use std::convert::Infallible;
 use std::fmt;
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed {
+        /// The label that exporters add to series of this kind of statistic, if there is one.
+        const RESERVED_LABEL: Option<&'static str> = None;
+    }
 }
 
 /// A kind of statistic of which a [`StaticFamily`] has one for each combination of values of its labels.
@@ -72,7 +75,9 @@ statics!(StaticCounter, StaticGauge, StaticMax, StaticMin);
 
 macro_rules! objects {
     ($($Member:ident($settings:pat): $Settings:ty = $make:expr;)+) => {$(
-        impl sealed::Sealed for $Member {}
+        impl sealed::Sealed for $Member {
+            const RESERVED_LABEL: Option<&'static str> = Kind::$Member.reserved_label();
+        }
 
         /// A member in the process's global pool of counter memory: a look-up fails where that has no address space for
         /// a new member, nor for the one of further values.
@@ -160,8 +165,8 @@ impl<const N: usize, K: FamilyMember<Settings = ()>> StaticFamily<N, K> {
     /// Creates a family of statistics with this name, help text and unit of measurement, and these names of labels.
     ///
     /// # Panics
-    /// For bad names, labels that are named twice, and for no label at all; in a static that is an error
-    /// of the compilation.
+    /// For bad names, labels that are named twice, no label at all, and the label `quantile` of averages, which exporters
+    /// add; in a static that is an error of the compilation.
     #[must_use]
     pub const fn new(
         name: &'static str,
@@ -190,11 +195,6 @@ impl<const N: usize> StaticFamily<N, Histogram> {
         error: f64,
     ) -> StaticFamily<N, Histogram> {
         assert!(error > 0.000_123 && error < 1.0, "a relative error is between 0.000123 and 1");
-        let mut at = 0;
-        while at < N {
-            assert!(!same(labels[at], "le"), "exporters of histograms add the label `le`");
-            at += 1;
-        }
         StaticFamily::with_settings(name, help, unit, labels, (max, error))
     }
 }
@@ -222,6 +222,9 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
         let mut at = 0;
         while at < N {
             assert!(is_name(labels[at], false), "a label's name has letters, digits and `_`");
+            if let Some(reserved) = K::RESERVED_LABEL {
+                assert!(!same(labels[at], reserved), "exporters add this label to series of this kind");
+            }
             let mut before = 0;
             while before < at {
                 assert!(!same(labels[at], labels[before]), "a label is named twice");
