@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [(&str, &str); 11] = [
+const SOURCES: [(&str, &str); 13] = [
     ("file.c", include_str!("qemu/file.c")),
     ("file.h", include_str!("qemu/file.h")),
     ("flow.c", include_str!("qemu/flow.c")),
@@ -18,6 +18,8 @@ const SOURCES: [(&str, &str); 11] = [
     ("mappings.h", include_str!("qemu/mappings.h")),
     ("plugin.c", include_str!("qemu/plugin.c")),
     ("qemu.h", include_str!("qemu/qemu.h")),
+    ("table.c", include_str!("qemu/table.c")),
+    ("table.h", include_str!("qemu/table.h")),
     ("window.c", include_str!("qemu/window.c")),
     ("window.h", include_str!("qemu/window.h")),
 ];

@@ -12,6 +12,7 @@
 #include "machine.h"
 #include "mappings.h"
 #include "qemu.h"
+#include "table.h"
 #include "window.h"
 
 #include <dlfcn.h>
@@ -36,7 +37,6 @@ enum {
 	BLOCK_START = BLOCK_HEAD + 56,
 	/* the most that one access takes: a point (three numbers) and the access (three numbers) */
 	EVENT_ROOM = 64,
-	TABLE_ROOM = 32 << 10,
 	/* of instructions whose last address is remembered, a power of two */
 	REMEMBERED = 256,
 	CPUS = 4096,
@@ -116,13 +116,8 @@ static struct thread *cpus[CPUS];
 /* instructions that the thread ran outside of the window and that are in no `before` yet */
 static __thread uint64_t passed __attribute__((tls_model("initial-exec")));
 
-/* Translated instructions that are not in the file yet. */
+/* of the table of instructions, and of what is translated */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t table[TABLE_ROOM];
-static uint8_t *table_at;
-static uint64_t table_first;
-static uint32_t table_count;
-static uint64_t table_end;
 /* what QEMU adds to an address of the program, and whether mappings may have changed since */
 static uint64_t base;
 static bool base_known;
@@ -158,34 +153,6 @@ static uint64_t clock_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* --- the table of instructions; with its lock held --- */
-
-static void table_flush(void)
-{
-	uint8_t *at = table + BLOCK_HEAD;
-
-	if (table_count) {
-		at = put_u64(at, table_first);
-		put_u32(at, table_count);
-		file_append("INSN", table, table_at - table);
-	}
-	table_at = table + BLOCK_HEAD + 12;
-	table_count = 0;
-	table_end = 0;
-}
-
-static void table_add(uint64_t id, uint64_t pc, size_t size, bool atomic)
-{
-	if (table_count && (id != table_first + table_count || table_at + 16 > table + TABLE_ROOM))
-		table_flush();
-	if (!table_count)
-		table_first = id;
-	table_at = put_varint(table_at, zigzag((int64_t)(pc - table_end)) << 1 | atomic);
-	*table_at++ = size;
-	table_end = pc + size;
-	table_count++;
 }
 
 /* --- a thread's block --- */
