@@ -380,15 +380,9 @@ impl Registry {
     ///
     /// No lock is held while `sink` runs: it may register, make and drop counters.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {
-        self.each_value(|_, description, item, value| sink(Sample { description, item, value: &value }));
-    }
-
-    /// Calls `sink` with the number of the registration (`None` for statics), the description and the item of each
-    /// value, as [`visit`](Self::visit) does.
-    fn each_value(&self, mut sink: impl FnMut(Option<u64>, &Arc<Description>, SampleItem<'_>, Value)) {
         let mut statics = self.living_statics();
-        for (number, description, source) in &self.living() {
-            let mut of_statics = if statics.is_empty() {
+        for (_, description, source) in &self.living() {
+            let mut place = if statics.is_empty() {
                 None
             } else {
                 let key = (description.key(), source.kind());
@@ -396,16 +390,16 @@ impl Registry {
             };
             source.values(&mut |item, mut value| {
                 if item == SampleItem::Only
-                    && let Some(place) = of_statics.take()
+                    && let Some(place) = place.take()
                     && value.merge(&statics[place].2)
                 {
                     statics.remove(place);
                 }
-                sink(Some(*number), description, item, value);
+                sink(Sample { description, item, value: &value });
             });
         }
-        for (_, description, value) in statics {
-            sink(None, &Arc::new(description.into_owned()), SampleItem::Only, value);
+        for (_, description, value) in &statics {
+            sink(Sample { description, item: SampleItem::Only, value });
         }
     }
 
@@ -595,7 +589,6 @@ mod tests {
         for name in ["requests_of_both", "open_of_both"] {
             registry.register(Description::new(name), &registered).expect("free");
         }
-        let before = registry.snapshot();
         let values = |name: &str| {
             let mut values = Vec::new();
             registry.visit(|sample| {
@@ -607,11 +600,38 @@ mod tests {
         };
         assert_eq!(values("requests_of_both"), [Value::Counter(8)]);
         assert_eq!(values("open_of_both"), [Value::Counter(5), Value::Gauge(4)], "of two kinds");
-        REQUESTS.inc();
-        let change = registry.snapshot().since(&before).expect("time passed");
-        let delta = change.delta();
-        let of_both = delta.iter().find(|sample| sample.description.name() == "requests_of_both");
-        assert_eq!(of_both.map(|sample| sample.value.clone()), Some(Value::Counter(1)));
+    }
+
+    #[test]
+    fn a_static_changes_by_what_it_counts_whether_something_has_its_name_or_not() {
+        static REQUESTS: StaticCounter = StaticCounter::new("requests_of_one", "", Unit::NONE);
+        REQUESTS.add(100);
+        let registry = Registry::global();
+        let of_one = |values: &RegistryValues| {
+            let named: Vec<Value> = { values.iter() }
+                .filter(|sample| sample.description.name() == "requests_of_one")
+                .map(|sample| sample.value.clone())
+                .collect();
+            let [Value::Counter(value)] = named[..] else { panic!("{named:?}") };
+            value
+        };
+        let mut before = registry.snapshot();
+        let mut change = || {
+            REQUESTS.inc();
+            let now = registry.snapshot();
+            let change = of_one(now.since(&before).expect("time passed").delta());
+            let value = of_one(now.values());
+            before = now;
+            (change, value)
+        };
+        assert_eq!(change(), (1, 101));
+        let registered = Arc::new(Counter::new_in(&pool(), 5).expect("counter"));
+        registry.register(Description::new("requests_of_one"), &registered).expect("free");
+        assert_eq!(change(), (1 + 5, 107), "all of what came");
+        registered.add(2);
+        assert_eq!(change(), (1 + 2, 110));
+        drop(registered);
+        assert_eq!(change(), (1, 104), "none of what went");
     }
 
     #[test]

@@ -48,6 +48,18 @@ struct Reading {
     description: Arc<Description>,
     item: ItemName,
     value: Value,
+    exported: Exported,
+}
+
+/// The value under which a reading is exported.
+#[derive(Debug, Clone, PartialEq)]
+enum Exported {
+    /// That of its source alone.
+    Own,
+    /// That of its source and of the statics with its name, labels and kind.
+    Merged(Value),
+    /// None: that of statics that are part of another one.
+    Elsewhere,
 }
 
 /// The values of all statistics, and arrays and groups of counters, in a [`Registry`] at one reading.
@@ -82,7 +94,7 @@ impl RegistryValues {
     /// and group item.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.iter().count()
     }
 
     /// Returns `true` if no values were read from the registry of statistics, as nothing was registered.
@@ -94,11 +106,35 @@ impl RegistryValues {
     /// Returns an iterator over the values that were read from the registry of statistics, with their descriptions, in
     /// the order of [`Registry::visit`].
     pub fn iter(&self) -> impl Iterator<Item = Sample<'_>> {
-        self.0.iter().map(|reading| Sample {
-            description: &reading.description,
-            item: reading.item.item(),
-            value: &reading.value,
+        self.0.iter().filter_map(|reading| {
+            let value = match &reading.exported {
+                Exported::Own => &reading.value,
+                Exported::Merged(value) => value,
+                Exported::Elsewhere => return None,
+            };
+            Some(Sample { description: &reading.description, item: reading.item.item(), value })
         })
+    }
+
+    /// Creates the values of these readings, of which those of statics are exported as part of what is registered under
+    /// their name, labels and kind. They are kept apart, as either may be gone in a later reading.
+    fn of(mut readings: Vec<Reading>) -> RegistryValues {
+        let first_static =
+            readings.partition_point(|reading| matches!(reading.origin, Origin::Registered(_)));
+        let (registered, statics) = readings.split_at_mut(first_static);
+        if statics.is_empty() {
+            return RegistryValues(readings);
+        }
+        for reading in registered.iter_mut().filter(|reading| reading.item == ItemName::Only) {
+            let origin = Origin::Statics(reading.description.key(), reading.value.kind());
+            let Ok(place) = statics.binary_search_by(|of| of.origin.cmp(&origin)) else { continue };
+            let mut value = reading.value.clone();
+            if statics[place].exported == Exported::Own && value.merge(&statics[place].value) {
+                reading.exported = Exported::Merged(value);
+                statics[place].exported = Exported::Elsewhere;
+            }
+        }
+        RegistryValues(readings)
     }
 
     pub(crate) fn changes_since(&self, earlier: &RegistryValues) -> RegistryValues {
@@ -111,28 +147,30 @@ impl RegistryValues {
                 reading_before(now).map_or_else(|| now.value.clone(), |before| now.value.since(before));
             let description = Arc::clone(&now.description);
             let (origin, index, item) = (now.origin.clone(), now.index, now.item.clone());
-            Reading { origin, index, description, item, value }
+            Reading { origin, index, description, item, value, exported: Exported::Own }
         };
-        RegistryValues(self.0.iter().map(change).collect())
+        RegistryValues::of(self.0.iter().map(change).collect())
     }
 }
 
 impl Registry {
     /// Reads the values, each summed over the CPUs, of all registered statistics, and arrays and groups of counters.
     pub(crate) fn read(&self) -> RegistryValues {
-        let mut values: Vec<Reading> = Vec::new();
-        self.each_value(|number, description, item, value| {
-            let origin = match number {
-                Some(number) => Origin::Registered(number),
-                None => Origin::Statics(description.key(), value.kind()),
-            };
-            let index = match values.last() {
-                Some(before) if before.origin == origin => before.index + 1,
-                _ => 0,
-            };
-            let description = Arc::clone(description);
-            values.push(Reading { origin, index, description, item: ItemName::of(item), value });
-        });
-        RegistryValues(values)
+        let mut readings = Vec::new();
+        for (number, description, source) in self.living() {
+            let mut index = 0;
+            source.values(&mut |item, value| {
+                let (origin, description) = (Origin::Registered(number), Arc::clone(&description));
+                let item = ItemName::of(item);
+                readings.push(Reading { origin, index, description, item, value, exported: Exported::Own });
+                index += 1;
+            });
+        }
+        for (key, description, value) in self.living_statics() {
+            let (origin, description) = (Origin::Statics(key.0, key.1), Arc::new(description.into_owned()));
+            let (item, exported) = (ItemName::Only, Exported::Own);
+            readings.push(Reading { origin, index: 0, description, item, value, exported });
+        }
+        RegistryValues::of(readings)
     }
 }
