@@ -227,6 +227,12 @@ impl HistogramSnapshot {
         Some(least + (largest - least) / 2)
     }
 
+    /// Returns the largest value that has a bucket of the histogram, and the number of bits that tell buckets apart below
+    /// the highest one of a value: histograms that agree in both have the same buckets.
+    pub(crate) fn shape(&self) -> (u64, u32) {
+        (self.scale.max, self.scale.bits)
+    }
+
     /// Returns the number of values in buckets that end at or below `bound`, for Prometheus' classic buckets (`le`).
     /// Exact if a bucket ends at `bound`, else too low by the values of the bucket that contains it.
     #[must_use]

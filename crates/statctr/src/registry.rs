@@ -125,6 +125,17 @@ impl Entry {
     }
 }
 
+/// The key of the statics that are exported as one: name and labels, kind, and shape of the value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct StaticKey(Key, Kind, Option<(u64, u32)>);
+
+impl StaticKey {
+    /// Returns the key of a value with this description.
+    fn of(description: &Description, value: &Value) -> StaticKey {
+        StaticKey(description.key(), value.kind(), value.shape())
+    }
+}
+
 /// The properties that all entries of one name share (kind, unit, help text), and the number of entries.
 struct Family {
     kind: Kind,
@@ -355,7 +366,7 @@ impl Registry {
 
     /// Reads the listed statics, by name, labels and kind. Where several have the same ones (a static of a header, or of
     /// a crate that is there in two versions), their values are merged.
-    fn statics(&self) -> Vec<((Key, Kind), Cow<'static, Description>, Value)> {
+    fn statics(&self) -> Vec<(StaticKey, Cow<'static, Description>, Value)> {
         let c: Vec<(Cow<'static, Description>, Value)> = {
             // nothing leaves the list meanwhile
             let _entries = self.entries.lock();
@@ -366,11 +377,11 @@ impl Registry {
             listed_foreign_statics().map(described).collect()
         };
         let keyed = |(description, value): (Cow<'static, Description>, Value)| {
-            ((description.key(), value.kind()), description, value)
+            (StaticKey::of(&description, &value), description, value)
         };
         let mut statics: Vec<_> = statics::listed().chain(c).map(keyed).collect();
         statics.sort_by(|(a, ..), (b, ..)| a.cmp(b));
-        statics.dedup_by(|(key, _, value), (first, _, sum)| key == first && sum.merge(value));
+        statics.dedup_by(|(key, _, value), (first, _, sum)| *key == *first && sum.merge(value));
         statics
     }
 
@@ -382,18 +393,14 @@ impl Registry {
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {
         let mut statics = self.living_statics();
         for (_, description, source) in &self.living() {
-            let mut place = if statics.is_empty() {
-                None
-            } else {
-                let key = (description.key(), source.kind());
-                statics.binary_search_by(|(of, ..)| of.cmp(&key)).ok()
-            };
             source.values(&mut |item, mut value| {
-                if item == SampleItem::Only
-                    && let Some(place) = place.take()
-                    && value.merge(&statics[place].2)
-                {
-                    statics.remove(place);
+                if item == SampleItem::Only && !statics.is_empty() {
+                    let key = StaticKey::of(description, &value);
+                    if let Ok(place) = statics.binary_search_by(|(of, ..)| of.cmp(&key))
+                        && value.merge(&statics[place].2)
+                    {
+                        statics.remove(place);
+                    }
                 }
                 sink(Sample { description, item, value: &value });
             });
@@ -413,7 +420,7 @@ impl Registry {
     }
 
     /// Returns the values of the statics, where this registry has them, by name, labels and kind.
-    fn living_statics(&self) -> Vec<((Key, Kind), Cow<'static, Description>, Value)> {
+    fn living_statics(&self) -> Vec<(StaticKey, Cow<'static, Description>, Value)> {
         if !self.with_statics {
             return Vec::new();
         }
@@ -432,7 +439,7 @@ mod tests {
     use crate::histogram::Histogram;
     use crate::placement::Pool;
     use crate::schema::{ItemSpec, Schema};
-    use crate::statics::StaticGauge;
+    use crate::statics::{StaticFamily, StaticGauge};
     use crate::topology::Topology;
 
     // also in a build for one CPU, on a machine with more: each test counts on one thread
@@ -600,6 +607,31 @@ mod tests {
         };
         assert_eq!(values("requests_of_both"), [Value::Counter(8)]);
         assert_eq!(values("open_of_both"), [Value::Counter(5), Value::Gauge(4)], "of two kinds");
+    }
+
+    #[test]
+    fn histograms_of_one_name_with_other_buckets_change_by_their_own_values() {
+        static NARROW: StaticFamily<1, Histogram> =
+            StaticFamily::of_histograms("sizes_of_two_shapes", "", Unit::NONE, ["of"], 100, 0.1);
+        static WIDE: StaticFamily<1, Histogram> =
+            StaticFamily::of_histograms("sizes_of_two_shapes", "", Unit::NONE, ["of"], 1000, 0.1);
+        let registry = Registry::global();
+        (0..7).for_each(|_| NARROW.get(["a"]).expect("memory").observe(3));
+        WIDE.get(["a"]).expect("memory").observe(500);
+        let before = registry.snapshot();
+        WIDE.get(["a"]).expect("memory").observe(500);
+        let now = registry.snapshot();
+        let change = now.since(&before).expect("time passed");
+        let of_two =
+            change.delta().iter().filter(|sample| sample.description.name() == "sizes_of_two_shapes");
+        let mut counts: Vec<f64> = of_two
+            .map(|sample| match sample.value {
+                Value::Histogram(snapshot) => snapshot.count() as f64,
+                _ => f64::NAN,
+            })
+            .collect();
+        counts.sort_by(f64::total_cmp);
+        assert_eq!(counts, [0.0, 1.0]);
     }
 
     #[test]

@@ -68,6 +68,15 @@ impl Value {
         }
     }
 
+    /// Returns what sets values of one kind apart that cannot be merged: of histograms the largest value that has a
+    /// bucket, and the number of bits that tell buckets apart.
+    pub(crate) fn shape(&self) -> Option<(u64, u32)> {
+        match self {
+            Value::Histogram(snapshot) => Some(snapshot.shape()),
+            _ => None,
+        }
+    }
+
     /// Returns the change of a statistic's value since `earlier`; of extremes, of values of different kinds, and of
     /// histograms with different buckets, which have no difference, the value itself.
     pub(crate) fn since(&self, earlier: &Value) -> Value {

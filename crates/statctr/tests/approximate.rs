@@ -5,7 +5,7 @@ mod common;
 
 use common::{Deadline, Named, budget, os, pools, scaled};
 use statctr::topology::CpuId;
-use statctr::{ApproximateCounter, Counter, Error};
+use statctr::{ApproximateCounter, Average, Counter, Error};
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -120,5 +120,21 @@ fn batches_that_cannot_be_are_refused() {
     for batch in [0, u64::MAX, 1 << 62] {
         let refused = ApproximateCounter::new(0, batch);
         assert!(matches!(refused, Err(Error::BadSetting(_))), "{batch}");
+    }
+}
+
+#[test]
+fn counts_of_a_dropped_counter_are_no_part_of_what_is_made_in_its_place() {
+    for Named { name, pool } in &pools() {
+        let dropped = ApproximateCounter::new_in(pool, 0, 10).expect("counter");
+        (0..100).for_each(|_| dropped.add(7));
+        drop(dropped);
+        let counters: Vec<Counter> = (0..16).map(|_| Counter::new_in(pool, 3).expect("counter")).collect();
+        let average = Average::new_in(pool).expect("average");
+        average.observe(5);
+        // more than a batch: readers add fallback cells from now on
+        ApproximateCounter::new_in(pool, 0, 10).expect("counter").add(50);
+        assert!(counters.iter().all(|counter| counter.read() == 3), "{name}");
+        assert_eq!((average.read().count(), average.read().sum()), (1, 5), "{name}");
     }
 }

@@ -275,7 +275,14 @@ impl Arena {
     pub(super) fn free_pair(&self, handle: Handle) -> bool {
         self.free(handle, |held, word| {
             let freed = (word..word + PAIR_WORDS).all(|word| held.slots.free_word(word));
-            held.shapes.remove(&word);
+            if held.shapes.remove(&word) == Some(PieceShape::BoundedSum) {
+                // What was flushed is in a home word, of which the reservation may not know that it is in use: then a
+                // baseline of the next owner would not make up for it.
+                for index in 0..PAIR_WORDS {
+                    // SAFETY: nobody has the words any more, and the lock keeps them free.
+                    unsafe { handle.word(index) }.at(0).store(0, Ordering::Relaxed);
+                }
+            }
             freed
         })
     }

@@ -1,10 +1,11 @@
 //! A lock that a writer may try, also in a signal handler, and that a fork cannot leave held.
 //!
-//! Who holds it is written into it as the number of forks that led to the process: a lock that a
+//! Who holds it is written into it: the number of forks that led to the process, and the thread. A lock that another
 //! thread of the parent held when the child was made counts as free in the child. What is done
-//! under it must therefore leave a whole state after each of its stores.
+//! under it must therefore leave a whole state after each of its stores. One that the child's own thread held is held:
+//! a signal interrupted it there, whose handler forked, and it goes on when the handler returns.
 
-use crate::sys::forks;
+use crate::sys::{forks, thread_identity};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -19,6 +20,20 @@ pub(crate) struct SignalSafeLock(AtomicU64);
 #[derive(Debug)]
 pub(crate) struct SignalSafeLockGuard<'a>(&'a SignalSafeLock);
 
+/// Bits of a thread's identity, an address; the number of forks is kept above.
+const IDENTITY_BITS: u32 = 48;
+
+/// Returns the state of a lock that this thread of a process holds; never 0, which is that of a lock nobody holds.
+fn holder(forks: u64, thread: usize) -> u64 {
+    (forks + 1) << IDENTITY_BITS | (thread as u64 & ((1 << IDENTITY_BITS) - 1)) | 1
+}
+
+/// Returns `true` if a lock in this state may be taken by `ours`.
+fn is_free(seen: u64, ours: u64) -> bool {
+    let (of_process, of_thread) = (seen >> IDENTITY_BITS, seen << (u64::BITS - IDENTITY_BITS));
+    seen == 0 || (of_process != ours >> IDENTITY_BITS && of_thread != ours << (u64::BITS - IDENTITY_BITS))
+}
+
 impl SignalSafeLock {
     pub(crate) const fn new() -> SignalSafeLock {
         SignalSafeLock(AtomicU64::new(0))
@@ -26,10 +41,10 @@ impl SignalSafeLock {
 
     /// Takes the lock if it is free; `None` if it is held. Async-signal-safe.
     pub(crate) fn try_lock(&self) -> Option<SignalSafeLockGuard<'_>> {
-        let ours = forks() + 1;
+        let ours = holder(forks(), thread_identity());
         let seen = self.0.load(Ordering::Relaxed);
-        let free = seen != ours;
-        let taken = free && self.0.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let taken = is_free(seen, ours)
+            && self.0.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // not made, and so not dropped, where it was not taken
         taken.then(|| SignalSafeLockGuard(self))
     }
@@ -75,10 +90,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_the_parent_of_a_fork_held_is_free() {
-        let lock = SignalSafeLock(AtomicU64::new(forks()));
-        let of_another = SignalSafeLock(AtomicU64::new(forks() + 7));
-        assert!(lock.try_lock().is_some() && of_another.try_lock().is_some());
+    fn a_lock_that_another_thread_of_the_parent_held_is_free() {
+        let held_by = |forks, thread| SignalSafeLock(AtomicU64::new(holder(forks, thread)));
+        let (ours, another) = (thread_identity(), thread_identity() ^ 0x1_0000);
+        for of_parent in [forks() + 1, forks() + 7] {
+            assert!(held_by(of_parent, another).try_lock().is_some());
+            assert!(held_by(of_parent, ours).try_lock().is_none(), "the handler of a signal forked");
+        }
+        assert!(
+            held_by(forks(), another).try_lock().is_none() && held_by(forks(), ours).try_lock().is_none()
+        );
     }
 
     /// Makes the calling thread one of real time, on one CPU; `false` where that is not allowed.

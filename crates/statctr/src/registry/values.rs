@@ -1,15 +1,15 @@
 //! All values of a registry at one time: [`RegistryValues`].
 
-use super::{Registry, Sample};
-use crate::description::{Description, Key};
-use crate::value::{Kind, SampleItem, Value};
+use super::{Registry, Sample, StaticKey};
+use crate::description::Description;
+use crate::value::{SampleItem, Value};
 use std::sync::Arc;
 
-/// The source of a value: one registration, or all statics of one name and kind with the same labels.
+/// The source of a value: one registration, or all statics that are exported as one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     Registered(u64),
-    Statics(Key, Kind),
+    Statics(StaticKey),
 }
 
 /// The position of a value within its source.
@@ -126,7 +126,7 @@ impl RegistryValues {
             return RegistryValues(readings);
         }
         for reading in registered.iter_mut().filter(|reading| reading.item == ItemName::Only) {
-            let origin = Origin::Statics(reading.description.key(), reading.value.kind());
+            let origin = Origin::Statics(StaticKey::of(&reading.description, &reading.value));
             let Ok(place) = statics.binary_search_by(|of| of.origin.cmp(&origin)) else { continue };
             let mut value = reading.value.clone();
             if statics[place].exported == Exported::Own && value.merge(&statics[place].value) {
@@ -167,7 +167,7 @@ impl Registry {
             });
         }
         for (key, description, value) in self.living_statics() {
-            let (origin, description) = (Origin::Statics(key.0, key.1), Arc::new(description.into_owned()));
+            let (origin, description) = (Origin::Statics(key), Arc::new(description.into_owned()));
             let (item, exported) = (ItemName::Only, Exported::Own);
             readings.push(Reading { origin, index: 0, description, item, value, exported });
         }

@@ -37,6 +37,11 @@ pub(crate) fn forks() -> u64 {
     0
 }
 
+/// Returns 0 for every thread: without `fork` and signals nobody asks which thread holds a lock.
+pub(crate) fn thread_identity() -> usize {
+    0
+}
+
 /// Starts a detached thread that runs `work`; returns `false` if the system cannot start one.
 pub(crate) fn detach_helper_thread(work: impl FnOnce() + Send + 'static) -> bool {
     std::thread::Builder::new().spawn(work).is_ok()

@@ -53,6 +53,13 @@ pub(crate) fn forks() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }
 
+/// Returns a number that the living threads of the process differ in, and that a thread keeps in a child that it forks.
+/// Async-signal-safe.
+pub(crate) fn thread_identity() -> usize {
+    // SAFETY: reads the thread's own pointer; it has no conditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
 struct Listed {
     guard: PosixMutex,
     locks: UnsafeCell<Vec<(usize, *const PosixMutex)>>,
