@@ -32,6 +32,7 @@
 //! comes later is counted in one further series for each name, with the label `overflow="true"`, so that
 //! sums over a name stay exact.
 
+mod families;
 mod kinds;
 mod protobuf;
 mod recorder;

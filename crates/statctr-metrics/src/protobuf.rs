@@ -3,40 +3,21 @@
 //! The fields are few, so they are written by hand; a reader by others checks the golden file
 //! (`tests/golden/README.md`).
 
-use crate::render::printable;
-use crate::snapshot::{Metric, Snapshot, Value};
+use crate::families::{ExportedSeries, FamilyType, MetricFamily, families};
+use crate::snapshot::{Snapshot, Value};
 use statctr_facade::{FloatHistogramSnapshot, NativeHistogram, NativeSchema};
-use std::collections::BTreeMap;
-
-/// The numbers of the enum `MetricType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum MetricType {
-    Counter = 0,
-    Gauge = 1,
-    Histogram = 4,
-}
 
 /// Encodes all series of a snapshot in Prometheus' protobuf format. Histograms are native ones (with exponential
 /// buckets) of this schema (resolution), and have classic buckets as well if bounds are set.
-pub(crate) fn families(snapshot: &Snapshot, schema: NativeSchema) -> Vec<u8> {
-    let mut families: BTreeMap<(String, MetricType), Vec<&Metric>> = BTreeMap::new();
-    for metric in snapshot.metrics() {
-        let kind = match &metric.value {
-            Value::Counter(_) => MetricType::Counter,
-            Value::Gauge(_) => MetricType::Gauge,
-            Value::Histogram { .. } => MetricType::Histogram,
-        };
-        families.entry((printable(&metric.name, true), kind)).or_default().push(metric);
-    }
+pub(crate) fn encode(snapshot: &Snapshot, schema: NativeSchema) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for ((name, kind), metrics) in families {
+    for MetricFamily { name, family_type, help, series: all } in families(snapshot) {
         let mut family = Message::default();
         family.string(1, &name);
-        let help = metrics.iter().map(|metric| metric.help.as_str()).find(|help| !help.is_empty());
-        family.string(2, help.unwrap_or_default());
-        family.number(3, kind as u64);
-        for metric in metrics {
-            family.message(4, &series(metric, schema));
+        family.string(2, help);
+        family.number(3, metric_type(family_type));
+        for exported in &all {
+            family.message(4, &series(exported, schema));
         }
         varint(&mut bytes, family.0.len() as u64);
         bytes.extend_from_slice(&family.0);
@@ -44,17 +25,26 @@ pub(crate) fn families(snapshot: &Snapshot, schema: NativeSchema) -> Vec<u8> {
     bytes
 }
 
+/// Returns the number of a type of metric family in the enum `MetricType`.
+fn metric_type(family_type: FamilyType) -> u64 {
+    match family_type {
+        FamilyType::Counter => 0,
+        FamilyType::Gauge => 1,
+        FamilyType::Histogram | FamilyType::Summary => 4,
+    }
+}
+
 /// Returns a `Metric`: its labels and its value.
-fn series(metric: &Metric, schema: NativeSchema) -> Message {
+fn series(exported: &ExportedSeries<'_>, schema: NativeSchema) -> Message {
     let mut series = Message::default();
-    for (name, value) in &metric.labels {
+    for (name, value) in &exported.labels {
         let mut label = Message::default();
-        label.string(1, &printable(name, false));
+        label.string(1, name);
         label.string(2, value);
         series.message(1, &label);
     }
     let mut inner = Message::default();
-    match &metric.value {
+    match &*exported.value {
         Value::Gauge(value) => {
             inner.double(1, *value);
             series.message(2, &inner);

@@ -213,8 +213,13 @@ impl Recorder {
         Snapshot::new(metrics)
     }
 
-    /// Reads all series of the recorder and formats them in Prometheus' text format (0.0.4). Characters that names must
-    /// not have become `_`.
+    /// Reads all series of the recorder and formats them in Prometheus' text format (0.0.4), sorted by name. Characters
+    /// that names must not have become `_`.
+    ///
+    /// Names that become equal are one family. Counters that then have equal labels, too, are exported as their sum;
+    /// of such gauges or histograms only the last in the order of the given names is exported. Where series of several
+    /// types have one name, the first type of counter, gauge, histogram and summary keeps it, and the others' names end
+    /// in their type: `size_gauge`.
     #[must_use]
     pub fn render(&self) -> String {
         render::text(&self.snapshot())
@@ -234,7 +239,7 @@ impl Recorder {
     pub fn render_protobuf(&self) -> Vec<u8> {
         let settings = &self.0.settings;
         let schema = settings.schema.unwrap_or_else(|| NativeSchema::for_error(settings.error));
-        protobuf::families(&self.snapshot(), schema)
+        protobuf::encode(&self.snapshot(), schema)
     }
 
     fn made<T: Clone>(&self, made: statctr::Result<T>) -> Option<Series<T>> {

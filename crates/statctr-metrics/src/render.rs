@@ -1,7 +1,9 @@
 //! The text format of Prometheus, version 0.0.4.
 
-use crate::snapshot::{Metric, Snapshot, Value};
+use crate::families::{ExportedSeries, Labels, MetricFamily, families};
+use crate::snapshot::{Snapshot, Value};
 use statctr_facade::FloatHistogramSnapshot;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The quantiles of a histogram without bounds.
@@ -10,31 +12,20 @@ const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 /// Formats all series of a snapshot in Prometheus' text format.
 pub(crate) fn text(snapshot: &Snapshot) -> String {
     let mut text = String::new();
-    let mut last: Option<(String, &str)> = None;
-    for metric in snapshot.metrics() {
-        let name = printable(&metric.name, true);
-        let kind = match &metric.value {
-            Value::Counter(_) => "counter",
-            Value::Gauge(_) => "gauge",
-            Value::Histogram { bounds: None, .. } => "summary",
-            Value::Histogram { bounds: Some(_), .. } => "histogram",
-        };
-        if last.as_ref().is_none_or(|(last_name, last_kind)| *last_name != name || *last_kind != kind) {
-            if !metric.help.is_empty() {
-                let help = metric.help.replace('\\', "\\\\").replace('\n', "\\n");
-                line(&mut text, format_args!("# HELP {name} {help}"));
-            }
-            line(&mut text, format_args!("# TYPE {name} {kind}"));
-            last = Some((name.clone(), kind));
+    for MetricFamily { name, family_type, help, series } in families(snapshot) {
+        if !help.is_empty() {
+            let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+            line(&mut text, format_args!("# HELP {name} {help}"));
         }
-        value(&mut text, &name, metric);
+        line(&mut text, format_args!("# TYPE {name} {}", family_type.name()));
+        series.iter().for_each(|series| value(&mut text, &name, series));
     }
     text
 }
 
-fn value(text: &mut String, name: &str, metric: &Metric) {
-    let labels = |extra: Option<(&str, f64)>| labels(&metric.labels, extra);
-    match &metric.value {
+fn value(text: &mut String, name: &str, series: &ExportedSeries<'_>) {
+    let labels = |extra: Option<(&str, f64)>| labels(&series.labels, extra);
+    match &*series.value {
         Value::Counter(value) => line(text, format_args!("{name}{} {value}", labels(None))),
         Value::Gauge(value) => line(text, format_args!("{name}{} {}", labels(None), number(*value))),
         Value::Histogram { values, bounds } => {
@@ -47,7 +38,7 @@ fn value(text: &mut String, name: &str, metric: &Metric) {
                     let all = labels(Some(("le", f64::INFINITY)));
                     line(text, format_args!("{name}_bucket{all} {}", values.count()));
                 }
-                None => quantiles(text, name, values, &metric.labels),
+                None => quantiles(text, name, values, &series.labels),
             }
             line(text, format_args!("{name}_sum{} {}", labels(None), number(values.sum())));
             line(text, format_args!("{name}_count{} {}", labels(None), values.count()));
@@ -55,12 +46,7 @@ fn value(text: &mut String, name: &str, metric: &Metric) {
     }
 }
 
-fn quantiles(
-    text: &mut String,
-    name: &str,
-    values: &FloatHistogramSnapshot,
-    own_labels: &[(String, String)],
-) {
+fn quantiles(text: &mut String, name: &str, values: &FloatHistogramSnapshot, own_labels: &Labels<'_>) {
     for part in QUANTILES {
         let quantile = values.quantile(part).unwrap_or(f64::NAN);
         line(
@@ -76,10 +62,10 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 /// Returns the labels in braces, a number for one more at the end; nothing where there are none.
-fn labels(labels: &[(String, String)], extra: Option<(&str, f64)>) -> String {
-    let escaped = |(key, value): &(String, String)| {
+fn labels(labels: &Labels<'_>, extra: Option<(&str, f64)>) -> String {
+    let escaped = |(key, value): &(Cow<'_, str>, &str)| {
         let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        format!("{}=\"{value}\"", printable(key, false))
+        format!("{key}=\"{value}\"")
     };
     let extra = extra.map(|(key, value)| format!("{key}=\"{}\"", number(value)));
     let all: Vec<String> = labels.iter().map(escaped).chain(extra).collect();
@@ -93,18 +79,4 @@ fn number(value: f64) -> String {
         f64::NEG_INFINITY => "-Inf".to_owned(),
         _ => value.to_string(),
     }
-}
-
-/// Returns a metric or label name with each character that Prometheus does not allow in it replaced by `_`; `colon`
-/// says whether `:` is allowed.
-pub(crate) fn printable(name: &str, colon: bool) -> String {
-    let taken = |(at, letter): (usize, char)| {
-        let fits = letter.is_ascii_alphabetic()
-            || letter == '_'
-            || (colon && letter == ':')
-            || (at > 0 && letter.is_ascii_digit());
-        if fits { letter } else { '_' }
-    };
-    let name: String = name.chars().enumerate().map(taken).collect();
-    if name.is_empty() { "_".to_owned() } else { name }
 }

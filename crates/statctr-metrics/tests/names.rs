@@ -1,0 +1,95 @@
+//! Names and labels that become equal where they are exported.
+
+use metrics::{counter, describe_counter, gauge, histogram, with_local_recorder};
+use statctr::{Average, Description, Registry};
+use statctr_metrics::Recorder;
+use std::sync::Arc;
+
+#[test]
+fn names_that_are_exported_as_one_are_one_family() {
+    let recorder = Recorder::new();
+    with_local_recorder(&recorder, || {
+        describe_counter!("a_b", "help");
+        counter!("a.b", "of" => "1").increment(1);
+        counter!("a.c").increment(2);
+        counter!("a_b", "of" => "2").increment(3);
+    });
+    assert_eq!(
+        recorder.render(),
+        "# HELP a_b help\n# TYPE a_b counter\na_b{of=\"1\"} 1\na_b{of=\"2\"} 3\n# TYPE a_c counter\na_c 2\n"
+    );
+}
+
+#[test]
+fn counters_that_are_exported_as_one_series_add_up() {
+    let recorder = Recorder::new();
+    with_local_recorder(&recorder, || {
+        counter!("a.b", "x" => "1", "y" => "2").increment(1);
+        counter!("a_b", "y" => "2", "x" => "1").increment(3);
+        counter!("a-b").increment(5);
+    });
+    assert_eq!(recorder.render(), "# TYPE a_b counter\na_b 5\na_b{x=\"1\",y=\"2\"} 4\n");
+}
+
+#[test]
+fn of_gauges_that_are_exported_as_one_series_the_last_name_is_shown() {
+    let recorder = Recorder::new();
+    with_local_recorder(&recorder, || {
+        gauge!("a_b").set(3.0);
+        gauge!("a.b").set(1.0);
+        histogram!("c_d_bytes").record(3.0);
+        histogram!("c.d.bytes").record(1.0);
+    });
+    let text = recorder.render();
+    assert!(text.starts_with("# TYPE a_b gauge\na_b 3\n# TYPE c_d_bytes summary\n"), "{text}");
+    assert!(text.ends_with("c_d_bytes_sum 3\nc_d_bytes_count 1\n"), "{text}");
+}
+
+#[test]
+fn types_of_one_name_are_families_with_names_of_their_own() {
+    let recorder = Recorder::builder().buckets_of("mix.", &[1.0]).build();
+    with_local_recorder(&recorder, || {
+        counter!("mix_", "l" => "1").increment(1);
+        gauge!("mix_", "l" => "2").set(2.0);
+        counter!("mix_", "l" => "3").increment(3);
+        histogram!("mix_").record(0.0);
+        histogram!("mix.").record(0.0);
+        // a name that was given is kept
+        counter!("mix__gauge").increment(4);
+    });
+    let text = recorder.render();
+    let types: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    assert_eq!(
+        types,
+        [
+            "mix_ counter",
+            "mix__gauge counter",
+            "mix__gauge_gauge gauge",
+            "mix__histogram histogram",
+            "mix__summary summary"
+        ]
+    );
+    for line in ["mix_{l=\"1\"} 1\nmix_{l=\"3\"} 3\n", "\nmix__gauge 4\n", "\nmix__gauge_gauge{l=\"2\"} 2\n"]
+    {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    // the other format has the same names
+    let bytes = recorder.render_protobuf();
+    for name in types.iter().filter_map(|line| line.split(' ').next()) {
+        let field = [&[10, name.len() as u8], name.as_bytes()].concat();
+        assert_eq!(bytes.windows(field.len()).filter(|window| *window == field).count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn no_family_has_the_name_of_a_part_of_another() {
+    let registry: &'static Registry = Box::leak(Box::new(Registry::new()));
+    let wait = Arc::new(Average::new().expect("average"));
+    registry.register(Description::new("wait"), &wait).expect("free");
+    let recorder = Recorder::builder().registry(registry).build();
+    wait.observe_many(1, 7);
+    with_local_recorder(&recorder, || histogram!("wait").record(2.0));
+    let text = recorder.render();
+    assert_eq!(text.matches("\nwait_count ").count(), 1, "{text}");
+    assert!(text.contains("# TYPE wait_sum_counter counter\nwait_sum_counter 7\n"), "{text}");
+}
