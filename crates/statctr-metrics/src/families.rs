@@ -43,6 +43,16 @@ impl FamilyType {
             FamilyType::Summary => &["", "_sum", "_count"],
         }
     }
+
+    /// Returns `true` for a label that the format itself gives to samples of a metric family of this type.
+    fn reserves(self, label: &str) -> bool {
+        match label {
+            "__name__" => true,
+            "le" => self == FamilyType::Histogram,
+            "quantile" => self == FamilyType::Summary,
+            _ => false,
+        }
+    }
 }
 
 /// The name and value of each exported label of a series.
@@ -81,7 +91,7 @@ impl<'a> MetricFamily<'a> {
         let mut series: Vec<ExportedSeries<'a>> = Vec::with_capacity(metrics.len());
         let mut indices: HashMap<Labels<'a>, usize> = HashMap::with_capacity(metrics.len());
         for metric in metrics {
-            let labels = exported_labels(metric);
+            let labels = exported_labels(metric, family_type);
             // series differ by the set of labels, whatever the order
             let mut sorted = labels.clone();
             sorted.sort_unstable();
@@ -141,9 +151,28 @@ pub(crate) fn families(snapshot: &Snapshot) -> Vec<MetricFamily<'_>> {
     families
 }
 
-/// Returns the labels of a metric, with names as the formats allow them.
-fn exported_labels(metric: &Metric) -> Labels<'_> {
-    metric.labels.iter().map(|(name, value)| (printable(name, false), value.as_str())).collect()
+/// Returns the labels of a metric as a family of this type exports them: with names that the formats allow and reserve
+/// for nothing else, each once and with its last value.
+fn exported_labels(metric: &Metric, family_type: FamilyType) -> Labels<'_> {
+    let mut labels: Labels<'_> = Vec::with_capacity(metric.labels.len());
+    for (name, value) in &metric.labels {
+        let name = printable(name, false);
+        match labels.iter_mut().find(|(there, _)| *there == name) {
+            Some((_, last)) => *last = value,
+            None => labels.push((name, value)),
+        }
+    }
+    for index in 0..labels.len() {
+        if family_type.reserves(&labels[index].0) {
+            // as Prometheus names a target's label that has the name of one of its own
+            let mut name = format!("exported_{}", labels[index].0);
+            while labels.iter().any(|(there, _)| *there == name) {
+                name.insert_str(0, "exported_");
+            }
+            labels[index].0 = name.into();
+        }
+    }
+    labels
 }
 
 /// Returns a metric or label name with each character that Prometheus does not allow in it replaced by `_`; `colon`

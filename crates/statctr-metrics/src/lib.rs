@@ -30,7 +30,7 @@
 //! # Bounds
 //! Labels often have values from outside. There are at most [`Builder::limit`] series of each kind; what
 //! comes later is counted in one further series for each name, with the label `overflow="true"`, so that
-//! sums over a name stay exact.
+//! sums over a name stay exact. Updates of a series with just this label are counted there, too.
 
 mod families;
 mod kinds;

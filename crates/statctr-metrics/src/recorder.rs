@@ -15,6 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The most names that get a series for what is beyond the limit.
 const MOST_OVERFLOWS: usize = 10_000;
 
+/// The name and value of the label of a series for what is beyond the limit.
+const OVERFLOW: (&str, &str) = ("overflow", "true");
+
 /// A `metrics::Recorder` whose counters, gauges and histograms are counted per CPU. Clones share their series.
 ///
 /// Give one clone to [`metrics::set_global_recorder`], and keep another to read.
@@ -219,7 +222,8 @@ impl Recorder {
     /// Names that become equal are one family. Counters that then have equal labels, too, are exported as their sum;
     /// of such gauges or histograms only the last in the order of the given names is exported. Where series of several
     /// types have one name, the first type of counter, gauge, histogram and summary keeps it, and the others' names end
-    /// in their type: `size_gauge`.
+    /// in their type: `size_gauge`. Of labels whose names become equal the last is exported; labels of the format itself
+    /// (`le` of a histogram, `quantile` of a summary, `__name__`) are exported as `exported_le` and so on.
     #[must_use]
     pub fn render(&self) -> String {
         render::text(&self.snapshot())
@@ -295,15 +299,31 @@ impl<T: Clone> Kind<T> {
         key: &Key,
         make: impl Fn() -> Option<Series<T>>,
     ) -> Option<Arc<Handle<T>>> {
-        let retained = || (key.clone(), make());
         // the key's own hash has no secret: a map bounds what those of one hash cost
-        let series = self.series.get_or_insert(key.get_hash(), |there| there == key, retained);
-        let series = series.or_else(|| {
+        let series = self.series.get(key.get_hash(), |there| there == key);
+        series.or_else(|| self.insert(hasher, key, make))?.as_ref().map(Series::handle)
+    }
+
+    /// Returns the series of a key that has none so far: a new one, or that for what is beyond the limit.
+    #[cold]
+    fn insert(
+        &self,
+        hasher: &RandomState,
+        key: &Key,
+        make: impl Fn() -> Option<Series<T>>,
+    ) -> Option<&Option<Series<T>>> {
+        let retained = || (key.clone(), make());
+        // a series of its own would be exported with the same labels as what is beyond the limit
+        let series = if is_overflow(key) {
+            None
+        } else {
+            self.series.get_or_insert(key.get_hash(), |there| there == key, retained)
+        };
+        series.or_else(|| {
             let name = key.name_shared();
             let hash = hasher.hash_one(name.as_str());
             self.overflows.get_or_insert(hash, |there| *there == name, || (name.clone(), make()))
-        });
-        series?.as_ref().map(Series::handle)
+        })
     }
 
     fn describe(&self, name: KeyName, unit: Option<Unit>, help: SharedString) {
@@ -319,7 +339,7 @@ impl<T: Clone> Kind<T> {
     fn read(&self, metrics: &mut Vec<Metric>, read: impl Fn(&T) -> Value) {
         let usual = self.series.iter().map(|(key, series)| (key.clone(), series));
         let overflow = |(name, series)| {
-            let label = Label::from_static_parts("overflow", "true");
+            let label = Label::from_static_parts(OVERFLOW.0, OVERFLOW.1);
             (Key::from_parts(KeyName::clone(name), vec![label]), series)
         };
         for (key, series) in usual.chain(self.overflows.iter().map(overflow)) {
@@ -335,6 +355,12 @@ impl<T: Clone> Kind<T> {
             });
         }
     }
+}
+
+/// Returns `true` if a key's only label is that of the series for what is beyond the limit.
+fn is_overflow(key: &Key) -> bool {
+    let mut labels = key.labels();
+    labels.len() == 1 && labels.all(|label| (label.key(), label.value()) == OVERFLOW)
 }
 
 /// Adds the metric of a value that a registry has: of an average those of the sum and of the number of its values.

@@ -93,3 +93,62 @@ fn no_family_has_the_name_of_a_part_of_another() {
     assert_eq!(text.matches("\nwait_count ").count(), 1, "{text}");
     assert!(text.contains("# TYPE wait_sum_counter counter\nwait_sum_counter 7\n"), "{text}");
 }
+
+#[test]
+fn a_label_that_is_given_twice_is_exported_with_its_last_value() {
+    let recorder = Recorder::new();
+    with_local_recorder(&recorder, || {
+        counter!("a", "k" => "1", "of" => "x", "k" => "2").increment(1);
+        counter!("b", "k.a" => "1", "k-a" => "2").increment(2);
+        // the same labels as exported
+        counter!("b", "k_a" => "2").increment(4);
+    });
+    assert_eq!(
+        recorder.render(),
+        "# TYPE a counter\na{k=\"2\",of=\"x\"} 1\n# TYPE b counter\nb{k_a=\"2\"} 6\n"
+    );
+    // the protobuf format's label pairs: two of a, one of b
+    let bytes = recorder.render_protobuf();
+    let pairs = |name: &str| {
+        let field = [&[10, name.len() as u8], name.as_bytes(), &[18, 1]].concat();
+        bytes.windows(field.len()).filter(|window| *window == field).count()
+    };
+    assert_eq!([pairs("k"), pairs("of"), pairs("k_a")], [1, 1, 1]);
+}
+
+#[test]
+fn a_label_with_a_name_of_the_format_is_exported_under_another() {
+    let recorder = Recorder::builder().buckets_of("size", &[1.0]).build();
+    with_local_recorder(&recorder, || {
+        histogram!("size", "le" => "x", "exported_le" => "y").record(0.0);
+        histogram!("wait", "quantile" => "x", "le" => "y").record(0.0);
+        counter!("sent", "__name__" => "a", "le" => "x", "quantile" => "y").increment(1);
+    });
+    let text = recorder.render();
+    for line in [
+        "size_bucket{exported_exported_le=\"x\",exported_le=\"y\",le=\"1\"} 1\n",
+        "size_sum{exported_exported_le=\"x\",exported_le=\"y\"} 0\n",
+        "wait{exported_quantile=\"x\",le=\"y\",quantile=\"0.5\"} 0\n",
+        "sent{exported___name__=\"a\",le=\"x\",quantile=\"y\"} 1\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+#[test]
+fn an_overflow_label_of_ones_own_is_the_overflow_series() {
+    let recorder = Recorder::builder().limit(1).build();
+    with_local_recorder(&recorder, || {
+        counter!("sent", "overflow" => "true").increment(5);
+        gauge!("open", "overflow" => "true").increment(5.0);
+        counter!("sent", "of" => "a").increment(1);
+        gauge!("open", "of" => "a").increment(1.0);
+        counter!("sent", "of" => "b").increment(7);
+        gauge!("open", "of" => "b").increment(7.0);
+        counter!("sent", "overflow" => "false").increment(9);
+    });
+    let seen = recorder.snapshot();
+    let overflow = [("overflow", "true")];
+    assert_eq!((seen.counter("sent", &overflow), seen.gauge("open", &overflow)), (Some(21), Some(12.0)));
+    assert_eq!((seen.metrics().len(), seen.counter("sent", &[("of", "a")])), (4, Some(1)));
+}
