@@ -390,9 +390,12 @@ fn of_registry(sample: &statctr::Sample<'_>, metrics: &mut Vec<Metric>) {
             metrics.push(metric(format!("{name}_count"), Value::Counter(value.count())));
         }
         statctr::Value::Histogram(value) => {
-            let bounds = value.classic_buckets().into_iter().map(|(bound, _)| bound as f64).collect();
+            let mut bounds: Vec<f64> =
+                value.classic_buckets().into_iter().map(|(bound, _)| bound as f64).collect();
+            // from 2⁵³ on neighbours may be the same floating-point number
+            bounds.dedup();
             let values = FloatHistogramSnapshot::from(value.clone());
-            metrics.push(metric(name, Value::Histogram { values, bounds: Some(bounds) }));
+            metrics.push(metric(name, Value::Histogram { values, bounds: Some(bounds.into()) }));
         }
         // gauges and extremes
         value => metrics.push(metric(name, Value::Gauge(value.number()))),

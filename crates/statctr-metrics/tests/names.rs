@@ -1,8 +1,9 @@
 //! Names and labels that become equal where they are exported.
 
 use metrics::{counter, describe_counter, gauge, histogram, with_local_recorder};
-use statctr::{Average, Description, Registry};
+use statctr::{Average, Description, Histogram, Registry};
 use statctr_metrics::Recorder;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 #[test]
@@ -151,4 +152,19 @@ fn an_overflow_label_of_ones_own_is_the_overflow_series() {
     let overflow = [("overflow", "true")];
     assert_eq!((seen.counter("sent", &overflow), seen.gauge("open", &overflow)), (Some(21), Some(12.0)));
     assert_eq!((seen.metrics().len(), seen.counter("sent", &[("of", "a")])), (4, Some(1)));
+}
+
+#[test]
+fn bounds_of_buckets_that_are_one_number_are_one_bucket() {
+    let registry: &'static Registry = Box::leak(Box::new(Registry::new()));
+    // the bounds 2⁶⁰ − 1 and 2⁶⁰ are the same floating-point number
+    let sizes = Arc::new(Histogram::new(1 << 60, 0.1).expect("histogram"));
+    registry.register(Description::new("sizes"), &sizes).expect("free");
+    let recorder = Recorder::builder().registry(registry).build();
+    [3, 1 << 60].into_iter().for_each(|size| sizes.observe(size));
+    let text = recorder.render();
+    let buckets: Vec<&str> = text.lines().filter(|line| line.starts_with("sizes_bucket")).collect();
+    let bounds: HashSet<&str> = buckets.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(buckets.len(), bounds.len(), "{text}");
+    assert!(text.contains("sizes_bucket{le=\"1152921504606847000\"} 2\n"), "{text}");
 }
