@@ -31,6 +31,7 @@
 //! Labels often have values from outside. There are at most [`Builder::limit`] series of each kind; what
 //! comes later is counted in one further series for each name, with the label `overflow="true"`, so that
 //! sums over a name stay exact. Updates of a series with just this label are counted there, too.
+//! Beyond 10 000 such names of a kind updates are dropped; [`Recorder::refused`] counts them.
 
 mod families;
 mod kinds;

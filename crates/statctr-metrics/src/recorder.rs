@@ -42,7 +42,7 @@ struct Inner {
     counters: Kind<CounterSeries>,
     gauges: Kind<GaugeSeries>,
     histograms: Kind<HistogramSeries>,
-    /// Series for which the system had no memory.
+    /// The number of series for which the system had no memory, and of look-ups beyond the overflow series.
     refused: AtomicU64,
 }
 
@@ -88,7 +88,8 @@ impl Builder {
     pub const DEFAULT_LIMIT: usize = 100_000;
 
     /// Sets the largest number of counter, gauge and histogram series each. Further series of a name are counted
-    /// together in one overflow series, which is not included in the number.
+    /// together in one overflow series, which is not included in the number. Up to 10 000 names of each kind get one;
+    /// updates of further names are dropped, and [`Recorder::refused`] counts them.
     pub fn limit(mut self, series: usize) -> Builder {
         self.limit = series;
         self
@@ -192,8 +193,9 @@ impl Recorder {
         }
     }
 
-    /// Returns the number of series (metrics with their labels) whose updates are dropped because there was no memory
-    /// to create them.
+    /// Returns the number of series (metrics with their labels) whose updates are dropped, because there was no memory
+    /// to create them, or no overflow series: those are for 10 000 names of a kind beyond the [limit](Builder::limit).
+    /// In the second case a series counts again with each look-up, since nothing is kept for it.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
@@ -292,23 +294,19 @@ impl<T: Clone> Kind<T> {
     }
 
     /// Returns the calling thread's handle of the series of `key`, made where it is not there; `None` where
-    /// the system has no memory.
-    fn get(
-        &self,
-        hasher: &RandomState,
-        key: &Key,
-        make: impl Fn() -> Option<Series<T>>,
-    ) -> Option<Arc<Handle<T>>> {
+    /// the system has no memory, or all overflow series have other names.
+    fn get(&self, shared: &Inner, key: &Key, make: impl Fn() -> Option<Series<T>>) -> Option<Arc<Handle<T>>> {
         // the key's own hash has no secret: a map bounds what those of one hash cost
         let series = self.series.get(key.get_hash(), |there| there == key);
-        series.or_else(|| self.insert(hasher, key, make))?.as_ref().map(Series::handle)
+        series.or_else(|| self.insert(shared, key, make))?.as_ref().map(Series::handle)
     }
 
-    /// Returns the series of a key that has none so far: a new one, or that for what is beyond the limit.
+    /// Returns the series of a key that has none so far: a new one, or that for what is beyond the limit; `None`, which
+    /// counts as refused, if there are no more of the latter.
     #[cold]
     fn insert(
         &self,
-        hasher: &RandomState,
+        shared: &Inner,
         key: &Key,
         make: impl Fn() -> Option<Series<T>>,
     ) -> Option<&Option<Series<T>>> {
@@ -319,11 +317,15 @@ impl<T: Clone> Kind<T> {
         } else {
             self.series.get_or_insert(key.get_hash(), |there| there == key, retained)
         };
-        series.or_else(|| {
+        let series = series.or_else(|| {
             let name = key.name_shared();
-            let hash = hasher.hash_one(name.as_str());
+            let hash = shared.hasher.hash_one(name.as_str());
             self.overflows.get_or_insert(hash, |there| *there == name, || (name.clone(), make()))
-        })
+        });
+        if series.is_none() {
+            shared.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        series
     }
 
     fn describe(&self, name: KeyName, unit: Option<Unit>, help: SharedString) {
@@ -416,18 +418,18 @@ impl metrics::Recorder for Recorder {
     }
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        let handle = self.0.counters.get(&self.0.hasher, key, || self.made(CounterSeries::new()));
+        let handle = self.0.counters.get(&self.0, key, || self.made(CounterSeries::new()));
         handle.map_or_else(Counter::noop, Counter::from_arc)
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        let handle = self.0.gauges.get(&self.0.hasher, key, || self.made(GaugeSeries::new()));
+        let handle = self.0.gauges.get(&self.0, key, || self.made(GaugeSeries::new()));
         handle.map_or_else(Gauge::noop, Gauge::from_arc)
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
         let make = || self.made(self.histogram(key.name()));
-        let handle = self.0.histograms.get(&self.0.hasher, key, make);
+        let handle = self.0.histograms.get(&self.0, key, make);
         handle.map_or_else(Histogram::noop, Histogram::from_arc)
     }
 }

@@ -261,3 +261,21 @@ fn every_kind_of_a_registry_is_rendered() {
         assert!(text.contains(lines), "{lines} in {text}");
     }
 }
+
+#[test]
+fn a_name_beyond_the_last_overflow_series_is_refused() {
+    let recorder = Recorder::builder().limit(1).build();
+    with_local_recorder(&recorder, || {
+        // the series of the limit, and 10 000 overflow series
+        (0..10_001).for_each(|name| counter!(format!("n{name}")).increment(1));
+        assert_eq!(recorder.refused(), 0);
+        (10_001..10_101).for_each(|name| counter!(format!("n{name}")).increment(1));
+        // the overflow series that there are stay in use
+        counter!("n17", "of" => "a").increment(1);
+        gauge!("load").set(1.0);
+    });
+    assert_eq!(recorder.refused(), 100);
+    let seen = recorder.snapshot();
+    assert_eq!(seen.counter("n17", &[("overflow", "true")]), Some(2));
+    assert_eq!((seen.metrics().len(), seen.gauge("load", &[])), (10_002, Some(1.0)));
+}
