@@ -76,9 +76,14 @@ fn encode(value: &Value, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         }
         Value::Histogram(value) => {
             let (count, mut below) = (value.count(), 0);
-            let mut buckets = Vec::new();
+            let mut buckets: Vec<(f64, u64)> = Vec::new();
             for (bound, up_to) in value.classic_buckets() {
-                buckets.push((bound as f64, up_to.wrapping_sub(below)));
+                let (bound, own) = (bound as f64, up_to.wrapping_sub(below));
+                match buckets.last_mut() {
+                    // from 2⁵³ on neighbours may be the same floating-point number
+                    Some((last, in_last)) if *last == bound => *in_last = in_last.wrapping_add(own),
+                    _ => buckets.push((bound, own)),
+                }
                 below = up_to;
             }
             buckets.push((f64::INFINITY, count.wrapping_sub(below)));

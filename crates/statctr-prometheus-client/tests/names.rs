@@ -1,0 +1,50 @@
+//! Names, units and labels of a registry's statistics that the format does not allow, or that become equal.
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use statctr::{Description, Histogram, Source};
+use statctr_prometheus_client::Collector;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A registry, and the statistics in it.
+struct Statistics {
+    registry: &'static statctr::Registry,
+    kept: Vec<Arc<dyn Source>>,
+}
+
+impl Statistics {
+    fn new() -> Statistics {
+        Statistics { registry: Box::leak(Box::new(statctr::Registry::new())), kept: Vec::new() }
+    }
+
+    fn add<S: Source>(&mut self, description: Description, source: statctr::Result<S>) -> Arc<S> {
+        let source = Arc::new(source.expect("a statistic"));
+        self.registry.register(description, &source).expect("free");
+        self.kept.push(Arc::clone(&source) as Arc<dyn Source>);
+        source
+    }
+
+    /// Returns the text of the registry, without help lines.
+    fn text(&self) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Collector::new(self.registry)));
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("a string takes everything");
+        text.split_inclusive('\n').filter(|line| !line.starts_with("# HELP ")).collect()
+    }
+}
+
+#[test]
+fn bounds_of_buckets_that_are_one_number_are_one_bucket() {
+    let mut statistics = Statistics::new();
+    // the bounds 2⁶⁰ − 1 and 2⁶⁰ are the same floating-point number
+    let sizes = statistics.add(Description::new("sizes"), Histogram::new(1 << 60, 0.1));
+    [3, (1 << 60) - 1, 1 << 60].into_iter().for_each(|size| sizes.observe(size));
+    let text = statistics.text();
+    let buckets: Vec<&str> = text.lines().filter(|line| line.starts_with("sizes_bucket")).collect();
+    let bounds: HashSet<&str> = buckets.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(buckets.len(), bounds.len(), "{text}");
+    let last: Vec<&str> = buckets.iter().rev().take(2).filter_map(|line| line.split(' ').nth(1)).collect();
+    assert_eq!(last, ["3", "3"], "{text}");
+}
