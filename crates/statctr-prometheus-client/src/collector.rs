@@ -13,6 +13,7 @@ use std::fmt;
 /// registry, and of the global registry also statics and their families.
 ///
 /// Each item (statistic) of a group is a metric of its own, `GROUP_ITEM`; all items of a group come from one read.
+/// Names end in the unit, unless that has other characters than a name (`req/s`); such a unit is not exported.
 /// Extremes are gauges, an average is a histogram of one bucket, and the buckets of a histogram are those of
 /// [`classic_buckets`](statctr::HistogramSnapshot::classic_buckets).
 ///
@@ -64,6 +65,13 @@ fn type_of(value: &Value) -> Type {
         Value::Average(_) | Value::Histogram(_) => Type::Histogram,
         _ => Type::Gauge,
     }
+}
+
+/// Returns the unit of a metric, with which the format ends the name; `None` for one that is no part of a name, as
+/// `req/s`.
+fn unit_of_name(unit: &str) -> Option<&str> {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | ':');
+    (!unit.is_empty() && unit.chars().all(fits)).then_some(unit)
 }
 
 fn encode(value: &Value, mut encoder: MetricEncoder<'_>) -> fmt::Result {
@@ -124,7 +132,11 @@ impl prometheus_client::collector::Collector for Collector {
                 Type::Counter => full_name.strip_suffix("_total").unwrap_or(full_name),
                 _ => full_name,
             };
-            let name = name.strip_suffix(&format!("_{}", metric.unit)).unwrap_or(name);
+            let unit = unit_of_name(&metric.unit);
+            let name = match unit {
+                Some(unit) => name.strip_suffix(unit).and_then(|name| name.strip_suffix('_')).unwrap_or(name),
+                None => name,
+            };
             let (of, suffix) = match of {
                 Type::Counter => (MetricType::Counter, "_counter"),
                 Type::Gauge => (MetricType::Gauge, "_gauge"),
@@ -133,7 +145,7 @@ impl prometheus_client::collector::Collector for Collector {
             // of statics one name may have several types, which the format does not know
             let suffix = if last.replace(full_name) == Some(full_name) { suffix } else { "" };
             let name = format!("{name}{suffix}");
-            let unit = (!metric.unit.is_empty()).then(|| Unit::Other(metric.unit.clone()));
+            let unit = unit.map(|unit| Unit::Other(unit.to_owned()));
             let mut of_name = encoder.encode_descriptor(&name, &metric.help, unit.as_ref(), of)?;
             for (labels, value) in &metric.values {
                 encode(value, of_name.encode_family(labels)?)?;

@@ -2,7 +2,7 @@
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use statctr::{Description, Histogram, Source};
+use statctr::{Counter, Description, Gauge, Histogram, Source, Unit};
 use statctr_prometheus_client::Collector;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -47,4 +47,19 @@ fn bounds_of_buckets_that_are_one_number_are_one_bucket() {
     assert_eq!(buckets.len(), bounds.len(), "{text}");
     let last: Vec<&str> = buckets.iter().rev().take(2).filter_map(|line| line.split(' ').nth(1)).collect();
     assert_eq!(last, ["3", "3"], "{text}");
+}
+
+#[test]
+fn a_unit_that_cannot_end_a_name_is_left_out() {
+    let mut statistics = Statistics::new();
+    let of = |name: &'static str, unit: &'static str| Description::new(name).unit(Unit::new(unit));
+    statistics.add(of("rate", "req/s"), Counter::new(9));
+    statistics.add(of("load", "%"), Gauge::new(8));
+    statistics.add(of("size", "bytes"), Gauge::new(7));
+    statistics.add(of("trailing_", ""), Gauge::new(6));
+    assert_eq!(
+        statistics.text(),
+        "# TYPE load gauge\nload 8\n# TYPE rate counter\nrate_total 9\n# TYPE size_bytes gauge\n\
+         # UNIT size_bytes bytes\nsize_bytes 7\n# TYPE trailing_ gauge\ntrailing_ 6\n# EOF\n"
+    );
 }
