@@ -6,7 +6,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use statctr::{Registry, SampleItem, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 /// A `prometheus-client` collector that exports all statistics, and arrays and groups of counters, of a [`statctr`]
@@ -14,6 +14,10 @@ use std::fmt;
 ///
 /// Each item (statistic) of a group is a metric of its own, `GROUP_ITEM`; all items of a group come from one read.
 /// Names end in the unit, unless that has other characters than a name (`req/s`); such a unit is not exported.
+/// Of several statistics whose names become equal, as `requests` and `requests_total` do, and of several types of one
+/// name, the first in the order of names and of types (counter, gauge, histogram) keeps the name, and the others' names
+/// end in their type: `requests_counter_total`.
+///
 /// Extremes are gauges, an average is a histogram of one bucket, and the buckets of a histogram are those of
 /// [`classic_buckets`](statctr::HistogramSnapshot::classic_buckets).
 ///
@@ -51,12 +55,96 @@ struct Metric {
     values: Vec<(Vec<(String, String)>, Value)>,
 }
 
-/// The exported types of metrics, in the order in which metrics of one name are exported.
+/// The exported types of metrics, in the order of precedence for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Type {
     Counter,
     Gauge,
     Histogram,
+}
+
+impl Type {
+    /// Returns the end that the name of a metric of this type gets where another metric has the name.
+    fn end_of_name(self) -> &'static str {
+        match self {
+            Type::Counter => "_counter",
+            Type::Gauge => "_gauge",
+            Type::Histogram => "_histogram",
+        }
+    }
+
+    /// Returns the ends that the encoder gives to the names of a metric's samples.
+    fn suffixes(self) -> &'static [&'static str] {
+        match self {
+            Type::Counter => &["", "_total"],
+            Type::Gauge => &[""],
+            Type::Histogram => &["", "_bucket", "_sum", "_count"],
+        }
+    }
+}
+
+impl From<Type> for MetricType {
+    fn from(of: Type) -> MetricType {
+        match of {
+            Type::Counter => MetricType::Counter,
+            Type::Gauge => MetricType::Gauge,
+            Type::Histogram => MetricType::Histogram,
+        }
+    }
+}
+
+/// The name of a metric as the encoder takes it, without the suffixes `_UNIT` and `_total` that the encoder appends.
+struct BareName<'a> {
+    name: String,
+    unit: Option<&'a str>,
+    of: Type,
+}
+
+impl<'a> BareName<'a> {
+    fn new(registered: &str, of: Type, unit: &'a str) -> BareName<'a> {
+        let without_total = registered.strip_suffix("_total").filter(|name| !name.is_empty());
+        let name = match of {
+            Type::Counter => without_total.unwrap_or(registered),
+            _ => registered,
+        };
+        let unit = unit_of_name(unit);
+        let name = match unit {
+            Some(unit) => name.strip_suffix(unit).and_then(|name| name.strip_suffix('_')).unwrap_or(name),
+            None => name,
+        };
+        BareName { name: name.to_owned(), unit, of }
+    }
+
+    /// Returns the name under which the metric is exported, and those of its samples.
+    fn exported(&self) -> impl Iterator<Item = String> {
+        let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
+        self.of.suffixes().iter().map(move |suffix| format!("{}{unit}{suffix}", self.name))
+    }
+
+    /// Takes the exported names of the metric, if all of them are free; returns `false` otherwise.
+    fn take(&self, taken: &mut HashSet<String>) -> bool {
+        let free = !self.exported().any(|name| taken.contains(&name));
+        if free {
+            taken.extend(self.exported());
+        }
+        free
+    }
+}
+
+/// Returns the name of each metric: that of its registration, or with the type at its end where another has it.
+fn bare_names(metrics: &BTreeMap<(String, Type), Metric>) -> Vec<BareName<'_>> {
+    let mut names: Vec<BareName<'_>> =
+        metrics.iter().map(|((name, of), metric)| BareName::new(name, *of, &metric.unit)).collect();
+    let mut taken = HashSet::new();
+    // all names that were given first, so that no longer name takes the place of one
+    let equal: Vec<&mut BareName<'_>> = names.iter_mut().filter(|name| !name.take(&mut taken)).collect();
+    for name in equal {
+        name.name.push_str(name.of.end_of_name());
+        while !name.take(&mut taken) {
+            name.name.push_str(name.of.end_of_name());
+        }
+    }
+    names
 }
 
 fn type_of(value: &Value) -> Type {
@@ -125,28 +213,10 @@ impl prometheus_client::collector::Collector for Collector {
             }
             metric.values.push((labels, sample.value.clone()));
         });
-        let mut last = None;
-        for ((full_name, of), metric) in &metrics {
-            // the encoder appends both to the name
-            let name = match of {
-                Type::Counter => full_name.strip_suffix("_total").unwrap_or(full_name),
-                _ => full_name,
-            };
-            let unit = unit_of_name(&metric.unit);
-            let name = match unit {
-                Some(unit) => name.strip_suffix(unit).and_then(|name| name.strip_suffix('_')).unwrap_or(name),
-                None => name,
-            };
-            let (of, suffix) = match of {
-                Type::Counter => (MetricType::Counter, "_counter"),
-                Type::Gauge => (MetricType::Gauge, "_gauge"),
-                Type::Histogram => (MetricType::Histogram, "_histogram"),
-            };
-            // of statics one name may have several types, which the format does not know
-            let suffix = if last.replace(full_name) == Some(full_name) { suffix } else { "" };
-            let name = format!("{name}{suffix}");
+        for (BareName { name, unit, of }, metric) in bare_names(&metrics).iter().zip(metrics.values()) {
             let unit = unit.map(|unit| Unit::Other(unit.to_owned()));
-            let mut of_name = encoder.encode_descriptor(&name, &metric.help, unit.as_ref(), of)?;
+            let of = MetricType::from(*of);
+            let mut of_name = encoder.encode_descriptor(name, &metric.help, unit.as_ref(), of)?;
             for (labels, value) in &metric.values {
                 encode(value, of_name.encode_family(labels)?)?;
             }

@@ -63,3 +63,45 @@ fn a_unit_that_cannot_end_a_name_is_left_out() {
          # UNIT size_bytes bytes\nsize_bytes 7\n# TYPE trailing_ gauge\ntrailing_ 6\n# EOF\n"
     );
 }
+
+#[test]
+fn names_that_become_equal_are_families_with_names_of_their_own() {
+    let mut statistics = Statistics::new();
+    let of = Description::new;
+    statistics.add(of("requests"), Counter::new(1));
+    statistics.add(of("requests_total"), Counter::new(2));
+    statistics.add(of("size").unit(Unit::BYTES), Gauge::new(3));
+    statistics.add(of("size_bytes").unit(Unit::BYTES), Gauge::new(4));
+    // a name that was given is kept
+    statistics.add(of("size_gauge_bytes"), Gauge::new(5));
+    statistics.add(of("wait"), Histogram::new(0, 0.1)).observe(0);
+    statistics.add(of("wait_count"), Gauge::new(6));
+    statistics.add(of("_total"), Counter::new(7));
+    let text = statistics.text();
+    let types: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    assert_eq!(
+        types,
+        [
+            "_total counter",
+            "requests counter",
+            "requests_counter counter",
+            "size_bytes gauge",
+            "size_gauge_gauge_bytes gauge",
+            "size_gauge_bytes gauge",
+            "wait histogram",
+            "wait_count_gauge gauge"
+        ]
+    );
+    for line in [
+        "\nrequests_total 1\n",
+        "\nrequests_counter_total 2\n",
+        "\nsize_bytes 3\n",
+        "# UNIT size_gauge_gauge_bytes bytes\nsize_gauge_gauge_bytes 4\n",
+        "\nsize_gauge_bytes 5\n",
+        "\nwait_count 1\n",
+        "\nwait_count_gauge 6\n",
+        "\n_total_total 7\n",
+    ] {
+        assert_eq!(text.matches(line).count(), 1, "{line} in {text}");
+    }
+}
