@@ -18,7 +18,7 @@ use std::fmt;
 /// name, the first in the order of names and of types (counter, gauge, histogram) keeps the name, and the others' names
 /// end in their type: `requests_counter_total`.
 ///
-/// Extremes are gauges, an average is a histogram of one bucket, and the buckets of a histogram are those of
+/// Extremes are gauges, an average is a histogram of one bucket (a label `le` of it becomes `exported_le`), and the buckets of a histogram are those of
 /// [`classic_buckets`](statctr::HistogramSnapshot::classic_buckets).
 ///
 /// ```
@@ -155,6 +155,17 @@ fn type_of(value: &Value) -> Type {
     }
 }
 
+/// Renames a label `le`, which the encoder gives to the buckets of a histogram, as Prometheus renames a target's label
+/// that has the name of one of its own. A registry refuses it for histograms, but averages are exported as such, too.
+fn free_bucket_label(labels: &mut [(String, String)]) {
+    let Some(index) = labels.iter().position(|(name, _)| name == "le") else { return };
+    let mut name = "exported_le".to_owned();
+    while labels.iter().any(|(there, _)| *there == name) {
+        name.insert_str(0, "exported_");
+    }
+    labels[index].0 = name;
+}
+
 /// Returns the unit of a metric, with which the format ends the name; `None` for one that is no part of a name, as
 /// `req/s`.
 fn unit_of_name(unit: &str) -> Option<&str> {
@@ -207,7 +218,11 @@ impl prometheus_client::collector::Collector for Collector {
                 SampleItem::Index(index) => labels.push(("index".to_owned(), index.to_string())),
                 _ => {}
             }
-            let metric = metrics.entry((name, type_of(sample.value))).or_default();
+            let of = type_of(sample.value);
+            if of == Type::Histogram {
+                free_bucket_label(&mut labels);
+            }
+            let metric = metrics.entry((name, of)).or_default();
             if metric.values.is_empty() {
                 (metric.help, metric.unit) = (help.to_owned(), unit.to_owned());
             }

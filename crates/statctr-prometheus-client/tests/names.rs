@@ -2,7 +2,7 @@
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use statctr::{Counter, Description, Gauge, Histogram, Source, Unit};
+use statctr::{Average, Counter, Description, Gauge, Histogram, Source, Unit};
 use statctr_prometheus_client::Collector;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -103,5 +103,22 @@ fn names_that_become_equal_are_families_with_names_of_their_own() {
         "\n_total_total 7\n",
     ] {
         assert_eq!(text.matches(line).count(), 1, "{line} in {text}");
+    }
+}
+
+#[test]
+fn a_label_le_of_an_average_is_exported_under_another_name() {
+    let mut statistics = Statistics::new();
+    let wait = Description::new("wait").label("exported_le", "2").label("le", "1");
+    statistics.add(wait, Average::new()).observe_many(1, 3);
+    statistics.add(Description::new("open").label("le", "1"), Gauge::new(4));
+    let text = statistics.text();
+    let labels = "exported_le=\"2\",exported_exported_le=\"1\"";
+    for line in [
+        format!("wait_bucket{{le=\"+Inf\",{labels}}} 1\n"),
+        format!("wait_sum{{{labels}}} 3.0\n"),
+        "open{le=\"1\"} 4\n".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{line} in {text}");
     }
 }
