@@ -79,8 +79,11 @@ impl FloatHistogram {
 
     #[inline]
     fn units(&self, value: f64) -> u64 {
+        // with 0.5 the sum of the number below 0.5 would be 1, and that of an odd number from 2⁵² on the next even one;
+        // half a unit is still rounded up, as 0.5 + 0.49999999999999994 is 1
+        const BELOW_HALF: f64 = 0.5_f64.next_down();
         // below 0 it is 0
-        ((value * self.per_one + 0.5) as u64).min(MOST_UNITS)
+        ((value * self.per_one + BELOW_HALF) as u64).min(MOST_UNITS)
     }
 
     /// Reads all buckets of the histogram, summed over the CPUs, into a snapshot. Takes microseconds and stops no
@@ -193,6 +196,25 @@ mod tests {
         let seen = histogram.snapshot();
         assert_eq!(seen.count(), 401);
         assert_eq!(seen.sum(), value * 400.0 + 12_345.0);
+    }
+
+    #[test]
+    fn a_value_is_off_by_half_a_resolution_at_most() {
+        let two_to_52 = (1u64 << 52) as f64;
+        for (value, rounded) in [
+            (0.5_f64.next_down(), 0.0),
+            (0.5, 1.0),
+            (1.5_f64.next_down(), 1.0),
+            (1.5, 2.0),
+            (2.5, 3.0),
+            (two_to_52 - 0.5, two_to_52),
+            (two_to_52 + 1.0, two_to_52 + 1.0),
+            (2.0 * two_to_52 - 1.0, 2.0 * two_to_52 - 1.0),
+        ] {
+            let histogram = FloatHistogram::new(1.0).expect("histogram");
+            histogram.observe(value);
+            assert_eq!(histogram.snapshot().sum(), rounded, "{value}");
+        }
     }
 
     #[test]
