@@ -29,6 +29,12 @@ pub(crate) trait Cell<T>: Sized + Send + Sync + 'static {
     fn read(&self) -> T;
     fn bind(cell: &Arc<Self>) -> Self::Bound;
     fn add_bound(bound: &Self::Bound, value: T);
+
+    /// Returns `true` if the cell's sum stays a number when this value is added.
+    #[inline(always)]
+    fn accepts(_value: T) -> bool {
+        true
+    }
 }
 
 impl Cell<u64> for SharedCounter {
@@ -106,6 +112,13 @@ impl Cell<f64> for statctr::FloatGauge {
 
     fn read(&self) -> f64 {
         self.read()
+    }
+
+    /// Refuses NaN and infinities, after which no sum is finite again; so does `Sum::call` of opentelemetry_sdk 0.33.1
+    /// (src/metrics/internal/sum.rs), which counts negative values.
+    #[inline(always)]
+    fn accepts(value: f64) -> bool {
+        value.is_finite()
     }
 }
 
@@ -240,8 +253,11 @@ impl<C> Instrument<C> {
     }
 }
 
-impl<T: 'static, C: Cell<T>> SyncInstrument<T> for Instrument<C> {
+impl<T: Copy + 'static, C: Cell<T>> SyncInstrument<T> for Instrument<C> {
     fn measure(&self, measurement: T, attributes: &[KeyValue]) {
+        if !C::accepts(measurement) {
+            return;
+        }
         if !attributes.is_empty() {
             unlikely();
             return self.add_to(measurement, attributes);
@@ -266,18 +282,22 @@ fn unlikely() {}
 /// The cell of one set of attributes.
 struct Bound<T, C: Cell<T>>(C::Bound);
 
-impl<T, C: Cell<T>> BoundSyncInstrument<T> for Bound<T, C> {
+impl<T: Copy, C: Cell<T>> BoundSyncInstrument<T> for Bound<T, C> {
     fn measure(&self, measurement: T) {
-        C::add_bound(&self.0, measurement);
+        if C::accepts(measurement) {
+            C::add_bound(&self.0, measurement);
+        }
     }
 }
 
 /// The cell without attributes.
 struct BoundPlain<C>(Arc<Instrument<C>>);
 
-impl<T, C: Cell<T>> BoundSyncInstrument<T> for BoundPlain<C> {
+impl<T: Copy, C: Cell<T>> BoundSyncInstrument<T> for BoundPlain<C> {
     fn measure(&self, measurement: T) {
-        self.0.add_plain(measurement);
+        if C::accepts(measurement) {
+            self.0.add_plain(measurement);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod threads;
 
 use common::{Kit, SetOnDrop, value};
 use opentelemetry::KeyValue;
+use opentelemetry::metrics::MeterProvider as _;
 use statctr::{Group, ItemSpec, Schema, Unit};
 use statctr_opentelemetry::{
     CARDINALITY_LIMIT, observe_counter, observe_float_gauge, observe_gauge, observe_group,
@@ -62,6 +63,37 @@ fn a_counter_without_attributes_is_there_from_its_first_update_on() {
     counter.add(0, &[]);
     let values = kit.values();
     assert_eq!((values.len(), value(&values, "plain", &[])), (2, Some((THREADS * UPDATES) as f64)));
+}
+
+#[test]
+fn of_floating_point_values_those_are_counted_that_the_sdk_counts() {
+    let kit = Kit::new();
+    let (of_tank, of_nothing) = ([KeyValue::new("of", "tank")], [KeyValue::new("of", "nothing")]);
+    for (prefix, meter) in [("ours", kit.meter()), ("sdks", kit.provider.inner().meter("tests"))] {
+        let counter = meter.f64_counter(format!("{prefix}.counter")).build();
+        let up_down = meter.f64_up_down_counter(format!("{prefix}.up_down")).build();
+        for value in [1.5, f64::NAN, f64::INFINITY, -0.25, f64::NEG_INFINITY, 2.0] {
+            counter.add(value, &[]);
+            counter.add(value, &of_tank);
+            up_down.add(value, &[]);
+        }
+        counter.add(f64::NAN, &of_nothing);
+        meter.f64_counter(format!("{prefix}.nothing")).build().add(f64::INFINITY, &[]);
+    }
+    let bound = kit.meter().f64_counter("bound").build();
+    for value in [1.5, f64::NAN, f64::INFINITY] {
+        bound.bind(&[]).add(value);
+        bound.bind(&of_tank).add(value);
+    }
+    let values = kit.values();
+    for prefix in ["ours", "sdks"] {
+        let of = |name: &str, attributes| value(&values, &format!("{prefix}.{name}"), attributes);
+        let all = [of("counter", &[]), of("counter", &["of=tank"]), of("up_down", &[])];
+        assert_eq!(all, [Some(3.25); 3], "{prefix}");
+    }
+    assert_eq!([&[][..], &["of=tank"]].map(|of| value(&values, "bound", of)), [Some(1.5); 2]);
+    // no value came of what was not counted
+    assert_eq!(values.len(), 2 * 3 + 2);
 }
 
 #[test]
