@@ -12,8 +12,8 @@
 //!
 //! # The two ways
 //! - [`MeterProvider`] stands before another one, such as the SDK's. What the program counts by `Counter::add`
-//!   and `UpDownCounter::add` goes to words of each CPU, and the other provider sees an observable instrument of
-//!   the same name, whose callback reads them when it collects. All other instruments are the other provider's.
+//!   and `UpDownCounter::add` goes to words of each CPU, and each collection first adds what is new there to a counter
+//!   of the other provider. All other instruments are the other provider's.
 //! - [`observe_registry`] exports a whole [`statctr::Registry`]: every kind of statistic with its unit, help text and
 //!   labels, statics and their families, and what is registered later. [`observe_counter`], [`observe_gauge`],
 //!   [`observe_max`] and the like export one statistic, array or group. OpenTelemetry has no observable histogram:
@@ -22,14 +22,23 @@
 //! # Costs
 //! `add` without attributes, and `add` of a bound counter, is an indirect call and an update of a
 //! [`statctr::Counter`]. With attributes it hashes them and looks the series up, without a lock. 8 bytes per
-//! CPU that counts for each series (floating point: 16), and some 200 on the heap. Updates of statistics that are
+//! CPU that counts for each series (floating point: 16), and some 250 on the heap. Updates of statistics that are
 //! observed cost what they did before; a collection reads each once.
 //!
 //! # Bounds
-//! An instrument has at most [`CARDINALITY_LIMIT`] sets of attributes, as the specification proposes; what
-//! comes later is counted under `otel.metric.overflow=true`, so sums stay exact. That an SDK applies the limit,
-//! too, changes nothing.
+//! Of an instrument at most [`CARDINALITY_LIMIT`] sets of attributes are counted per CPU, as long as it lives. What comes
+//! later is added to the SDK's counter at once, at the SDK's cost.
+//!
+//! # Views
+//! Views, their limits of cardinality and each reader's temporality apply to the counters of [`MeterProvider`] as they do
+//! to the SDK's own, and lose no count. A view whose aggregation is a histogram gets one value for each set of attributes
+//! and collection, which is the sum of what was added: take such counters from [`MeterProvider::inner`].
+//!
+//! What is *observed* has observable instruments. Of sets of attributes that a view makes one by
+//! `with_allowed_attribute_keys`, or that are beyond its `with_cardinality_limit`, the SDK 0.33.1 exports the last value in
+//! place of the sum. Views for such instruments should rename or drop them only.
 
+mod collection;
 mod instrument;
 mod observe;
 mod provider;

@@ -1,6 +1,7 @@
 //! The provider: [`MeterProvider`].
 
-use crate::instrument::{Cell, Instrument};
+use crate::collection::DeferredCounters;
+use crate::instrument::Instrument;
 use opentelemetry::InstrumentationScope;
 use opentelemetry::metrics::{
     AsyncInstrumentBuilder, Counter, Gauge, Histogram, HistogramBuilder, InstrumentBuilder,
@@ -12,9 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A meter provider that wraps another one: its counters and up-down counters count per CPU and are exported through
 /// the wrapped provider, which also makes all other instruments.
 ///
-/// The wrapped provider sees a counter as an observable counter of the same name, unit and description. Counters of one
-/// name (in any case) and one meter's scope are one counter. If there is no memory for a counter, the wrapped provider
-/// creates it instead.
+/// The wrapped provider has a counter of the same kind, name, unit and description, to which each collection adds what
+/// was counted since the one before: its views, limits and temporality apply. Counters of one name (in any case) and one
+/// meter's scope are one counter.
+///
+/// The collections are told by an instrument without values, `statctr.counters`, of each meter. If a view drops all
+/// instruments of that name, or the provider has no reader, the meter's counters are those of the wrapped provider.
 #[derive(Debug)]
 pub struct MeterProvider<P> {
     inner: P,
@@ -40,6 +44,7 @@ impl<P: opentelemetry::metrics::MeterProvider> opentelemetry::metrics::MeterProv
             let inner = self.inner.meter_with_scope(scope.clone());
             Meter::new(Arc::new(Instruments {
                 inner,
+                deferred: DeferredCounters::default(),
                 of_counters: Named::default(),
                 of_floats: Named::default(),
                 of_up_down: Named::default(),
@@ -51,40 +56,30 @@ impl<P: opentelemetry::metrics::MeterProvider> opentelemetry::metrics::MeterProv
 }
 
 /// The instruments of one kind, by their names in small letters.
-struct Named<C>(Mutex<HashMap<String, Arc<Instrument<C>>>>);
+struct Named<T, C>(Mutex<HashMap<String, Arc<Instrument<T, C>>>>);
 
-impl<C> Default for Named<C> {
+impl<T, C> Default for Named<T, C> {
     fn default() -> Self {
         Named(Mutex::default())
     }
 }
 
-impl<C> Named<C> {
-    /// Returns the instrument of this name; of a new one `register` tells the other provider. `None` where
-    /// the system has no memory.
-    fn get<T>(&self, name: &str, register: impl FnOnce(Arc<Instrument<C>>)) -> Option<Arc<Instrument<C>>>
-    where
-        C: Cell<T>,
-    {
+impl<T, C> Named<T, C> {
+    /// Returns the instrument of this name, which `make` makes if there is none.
+    fn get(&self, name: &str, make: impl FnOnce() -> Arc<Instrument<T, C>>) -> Arc<Instrument<T, C>> {
         let mut named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = name.to_ascii_lowercase();
-        if let Some(there) = named.get(&name) {
-            return Some(there.clone());
-        }
-        let instrument = Instrument::new().ok()?;
-        register(instrument.clone());
-        named.insert(name, instrument.clone());
-        Some(instrument)
+        Arc::clone(named.entry(name.to_ascii_lowercase()).or_insert_with(make))
     }
 }
 
 /// The instruments of a meter.
 struct Instruments {
     inner: Meter,
-    of_counters: Named<statctr::SharedCounter>,
-    of_floats: Named<statctr::FloatGauge>,
-    of_up_down: Named<statctr::Gauge>,
-    of_float_up_down: Named<statctr::FloatGauge>,
+    deferred: DeferredCounters,
+    of_counters: Named<u64, statctr::SharedCounter>,
+    of_floats: Named<f64, statctr::FloatGauge>,
+    of_up_down: Named<i64, statctr::Gauge>,
+    of_float_up_down: Named<f64, statctr::FloatGauge>,
 }
 
 /// Gives a builder of the other provider what this one was given.
@@ -97,22 +92,21 @@ macro_rules! described {
     }};
 }
 
-/// Counts per CPU, and shows the other provider an observable instrument.
+/// Counts per CPU, for a counter of the other provider.
 macro_rules! per_cpu {
-    ($method:ident, $observable:ident, $type:ident, $value:ty, $field:ident) => {
+    ($method:ident, $type:ident, $value:ty, $field:ident) => {
         fn $method(&self, asked: InstrumentBuilder<'_, $type<$value>>) -> $type<$value> {
-            let (name, description, unit) =
-                (asked.name.clone(), asked.description.clone(), asked.unit.clone());
-            let instrument = self.$field.get(&asked.name, |instrument| {
-                let mut builder = self.inner.$observable(name);
-                builder.description = description;
-                builder.unit = unit;
-                builder.with_callback(move |observer| instrument.observe(observer)).build();
-            });
-            match instrument {
-                Some(instrument) => $type::new(instrument),
-                None => described!(self.inner.$method(asked.name), asked).build(),
+            if !self.deferred.are_recorded(&self.inner) {
+                return described!(self.inner.$method(asked.name), asked).build();
             }
+            let name = asked.name.clone();
+            $type::new(self.$field.get(&name, || {
+                let counter = described!(self.inner.$method(asked.name), asked).build();
+                let instrument =
+                    Instrument::new(Arc::new(move |value, attributes: &[_]| counter.add(value, attributes)));
+                self.deferred.add(Arc::clone(&instrument) as Arc<_>);
+                instrument
+            }))
         }
     };
 }
@@ -149,10 +143,10 @@ macro_rules! histogram_handed_on {
 }
 
 impl InstrumentProvider for Instruments {
-    per_cpu!(u64_counter, u64_observable_counter, Counter, u64, of_counters);
-    per_cpu!(f64_counter, f64_observable_counter, Counter, f64, of_floats);
-    per_cpu!(i64_up_down_counter, i64_observable_up_down_counter, UpDownCounter, i64, of_up_down);
-    per_cpu!(f64_up_down_counter, f64_observable_up_down_counter, UpDownCounter, f64, of_float_up_down);
+    per_cpu!(u64_counter, Counter, u64, of_counters);
+    per_cpu!(f64_counter, Counter, f64, of_floats);
+    per_cpu!(i64_up_down_counter, UpDownCounter, i64, of_up_down);
+    per_cpu!(f64_up_down_counter, UpDownCounter, f64, of_float_up_down);
 
     handed_on!(u64_gauge, Gauge, u64);
     handed_on!(i64_gauge, Gauge, i64);

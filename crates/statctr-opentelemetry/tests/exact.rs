@@ -1,11 +1,13 @@
 //! Sums that OpenTelemetry's SDK exports, under threads.
 
 mod common;
+mod points;
 mod threads;
 
-use common::{Kit, SetOnDrop, value};
+use common::{Kit, SetOnDrop};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider as _;
+use points::value;
 use statctr::{Group, ItemSpec, Schema, Unit};
 use statctr_opentelemetry::{
     CARDINALITY_LIMIT, observe_counter, observe_float_gauge, observe_gauge, observe_group,
@@ -216,4 +218,17 @@ fn a_bound_counter_counts_after_its_provider_is_gone() {
         of_get.add(1);
     }
     assert_eq!(value(&others.values(), "others", &[]), Some(1.0));
+}
+
+#[test]
+fn collections_between_updates_leave_a_floating_point_sum_as_it_is() {
+    let kits = [Kit::new(), Kit::new()];
+    let counters = kits.each_ref().map(|kit| kit.meter().f64_up_down_counter("level").build());
+    let mut value = 0.1;
+    for _ in 0..1000 {
+        counters.iter().for_each(|counter| counter.add(value, &[]));
+        kits[0].values();
+        value = -value * 1.001;
+    }
+    assert_eq!(kits[0].values(), kits[1].values());
 }

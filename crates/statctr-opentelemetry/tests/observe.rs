@@ -1,9 +1,11 @@
 //! Statistics of the program's own as observable instruments, one by one.
 
 mod common;
+mod points;
 
-use common::{Kit, SetOnDrop, value};
+use common::{Kit, SetOnDrop};
 use opentelemetry::KeyValue;
+use points::value;
 use statctr::{
     ApproximateCounter, Average, CounterArray, FloatGauge, Gauge, GroupArray, ItemSpec, Max, Min, Schema,
     Unit,

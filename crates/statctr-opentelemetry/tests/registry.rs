@@ -1,9 +1,11 @@
 //! A registry of the program's own as observable instruments.
 
 mod common;
+mod points;
 mod threads;
 
-use common::{Kit, SetOnDrop, Values, value};
+use common::{Kit, SetOnDrop};
+use points::{Values, value};
 use statctr::{
     ApproximateCounter, Average, Counter, CounterArray, Description, FloatGauge, Gauge, Group, Histogram,
     ItemSpec, Max, Min, Registry, Schema, Source, StaticCounter, StaticFamily, StaticGauge, Unit,

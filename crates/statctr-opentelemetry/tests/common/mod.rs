@@ -1,19 +1,15 @@
 //! The SDK with an exporter that keeps what it is given.
 
-use opentelemetry::KeyValue;
+use crate::points::{Values, points};
 use opentelemetry::metrics::{Meter, MeterProvider as _};
 use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Temporality};
 use statctr_opentelemetry::MeterProvider;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// The last values exported, by name and sorted attributes.
-pub(crate) type Values = BTreeMap<(String, Vec<String>), f64>;
 
 /// The last collection that was exported.
 #[derive(Default)]
@@ -25,39 +21,6 @@ struct Collection {
 
 #[derive(Clone, Default)]
 pub(crate) struct Exporter(Arc<Mutex<Collection>>);
-
-type Points = Vec<(Vec<String>, f64)>;
-
-/// Returns the kind of a metric, and its values by their attributes.
-fn points(data: &AggregatedMetrics) -> Option<(&'static str, Points)> {
-    macro_rules! points {
-        ($data:expr) => {
-            match $data {
-                MetricData::Sum(sum) => {
-                    let points =
-                        sum.data_points().map(|point| (texts(point.attributes()), point.value() as f64));
-                    (if sum.is_monotonic() { "counter" } else { "up-down counter" }, points.collect())
-                }
-                MetricData::Gauge(gauge) => {
-                    let points =
-                        gauge.data_points().map(|point| (texts(point.attributes()), point.value() as f64));
-                    ("gauge", points.collect())
-                }
-                MetricData::Histogram(histogram) => {
-                    let points =
-                        histogram.data_points().map(|point| (texts(point.attributes()), point.sum() as f64));
-                    ("histogram", points.collect())
-                }
-                _ => return None,
-            }
-        };
-    }
-    Some(match data {
-        AggregatedMetrics::U64(data) => points!(data),
-        AggregatedMetrics::I64(data) => points!(data),
-        AggregatedMetrics::F64(data) => points!(data),
-    })
-}
 
 impl PushMetricExporter for Exporter {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
@@ -85,13 +48,6 @@ impl PushMetricExporter for Exporter {
     fn temporality(&self) -> Temporality {
         Temporality::Cumulative
     }
-}
-
-fn texts<'a>(attributes: impl Iterator<Item = &'a KeyValue>) -> Vec<String> {
-    let mut texts: Vec<String> =
-        attributes.map(|attribute| format!("{}={}", attribute.key, attribute.value)).collect();
-    texts.sort();
-    texts
 }
 
 /// The SDK with an exporter that keeps the last values, behind our provider.
@@ -124,11 +80,6 @@ impl Kit {
     pub(crate) fn metrics(&self) -> Vec<String> {
         self.exporter.0.lock().expect("not poisoned").metrics.clone()
     }
-}
-
-pub(crate) fn value(values: &Values, name: &str, attributes: &[&str]) -> Option<f64> {
-    let attributes = attributes.iter().map(|&text| text.to_owned()).collect();
-    values.get(&(name.to_owned(), attributes)).copied()
 }
 
 /// Sets a flag when it is dropped, also by a failed assertion: threads that wait for the flag end then, too.
