@@ -1,7 +1,8 @@
 //! Work at the beginning of each collection (export of all instruments) of another provider.
 
 use crate::instrument::DeferredCounter;
-use opentelemetry::metrics::Meter;
+use opentelemetry::metrics::{Counter, InstrumentBuilder, Meter};
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The name of the instrument whose callback records the counters of a meter; as it never has a value, it is not
@@ -31,6 +32,20 @@ pub(crate) fn at_each_collection(
     is_kept()
 }
 
+thread_local! {
+    /// `true` while this thread makes a counter that is not to be deferred.
+    static IS_DIRECT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes a counter for callbacks to add to: that of the SDK also where the meter is one of
+/// [`MeterProvider`](crate::MeterProvider), whose counters may have been recorded before the callback adds.
+pub(crate) fn build_direct(builder: InstrumentBuilder<'_, Counter<u64>>) -> Counter<u64> {
+    let was_direct = IS_DIRECT.replace(true);
+    let counter = builder.build();
+    IS_DIRECT.set(was_direct);
+    counter
+}
+
 /// The counters of a meter that are recorded in the SDK's counters at each collection.
 #[derive(Default)]
 pub(crate) struct DeferredCounters {
@@ -40,16 +55,18 @@ pub(crate) struct DeferredCounters {
 }
 
 impl DeferredCounters {
-    /// Returns `true` if collections of the provider of `meter` record the counters, which the first call sees to.
+    /// Returns `true` if collections of the provider of `meter` record the counters, which the first call sees to, and if
+    /// this thread makes no other kind of counter.
     pub(crate) fn are_recorded(&self, meter: &Meter) -> bool {
-        *self.are_recorded.get_or_init(|| {
-            let counters = Arc::clone(&self.counters);
-            let record = move || {
-                let counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
-                counters.iter().for_each(|counter| counter.record());
-            };
-            at_each_collection(meter, RECORDING_INSTRUMENT, record)
-        })
+        !IS_DIRECT.get()
+            && *self.are_recorded.get_or_init(|| {
+                let counters = Arc::clone(&self.counters);
+                let record = move || {
+                    let counters = counters.lock().unwrap_or_else(PoisonError::into_inner);
+                    counters.iter().for_each(|counter| counter.record());
+                };
+                at_each_collection(meter, RECORDING_INSTRUMENT, record)
+            })
     }
 
     /// Adds a counter to those that collections record.

@@ -8,12 +8,12 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-/// The largest number of attribute sets of an instrument that are counted per CPU, and of an observed array or registry
-/// that have values of their own.
+/// The largest number of attribute sets of an instrument that are counted per CPU, and of an observed array, or a gauge of
+/// an observed registry, that have values of their own.
 pub const CARDINALITY_LIMIT: usize = 2000;
 
 /// Returns the only attribute, `otel.metric.overflow=true` by the specification, of the value that stands for all
-/// attribute sets of an observed array or registry beyond [`CARDINALITY_LIMIT`].
+/// attribute sets of an observed array or gauge beyond [`CARDINALITY_LIMIT`].
 pub(crate) fn overflow_attribute() -> KeyValue {
     KeyValue::new("otel.metric.overflow", true)
 }

@@ -15,7 +15,8 @@
 //!   and `UpDownCounter::add` goes to words of each CPU, and each collection first adds what is new there to a counter
 //!   of the other provider. All other instruments are the other provider's.
 //! - [`observe_registry`] exports a whole [`statctr::Registry`]: every kind of statistic with its unit, help text and
-//!   labels, statics and their families, and what is registered later. [`observe_counter`], [`observe_gauge`],
+//!   labels, statics and their families, and what is registered later. Its counters are the SDK's, to which each
+//!   collection adds what was counted, its gauges observable ones. [`observe_counter`], [`observe_gauge`],
 //!   [`observe_max`] and the like export one statistic, array or group. OpenTelemetry has no observable histogram:
 //!   histograms are recorded through the first way, and are the SDK's.
 //!
@@ -30,15 +31,18 @@
 //! later is added to the SDK's counter at once, at the SDK's cost.
 //!
 //! # Views
-//! Views, their limits of cardinality and each reader's temporality apply to the counters of [`MeterProvider`] as they do
-//! to the SDK's own, and lose no count. A view whose aggregation is a histogram gets one value for each set of attributes
-//! and collection, which is the sum of what was added: take such counters from [`MeterProvider::inner`].
+//! Views, their limits of cardinality and each reader's temporality apply to the counters of [`MeterProvider`] and of
+//! [`observe_registry`] as they do to the SDK's own, and lose no count. A view whose aggregation is a histogram gets one
+//! value for each set of attributes and collection, which is the sum of what was added: take such counters from
+//! [`MeterProvider::inner`]. What a callback of an observable instrument adds may be in the next collection.
 //!
-//! What is *observed* has observable instruments. Of sets of attributes that a view makes one by
-//! `with_allowed_attribute_keys`, or that are beyond its `with_cardinality_limit`, the SDK 0.33.1 exports the last value in
-//! place of the sum. Views for such instruments should rename or drop them only.
+//! Gauges, and what [`observe_counter`] and the like export, are observable instruments. Of sets of attributes that a
+//! view makes one by `with_allowed_attribute_keys`, or that are beyond its `with_cardinality_limit`, the SDK 0.33.1 exports
+//! the last value in place of the sum: views should rename or drop these only. As its deltas of a counter that goes down
+//! are wrong, what [`observe_counter`] exports must only be added to.
 
 mod collection;
+mod ended;
 mod instrument;
 mod observe;
 mod provider;

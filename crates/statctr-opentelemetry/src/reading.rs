@@ -48,6 +48,24 @@ impl<V> SharedReading<V> {
         observe(&reading.values)
     }
 
+    /// Passes what `read` reads anew to `observe`, for the callback of this number, which is always the first one of a
+    /// collection.
+    ///
+    /// Where several readers collect at one time, [`with`](Self::with) may give a callback what was read for another
+    /// reader before this one's collection began.
+    pub(crate) fn renew<T>(
+        &self,
+        callback: usize,
+        read: impl FnOnce(&mut V),
+        observe: impl FnOnce(&V) -> T,
+    ) -> T {
+        let mut reading = self.lock();
+        read(&mut reading.values);
+        reading.served.fill(false);
+        reading.served[callback] = true;
+        observe(&reading.values)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Reading<V>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,6 +90,16 @@ mod tests {
         let reading = SharedReading::new(0, 3);
         assert_eq!(collect(&reading, &[1, 2]), [1, 1]);
         assert_eq!(collect(&reading, &[1, 2]), [2, 2]);
+    }
+
+    #[test]
+    fn a_callback_that_begins_a_collection_reads_anew_whoever_had_what() {
+        let reading = SharedReading::new(0, 2);
+        let begin = || reading.renew(0, |number| *number += 1, |number| *number);
+        assert_eq!((begin(), collect(&reading, &[1])), (1, vec![1]));
+        // of the second callback, for another reader
+        assert_eq!(collect(&reading, &[1]), [2]);
+        assert_eq!((begin(), collect(&reading, &[1])), (3, vec![3]));
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn every_kind_has_its_instrument_unit_and_attributes() {
 }
 
 #[test]
-fn an_entry_is_there_as_long_as_it_lives() {
+fn an_entry_is_there_as_long_as_it_lives_and_the_sum_of_a_counter_stays() {
     let (kit, registry) = (Kit::new(), Arc::new(Registry::new()));
     let observer = observe_registry(&kit.meter(), Arc::clone(&registry));
     assert_eq!(kit.values(), Values::new());
@@ -119,15 +119,18 @@ fn an_entry_is_there_as_long_as_it_lives() {
     second.add(2);
     let values = kit.values();
     assert_eq!((values.len(), value(&values, "requests", &["method=put"])), (3, Some(2.0)));
+    first.inc();
+    kit.values();
     drop((first, slowest));
     let values = kit.values();
-    assert_eq!((values.len(), value(&values, "requests", &["method=put"])), (1, Some(2.0)));
+    assert_eq!((values.len(), value(&values, "requests", &["method=put"])), (2, Some(2.0)));
+    assert_eq!(value(&values, "requests", &["method=get"]), Some(1.0));
     // again, and of another kind
     let first = counter(&registry, Description::new("requests").label("method", "get"));
     first.inc();
-    assert_eq!(value(&kit.values(), "requests", &["method=get"]), Some(1.0));
+    assert_eq!(value(&kit.values(), "requests", &["method=get"]), Some(2.0));
     drop((first, second));
-    assert_eq!(kit.values(), Values::new());
+    assert_eq!(kit.values().len(), 2);
     let gauge = Arc::new(Gauge::new(-1).expect("gauge"));
     registry.register(Description::new("requests"), &gauge).expect("nobody else has the name");
     observer.refresh();
@@ -138,18 +141,30 @@ fn an_entry_is_there_as_long_as_it_lives() {
 fn dropping_the_observer_ends_the_observation_and_frees_the_registry() {
     let (kit, registry) = (Kit::new(), Arc::new(Registry::new()));
     let counter = counter(&registry, Description::new("requests"));
+    let open = Arc::new(Gauge::new(3).expect("gauge"));
+    registry.register(Description::new("open"), &open).expect("free");
     let observer = observe_registry(&kit.meter(), Arc::clone(&registry));
-    assert_eq!(kit.values().len(), 1);
+    assert_eq!(kit.values().len(), 2);
+    // what is counted before the end is exported
+    counter.inc();
     drop(observer);
-    assert_eq!((kit.values().len(), Arc::strong_count(&registry)), (0, 1));
-    let observer = observe_registry(&kit.meter(), Arc::clone(&registry));
+    let values = kit.values();
+    assert_eq!((value(&values, "requests", &[]), value(&values, "open", &[])), (Some(1.0), None));
+    assert_eq!(Arc::strong_count(&registry), 1);
     counter.inc();
     assert_eq!(value(&kit.values(), "requests", &[]), Some(1.0));
+    let observer = observe_registry(&kit.meter(), Arc::clone(&registry));
+    counter.inc();
+    assert_eq!(value(&kit.values(), "requests", &[]), Some(3.0));
     // also where the provider goes first
     drop(kit);
     observer.refresh();
     drop(observer);
     assert_eq!(Arc::strong_count(&registry), 1);
+    // another provider has the whole value
+    let kit = Kit::new();
+    let _observer = observe_registry(&kit.meter(), Arc::clone(&registry));
+    assert_eq!(value(&kit.values(), "requests", &[]), Some(3.0));
 }
 
 #[test]
