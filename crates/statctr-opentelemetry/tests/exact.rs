@@ -224,11 +224,13 @@ fn a_bound_counter_counts_after_its_provider_is_gone() {
 fn collections_between_updates_leave_a_floating_point_sum_as_it_is() {
     let kits = [Kit::new(), Kit::new()];
     let counters = kits.each_ref().map(|kit| kit.meter().f64_up_down_counter("level").build());
-    let mut value = 0.1;
+    let mut change = 0.1;
     for _ in 0..1000 {
-        counters.iter().for_each(|counter| counter.add(value, &[]));
+        counters.iter().for_each(|counter| counter.add(change, &[]));
         kits[0].values();
-        value = -value * 1.001;
+        change *= -1.001;
     }
-    assert_eq!(kits[0].values(), kits[1].values());
+    // the thread may move between two additions, and each CPU rounds its own sum
+    let [often, once] = kits.map(|kit| value(&kit.values(), "level", &[]).expect("a value"));
+    assert!((often - once).abs() < 1e-12, "{often} and {once}");
 }
