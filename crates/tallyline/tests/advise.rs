@@ -492,7 +492,8 @@ static long double halves = 0.5;
 __attribute__((noinline)) static void count(void) { __asm__ volatile("addq $1, %0" : "+m"(inside)); }
 __attribute__((noinline)) static void pass(void) {
     __atomic_fetch_add(&outside, 1, __ATOMIC_RELAXED);
-    __asm__ volatile("fldt %0; fstpt %0" : "+m"(halves));
+    __asm__ volatile("fldt (%0); fstpt (%0)" : : "D"(&halves) : "memory");
+    __asm__ volatile("cs fldt %0; fstpt %0" : "+m"(halves));
 }
 static void *run(void *unused) {
     for (int i = 0; i < 1000; i++) { count(); pass(); pass(); }
@@ -518,5 +519,60 @@ fn what_other_functions_access_atomically_is_not_in_the_window() {
     let json = advice(&["--functions", "count", "--schedules", "1", "--", &program]);
     // each call of each thread reads and writes the counter, and reads where it returns to
     assert_eq!(json["accesses"], 2 * 1000 * 3, "{json}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+const SIGNALS: &str = r#"
+#include <signal.h>
+#include <sys/time.h>
+static long inside;
+static volatile int alarms;
+static void on_alarm(int number) { (void)number; alarms++; }
+__attribute__((noinline)) static void count(void) { __asm__ volatile("addq $1, %0" : "+m"(inside)); }
+int main(void) {
+    struct itimerval each = { { 0, 1000 }, { 0, 1000 } };
+    signal(SIGALRM, on_alarm);
+    setitimer(ITIMER_REAL, &each, 0);
+    for (int i = 0; i < 1000 || alarms < 20; i++) {
+        if (i < 1000) count();
+        for (volatile int j = 0; j < 1000; j++);
+    }
+    return 0;
+}
+"#;
+
+// of QEMU before 8.0 what it stored in the signals' frames was
+#[test]
+fn frames_of_signals_are_no_accesses_of_the_function_before() {
+    let folder = folder("advise-signals");
+    let source = folder.join("signals.c");
+    std::fs::write(&source, SIGNALS).expect("written");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-g"]).arg(&source);
+    let Some(program) = built_by(&mut compiler, &folder, "signals") else { return };
+    let json = advice(&["--functions", "count", "--schedules", "1", "--", &program]);
+    assert_eq!(json["accesses"], 1000 * 3, "{json}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+const SPLIT: &str = r#"
+static long hot, cold;
+__attribute__((noinline)) static void part(long n) { hot += n; }
+__asm__(".text\n.type part.cold, @function\npart.cold: addq $1, cold(%rip)\nret\n.size part.cold, .-part.cold");
+void apart(void) __asm__("part.cold");
+__attribute__((used)) long *const keeps = &cold;
+int main(void) { for (int i = 0; i < 100; i++) { part(i); if (i % 10 == 0) apart(); } return (int)(hot & 1); }
+"#;
+
+#[test]
+fn a_function_is_traced_with_the_parts_that_the_compiler_split_off() {
+    let folder = folder("advise-split");
+    let source = folder.join("split.c");
+    std::fs::write(&source, SPLIT).expect("written");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-g", "-fno-toplevel-reorder"]).arg(&source);
+    let Some(program) = built_by(&mut compiler, &folder, "split") else { return };
+    let json = advice(&["--functions", "part", "--schedules", "1", "--", &program]);
+    assert_eq!(json["accesses"], 100 * 3 + 10 * 3, "{json}");
     std::fs::remove_dir_all(folder).expect("removed");
 }

@@ -382,6 +382,79 @@ fn a_program_that_closes_all_descriptors_and_takes_their_numbers_has_its_files_t
     fs::remove_dir_all(folder).expect("removed");
 }
 
+const LIMITED: &str = r#"
+#include <sys/resource.h>
+static volatile int work[4];
+int main(void) {
+    struct rlimit limit = { 4096, 4096 };
+    if (setrlimit(RLIMIT_FSIZE, &limit)) return 1;
+    for (int i = 0; i < 200000; i++) work[i % 4]++;
+    return 7;
+}
+"#;
+
+#[test]
+fn a_program_that_limits_its_files_does_not_die_of_the_trace() {
+    let folder = folder("trace-limited");
+    let Some(program) = program(&folder, "limited", LIMITED) else { return };
+    let program = program.to_str().expect("a plain path");
+    let traced = tallyline()
+        .args(["record", "--trace", "-o", "it.trace", "--", program])
+        .current_dir(&folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .output()
+        .expect("runs");
+    let said = stderr(&traced);
+    assert!(said.contains("File too large; the trace ends here"), "{said}");
+    assert_eq!(traced.status.code(), Some(7), "the program's own: {said}");
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+const GRANDCHILD: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    if (!fork()) {
+        double (*cosine)(double) = (double (*)(double))dlsym(dlopen("libm.so.6", RTLD_NOW), "cos");
+        int child = fork();
+        double sum = 0;
+        if (!child) {
+            for (int i = 0; i < 1000; i++) sum += cosine(i);
+            _exit(sum > 1e9);
+        }
+        printf("%d\n", child);
+        fflush(stdout);
+        while (wait(0) > 0);
+        _exit(0);
+    }
+    while (wait(0) > 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_grandchild_has_the_mappings_of_its_parent() {
+    let folder = folder("trace-grandchild");
+    let Some(program) = program(&folder, "grandchild", GRANDCHILD) else { return };
+    let program = program.to_str().expect("a plain path");
+    let traced = tallyline()
+        .args(["record", "--trace", "-q", "-o", "it.trace", "--", program])
+        .current_dir(&folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .output()
+        .expect("runs");
+    let grandchild = stdout(&traced);
+    let words = ["replay", "it.trace", "--json", "-p", grandchild.trim()];
+    let output = run_in(&folder, &words);
+    let json: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    let rows = json["fields"].as_array().expect("rows");
+    assert!(rows.len() > 3 && rows.iter().all(|row| row["type"] != "(no mapping)"), "{}", rows.len());
+    fs::remove_dir_all(folder).expect("removed");
+}
+
 #[test]
 fn one_access_of_many_becomes_samples() {
     let folder = folder("every");

@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct shared *shared;
@@ -66,6 +69,8 @@ static void broken(void)
  * the end of the trace. */
 static void append(const uint8_t *from, size_t size)
 {
+	const struct timespec at_once = { 0 };
+	sigset_t too_large, before;
 	ssize_t written;
 
 	/* the program may have closed it, and have another file by its number now */
@@ -76,9 +81,18 @@ static void append(const uint8_t *from, size_t size)
 			return;
 		}
 	}
+	/* the limit on the size of its files is one for the program, which must not die of the trace */
+	sigemptyset(&too_large);
+	sigaddset(&too_large, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &too_large, &before);
 	written = write(file, from, size);
 	while (written < 0 && errno == EINTR)
 		written = write(file, from, size);
+	if (written < 0 && errno == EFBIG) {
+		sigtimedwait(&too_large, NULL, &at_once);
+		errno = EFBIG;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (written != (ssize_t)size) {
 		if (written >= 0)
 			errno = ENOSPC;

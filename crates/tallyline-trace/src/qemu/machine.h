@@ -61,41 +61,55 @@ static inline bool is_atomic(enum machine machine, const uint8_t *code, size_t s
 	}
 }
 
-/* Whether QEMU may access memory for an instruction in a function of its own, and not in translated code: atomic ones,
- * those of the x87 and of saved states, masked and gathered ones, enter. */
-static inline bool x86_accesses_in_function(const uint8_t *code, size_t size)
+/* Where an instruction's operation code begins: behind its prefixes. */
+static inline size_t x86_opcode_at(const uint8_t *code, size_t size)
 {
 	size_t at = 0;
 
+	for (; at < size; at++) {
+		switch (code[at]) {
+		case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65: case 0x66: case 0x67:
+		case 0xf0: case 0xf2: case 0xf3:
+			continue;
+		}
+		break;
+	}
+	return at < size && (code[at] & 0xf0) == 0x40 ? at + 1 : at;
+}
+
+/* Whether QEMU may access memory for an instruction in a function of its own, and not in translated code: atomic ones,
+ * those of the x87 and of saved states, masked and gathered ones, far transfers, enter. */
+static inline bool x86_accesses_in_function(const uint8_t *code, size_t size)
+{
+	size_t at = x86_opcode_at(code, size);
+	uint8_t next = at + 1 < size ? code[at + 1] : 0;
+	bool in_memory = at + 1 < size && next >> 6 != 3;
+
 	if (x86_is_atomic(code, size))
 		return true;
-	while (at < size && (code[at] == 0x66 || code[at] == 0x67 || code[at] == 0xf2 || code[at] == 0xf3 ||
-			     code[at] == 0x64 || code[at] == 0x65))
-		at++;
-	if (at < size && (code[at] & 0xf0) == 0x40)
-		at++;
-	if (at + 2 >= size)
+	if (at >= size)
 		return false;
-
-	bool in_memory = code[at + 1] >> 6 != 3;
-
 	switch (code[at]) {
-	case 0xc8: /* enter */
+	case 0xc8: case 0xca: case 0xcb: case 0xcf: /* enter, far returns */
 		return true;
 	case 0xd8 ... 0xdf:
 		return in_memory;
+	case 0xff: /* far calls and jumps */
+		return in_memory && ((next >> 3 & 7) == 3 || (next >> 3 & 7) == 5);
 	case 0x0f:
-		if (code[at + 1] == 0xae || code[at + 1] == 0xc7)
-			return code[at + 2] >> 6 != 3;
-		return code[at + 1] == 0xf7;
+		if (next == 0xae || next == 0xc7)
+			return at + 2 < size && code[at + 2] >> 6 != 3;
+		return next == 0xf7;
 	case 0xc5:
-		return code[at + 2] == 0xf7 || code[at + 2] == 0xae;
+		return at + 2 < size && (code[at + 2] == 0xf7 || code[at + 2] == 0xae);
 	case 0xc4:
+		if (at + 3 >= size)
+			return false;
 		/* the map 0f38: vmaskmov, vpmaskmov, gathers */
-		return at + 3 < size && (((code[at + 1] & 0x1f) == 2 &&
-					  ((code[at + 3] >= 0x2c && code[at + 3] <= 0x2f) || code[at + 3] == 0x8c ||
-					   code[at + 3] == 0x8e || (code[at + 3] >= 0x90 && code[at + 3] <= 0x93))) ||
-					 ((code[at + 1] & 0x1f) == 1 && (code[at + 3] == 0xf7 || code[at + 3] == 0xae)));
+		if ((next & 0x1f) == 2)
+			return (code[at + 3] >= 0x2c && code[at + 3] <= 0x2f) || code[at + 3] == 0x8c || code[at + 3] == 0x8e ||
+			       (code[at + 3] >= 0x90 && code[at + 3] <= 0x93);
+		return (next & 0x1f) == 1 && (code[at + 3] == 0xf7 || code[at + 3] == 0xae);
 	}
 	return false;
 }
@@ -124,6 +138,51 @@ static inline bool accesses_in_function(enum machine machine, const uint8_t *cod
 		return aarch64_accesses_in_function(code, size);
 	default:
 		return false;
+	}
+}
+
+enum { ACCESSES_UNKNOWN = 3 };
+
+/* The number of accesses, up to 2, of an instruction that ends its block by a jump; else ACCESSES_UNKNOWN. */
+static inline unsigned int x86_accesses_of_jump(const uint8_t *code, size_t size)
+{
+	size_t at = x86_opcode_at(code, size);
+	uint8_t next = at + 1 < size ? code[at + 1] : 0;
+
+	if (at >= size)
+		return ACCESSES_UNKNOWN;
+	switch (code[at]) {
+	case 0x70 ... 0x7f: case 0xe0 ... 0xe3: case 0xe9: case 0xeb:
+		return 0;
+	case 0x0f:
+		return (next & 0xf0) == 0x80 ? 0 : ACCESSES_UNKNOWN;
+	case 0xe8: case 0xc2: case 0xc3: /* the address of the return */
+		return 1;
+	case 0xff:
+		/* and the one that is called, where it is in memory */
+		if ((next >> 3 & 7) == 2)
+			return next >> 6 == 3 ? 1 : 2;
+		if ((next >> 3 & 7) == 4)
+			return next >> 6 == 3 ? 0 : 1;
+	}
+	return ACCESSES_UNKNOWN;
+}
+
+static inline unsigned int aarch64_accesses_of_jump(const uint8_t *code, size_t size)
+{
+	/* branches and exceptions; system instructions are beside them */
+	return size == 4 && (code[3] & 0x1c) == 0x14 && code[3] != 0xd5 ? 0 : ACCESSES_UNKNOWN;
+}
+
+static inline unsigned int accesses_of_jump(enum machine machine, const uint8_t *code, size_t size)
+{
+	switch (machine) {
+	case MACHINE_X86_64:
+		return x86_accesses_of_jump(code, size);
+	case MACHINE_AARCH64:
+		return aarch64_accesses_of_jump(code, size);
+	default:
+		return ACCESSES_UNKNOWN;
 	}
 }
 

@@ -1,10 +1,13 @@
+#define _GNU_SOURCE
 #include "mappings.h"
 #include "file.h"
 #include "window.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 struct mapping {
@@ -15,10 +18,21 @@ struct mapping {
 	char path[4096];
 };
 
-/* Those that need no writing: the emulator's own, and what was written. By the hash of all they say. */
-static uint64_t *known;
-static size_t known_count;
-static size_t known_room;
+struct hashes {
+	uint64_t *all;
+	size_t count;
+	size_t room;
+};
+
+/* Those that need no writing, by the hash of all they say: the emulator's own, and those that the last scan found, in
+ * order. One that was gone meanwhile is written again, as another may have been in its place. */
+static struct hashes of_emulator;
+static struct hashes known;
+static struct hashes found;
+/* what QEMU adds to an address of the program, and whether mappings may have changed since */
+static uint64_t base;
+static bool base_known;
+static atomic_bool changed = true;
 
 static uint64_t hash(const struct mapping *mapping)
 {
@@ -31,29 +45,35 @@ static uint64_t hash(const struct mapping *mapping)
 	return value;
 }
 
-/* Whether it was not known before. */
-static bool is_news(const struct mapping *mapping)
+static int by_value(const void *one, const void *other)
 {
-	uint64_t value = hash(mapping);
-	size_t at;
+	const uint64_t *first = one, *second = other;
 
-	for (at = 0; at < known_count; at++)
-		if (known[at] == value)
-			return false;
-	if (known_count == known_room) {
-		size_t room = known_room ? known_room * 2 : 64;
-		uint64_t *larger = realloc(known, room * sizeof *known);
+	return (*first > *second) - (*first < *second);
+}
+
+static bool has(const struct hashes *hashes, uint64_t value)
+{
+	return hashes->count && bsearch(&value, hashes->all, hashes->count, sizeof value, by_value);
+}
+
+/* Whether there was room for it. */
+static bool add(struct hashes *hashes, uint64_t value)
+{
+	if (hashes->count == hashes->room) {
+		size_t room = hashes->room ? hashes->room * 2 : 64;
+		uint64_t *larger = realloc(hashes->all, room * sizeof *larger);
 
 		if (!larger)
 			return false;
-		known = larger;
-		known_room = room;
+		hashes->all = larger;
+		hashes->room = room;
 	}
-	known[known_count++] = value;
+	hashes->all[hashes->count++] = value;
 	return true;
 }
 
-static void write_one(const struct mapping *mapping, uint64_t base)
+static void write_one(const struct mapping *mapping)
 {
 	uint8_t block[BLOCK_HEAD + 64 + sizeof mapping->path];
 	size_t length = strlen(mapping->path);
@@ -71,18 +91,21 @@ static void write_one(const struct mapping *mapping, uint64_t base)
 }
 
 /* All mappings of files, news among them handed on. */
-static void scan(void (*hand_on)(const struct mapping *, uint64_t), uint64_t base)
+static void scan(void (*hand_on)(const struct mapping *))
 {
 	static struct mapping mapping;
 	static char line[sizeof mapping.path + 128];
 	FILE *maps = fopen("/proc/self/maps", "re");
+	struct hashes before = known;
 
 	if (!maps)
 		return;
+	found.count = 0;
 	while (fgets(line, sizeof line, maps)) {
 		unsigned long long start, end, offset;
 		char protection[5];
 		int path = 0;
+		uint64_t value;
 
 		if (sscanf(line, "%llx-%llx %4s %llx %*s %*s %n", &start, &end, protection, &offset, &path) < 4 ||
 		    !path || line[path] != '/')
@@ -93,18 +116,74 @@ static void scan(void (*hand_on)(const struct mapping *, uint64_t), uint64_t bas
 		mapping.offset = offset;
 		mapping.protection = (protection[0] == 'r') | (protection[1] == 'w') << 1 | (protection[2] == 'x') << 2;
 		snprintf(mapping.path, sizeof mapping.path, "%s", line + path);
-		if (is_news(&mapping) && hand_on)
-			hand_on(&mapping, base);
+		value = hash(&mapping);
+		/* where there is no memory it comes once more, or is not written */
+		if (add(&found, value) && hand_on && !has(&of_emulator, value) && !has(&known, value))
+			hand_on(&mapping);
 	}
 	fclose(maps);
+	if (found.count)
+		qsort(found.all, found.count, sizeof *found.all, by_value);
+	known = found;
+	found = before;
 }
 
 void mappings_of_emulator(void)
 {
-	scan(NULL, 0);
+	scan(NULL);
+	of_emulator = known;
+	known = (struct hashes){ 0 };
 }
 
-void mappings_write(uint64_t base)
+void mappings_change(void)
 {
-	scan(write_one, base);
+	atomic_store(&changed, true);
+}
+
+void mappings_forget(void)
+{
+	known.count = 0;
+	mappings_change();
+}
+
+void mappings_look(struct qemu_plugin_tb *tb)
+{
+	if (!base_known) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, 0);
+		uint64_t host = (uintptr_t)qemu_plugin_insn_haddr(insn);
+
+		if (host) {
+			base = host - qemu_plugin_insn_vaddr(insn);
+			base_known = true;
+		}
+	}
+	if (base_known && atomic_exchange(&changed, false))
+		scan(write_one);
+}
+
+void mappings_execution(uint64_t name)
+{
+	enum { LONGEST = 4096 };
+	uint8_t block[BLOCK_HEAD + 6 + LONGEST], *at = block + BLOCK_HEAD;
+	char *text = (char *)at + 6;
+	size_t length = 0;
+
+	/* the address is the program's, and may be none: the kernel looks at it before we would fall over it; a page
+	 * at a time, as the next one may not be there */
+	while (name && base_known && length < LONGEST) {
+		size_t size = 4096 - ((base + name + length) & 4095);
+		struct iovec to = { text + length, size < LONGEST - length ? size : LONGEST - length };
+		struct iovec from = { (void *)(uintptr_t)(base + name + length), to.iov_len };
+		ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+		char *end = got > 0 ? memchr(to.iov_base, 0, got) : NULL;
+
+		if (got <= 0)
+			break;
+		length += end ? end - (char *)to.iov_base : got;
+		if (end)
+			break;
+	}
+	at = put_u32(at, getpid());
+	at = put_u16(at, length);
+	file_append("EXEC", block, at + length - block);
 }

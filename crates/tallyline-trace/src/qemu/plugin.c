@@ -89,6 +89,9 @@ struct thread {
 	uint32_t points;
 	uint64_t since;
 	uint64_t recorded;
+	/* the last jump through a register that accessed memory, by the instructions before it, and how often it did */
+	uint64_t jump;
+	uint64_t jump_accesses;
 	bool futex_waits;
 	/* whether the mapping call under way may map a file */
 	bool maps_file;
@@ -118,10 +121,6 @@ static __thread uint64_t passed __attribute__((tls_model("initial-exec")));
 
 /* of the table of instructions, and of what is translated */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
-/* what QEMU adds to an address of the program, and whether mappings may have changed since */
-static uint64_t base;
-static bool base_known;
-static atomic_bool mappings_changed = true;
 
 /* not 0 when accesses are written down; another process may change it */
 static const _Atomic uint8_t begun_at_once = 1;
@@ -265,6 +264,7 @@ static struct thread *thread_new(uint32_t tid)
 	}
 	thread->pid = getpid();
 	thread->tid = tid;
+	thread->jump = UINT64_MAX;
 	thread->random = 0x9e3779b97f4a7c15 ^ (uint64_t)tid << 17;
 	thread->countdown = every == 1 ? 1 : 1 + distance(thread) % every;
 	block_start(thread);
@@ -420,6 +420,24 @@ static void on_machine_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint
 		put_access(thread, info, address, (uintptr_t)data, true);
 }
 
+/* An access of an instruction that ends its block by a jump, with the number of accesses that it has. QEMU before 8.0
+ * goes on to call this afterwards, for what it accesses in functions of its own: see separate_from_window(). Signals are
+ * among it, whose frames QEMU writes between two blocks. */
+static void on_access_of_jump(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct thread *thread = current(cpu);
+	uint64_t id = (uintptr_t)data >> 2, now = thread->before + (id - thread->block);
+
+	if (id - thread->block >= thread->block_count)
+		return;
+	if (thread->jump != now) {
+		thread->jump = now;
+		thread->jump_accesses = 0;
+	}
+	if (thread->jump_accesses++ < ((uintptr_t)data & 3) && !(whole_machine ? stopped() : thread->is_stopped))
+		put_access(thread, info, address, id, true);
+}
+
 static void on_sampled(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	struct thread *thread = current(cpu);
@@ -460,21 +478,6 @@ static size_t insn_code(const struct qemu_plugin_insn *insn, uint8_t code[CODE_R
 		memcpy(code, data(insn), size);
 	}
 	return size;
-}
-
-static void look_for_mappings(struct qemu_plugin_tb *tb)
-{
-	if (!base_known) {
-		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, 0);
-		uint64_t host = (uintptr_t)qemu_plugin_insn_haddr(insn);
-
-		if (host) {
-			base = host - qemu_plugin_insn_vaddr(insn);
-			base_known = true;
-		}
-	}
-	if (base_known && atomic_exchange(&mappings_changed, false))
-		mappings_write(base);
 }
 
 /* An access that is not written down. */
@@ -530,7 +533,7 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 		return;
 	pthread_mutex_lock(&table_lock);
 	if (!whole_machine)
-		look_for_mappings(tb);
+		mappings_look(tb);
 	/* a function's blocks lie in it as a whole: jumps end them */
 	first = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
 	if (windowed && window_excludes(first)) {
@@ -550,7 +553,16 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 		size_t size = insn_code(insn, code);
 		bool atomic = is_atomic(machine, code, size);
 
+		unsigned int accesses = at + 1 == count && every == 1 ? accesses_of_jump(machine, code, size) : ACCESSES_UNKNOWN;
+
 		table_add(first + at, qemu_plugin_insn_vaddr(insn), qemu_plugin_insn_size(insn), atomic);
+		if (accesses != ACCESSES_UNKNOWN) {
+			if (accesses)
+				qemu_plugin_register_vcpu_mem_cb(insn, on_access_of_jump, CALLBACK_WITHOUT_REGISTERS,
+								 MEMORY_READ_OR_WRITE,
+								 (void *)(uintptr_t)((first + at) << 2 | accesses));
+			continue;
+		}
 		/* A sample of accesses cannot be replayed, and needs no order. Of a window not all atomic instructions
 		 * are there to be ordered: to number them, all threads would write to one word. */
 		qemu_plugin_register_vcpu_mem_cb(insn, atomic && every == 1 && !windowed ? on_atomic : on_one,
@@ -562,35 +574,6 @@ static void on_translated(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
 	if (every == 1)
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, CALLBACK_WITHOUT_REGISTERS,
 						     (void *)(uintptr_t)(first << 10 | (count & 0x3ff)));
-}
-
-/* The program that a process is about to become, by its name; or none, as it could not be started. It then runs
- * without us. */
-static void execution_write(uint64_t name)
-{
-	enum { LONGEST = 4096 };
-	uint8_t block[BLOCK_HEAD + 6 + LONGEST], *at = block + BLOCK_HEAD;
-	char *text = (char *)at + 6;
-	size_t length = 0;
-
-	/* the address is the program's, and may be none: the kernel looks at it before we would fall over it; a page
-	 * at a time, as the next one may not be there */
-	while (name && base_known && length < LONGEST) {
-		size_t size = 4096 - ((base + name + length) & 4095);
-		struct iovec to = { text + length, size < LONGEST - length ? size : LONGEST - length };
-		struct iovec from = { (void *)(uintptr_t)(base + name + length), to.iov_len };
-		ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
-		char *end = got > 0 ? memchr(to.iov_base, 0, got) : NULL;
-
-		if (got <= 0)
-			break;
-		length += end ? end - (char *)to.iov_base : got;
-		if (end)
-			break;
-	}
-	at = put_u32(at, getpid());
-	at = put_u16(at, length);
-	file_append("EXEC", block, at + length - block);
 }
 
 static void on_call(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number, uint64_t first, uint64_t second,
@@ -614,7 +597,7 @@ static void on_call(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number, u
 		break;
 	case CALL_EXECUTE:
 		block_flush(thread);
-		execution_write(executes_by_name_at_second(machine, number) ? second : first);
+		mappings_execution(executes_by_name_at_second(machine, number) ? second : first);
 		break;
 	case CALL_MAP: case CALL_PROTECT: case CALL_REMAP:
 		thread->maps_file = maps_file(call, third, fourth);
@@ -637,7 +620,7 @@ static void on_return(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number,
 	}
 	case CALL_MAP: case CALL_PROTECT: case CALL_REMAP:
 		if (current(cpu)->maps_file)
-			atomic_store(&mappings_changed, true);
+			mappings_change();
 		break;
 	case CALL_EXECUTE: {
 		/* it comes back where there is no such program */
@@ -707,6 +690,8 @@ static void in_child(void)
 		own->tid = gettid();
 		own->recorded = 0;
 		own->before = own->block_count = own->now = 0;
+		own->jump = UINT64_MAX;
+		mappings_forget();
 		own->spins = false;
 		passed = 0;
 		block_start(own);

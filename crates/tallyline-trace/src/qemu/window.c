@@ -79,33 +79,8 @@ static int by_start(const void *one, const void *other)
 	return (first->start > second->start) - (first->start < second->start);
 }
 
-void window_mapped(const char *path, uint64_t address, uint64_t length, uint64_t offset)
-{
-	size_t at;
-
-	for (at = 0; at < function_count; at++) {
-		const struct function *function = &functions[at];
-		struct ranges *ranges = &mapped[function->part];
-
-		if (function->offset < offset || function->offset - offset >= length || strcmp(function->path, path))
-			continue;
-		if (ranges->count == ranges->room) {
-			size_t room = ranges->room ? ranges->room * 2 : 64;
-			struct range *larger = realloc(ranges->all, room * sizeof *larger);
-
-			if (!larger)
-				return;
-			ranges->all = larger;
-			ranges->room = room;
-		}
-		ranges->all[ranges->count].start = address + (function->offset - offset);
-		ranges->all[ranges->count].end = ranges->all[ranges->count].start + function->length;
-		ranges->count++;
-		qsort(ranges->all, ranges->count, sizeof *ranges->all, by_start);
-	}
-}
-
-static bool is_in(const struct ranges *ranges, uint64_t address)
+/* The last range that starts at an address or before it; none where there is no such range. */
+static const struct range *range_before(const struct ranges *ranges, uint64_t address)
 {
 	size_t first = 0, last = ranges->count;
 
@@ -118,7 +93,51 @@ static bool is_in(const struct ranges *ranges, uint64_t address)
 		else
 			last = middle;
 	}
-	return first && address < ranges->all[first - 1].end;
+	return first ? &ranges->all[first - 1] : NULL;
+}
+
+static bool is_in(const struct ranges *ranges, uint64_t address)
+{
+	const struct range *range = range_before(ranges, address);
+
+	return range && address < range->end;
+}
+
+static bool is_range(const struct ranges *ranges, uint64_t start, uint64_t end)
+{
+	const struct range *range = range_before(ranges, start);
+
+	return range && range->start == start && range->end == end;
+}
+
+void window_mapped(const char *path, uint64_t address, uint64_t length, uint64_t offset)
+{
+	size_t at;
+
+	for (at = 0; at < function_count; at++) {
+		const struct function *function = &functions[at];
+		struct ranges *ranges = &mapped[function->part];
+		uint64_t start = address + (function->offset - offset);
+
+		if (function->offset < offset || function->offset - offset >= length || strcmp(function->path, path))
+			continue;
+		/* that of a forked process's parent */
+		if (is_range(ranges, start, start + function->length))
+			continue;
+		if (ranges->count == ranges->room) {
+			size_t room = ranges->room ? ranges->room * 2 : 64;
+			struct range *larger = realloc(ranges->all, room * sizeof *larger);
+
+			if (!larger)
+				return;
+			ranges->all = larger;
+			ranges->room = room;
+		}
+		ranges->all[ranges->count].start = start;
+		ranges->all[ranges->count].end = start + function->length;
+		ranges->count++;
+		qsort(ranges->all, ranges->count, sizeof *ranges->all, by_start);
+	}
 }
 
 bool window_excludes(uint64_t address)

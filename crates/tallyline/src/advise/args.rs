@@ -38,9 +38,10 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(super) schedules: u64,
 
-    /// Replay at most this many accesses of each thread, in pieces from all of its run
-    #[arg(long, value_name = "N", default_value_t = 200_000)]
-    pub(super) accesses: u64,
+    /// Replay at most this many accesses of each thread, in pieces from all of its run [default: 200000; 1000000 of
+    /// the only thread of a program]
+    #[arg(long, value_name = "N")]
+    pub(super) accesses: Option<u64>,
 
     /// The process to analyse [default: the one with the most accesses]
     #[arg(long, value_name = "PID")]
@@ -89,7 +90,8 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "COMMAND", requires = "command", conflicts_with_all = ["trace", "pid", "recording"])]
     pub(super) load: Option<String>,
 
-    /// Trace these functions of the program instead of those that samples find hot
+    /// Trace these functions of the program, with the parts that compilers split off (NAME.cold), instead of those that
+    /// samples find hot
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "command")]
     #[arg(conflicts_with_all = ["whole", "trace", "pid", "recording"])]
     pub(super) functions: Vec<String>,

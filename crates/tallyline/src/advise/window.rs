@@ -92,8 +92,12 @@ impl Window {
         let mut window = Window::default();
         for wanted in names {
             let before = window.functions.len();
-            // a static function may be there several times
-            for symbol in image.functions().iter().filter(|symbol| symbol.name() == wanted.as_str()) {
+            // a static function may be there several times, and compilers split and clone: `name.cold`, `name.part.0`
+            let is_wanted = |name: &str| {
+                name.strip_prefix(wanted.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            for symbol in image.functions().iter().filter(|symbol| is_wanted(symbol.name())) {
                 let offset = image.segments().iter().find_map(|segment| {
                     let inside = symbol.address().checked_sub(segment.address())?;
                     (inside < segment.size()).then(|| segment.offset() + inside)
