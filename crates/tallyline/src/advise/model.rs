@@ -18,10 +18,11 @@ pub(super) const LEAST_TRANSFER: u32 = 60;
 /// Cycles that a line from another core takes on machines of one socket: the most.
 pub(super) const MOST_TRANSFER: u32 = 200;
 
-/// The most accesses of a thread that are replayed where nothing is said.
+/// The largest number of accesses of a thread that are replayed where the command line says none.
 const ACCESSES_EACH: u64 = 200_000;
-/// As above, of a program's only thread: it is soon replayed, and caches as large as the second level need that many to
-/// fill. A shuffled table of 3 MB gained nothing by fewer lines with a fifth of them, where it gains a sixth.
+/// The largest number of accesses that are replayed of a program's only thread: it is soon replayed, and a cache as large
+/// as the second level needs that many to fill. A shuffled table of 3 MB gained nothing by fewer lines with a fifth of
+/// them, where it gains a sixth.
 const ACCESSES_ALONE: u64 = 1_000_000;
 
 /// The parts of all measurements that have less than the least, the most, and what lies between.
