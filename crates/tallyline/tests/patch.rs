@@ -70,6 +70,26 @@ fn a_patch_moves_whole_lines_and_compiles_to_what_it_promises() {
     assert!(layout.contains("conn\t40\t"), "{layout}");
 }
 
+#[test]
+fn an_empty_patch_says_why_on_standard_error() {
+    let header = "struct conn { char a; long b; char c; };\nstruct tight { long a; int b; };\n";
+    let unit = "struct conn one;\nstruct tight two;\nint main(void) { return one.c + two.b; }\n";
+    let Some(folder) = program("patch-none", header, unit, &[]) else { return };
+    for edits in ["--patch", "--apply"] {
+        for (name, said) in [
+            ("conn", "conn: no smaller layout; --unpin last would save 8 bytes"),
+            ("tight", "tight: no smaller layout"),
+        ] {
+            let output = run_in(&folder, &["reorganize", edits, name, "./a"]);
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!((stdout(&output).as_str(), stderr(&output)), ("", format!("tallyline: {said}\n")));
+        }
+        let output = run_in(&folder, &["reorganize", edits, "./a"]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(stderr(&output), "tallyline: no smaller layout of any of 2 types\n");
+    }
+}
+
 /// A struct whose used members lie on three lines.
 const SPREAD: &str = "\
 struct conn {

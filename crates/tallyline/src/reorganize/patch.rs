@@ -1,6 +1,6 @@
 //! Patches of the sources that declare the types.
 
-use super::{ReorganizeArgs, TypeResult};
+use super::{ReorganizeArgs, TypeResult, text};
 use crate::apply::{self, Outcome, Plan, Target, layout};
 use anyhow::{Result, bail};
 use std::collections::HashSet;
@@ -40,6 +40,7 @@ pub(super) fn run(
             None => unplaced.push(found.label()),
         }
     }
+    note_smallest(found, ranks);
     let promises = |some: &[usize]| {
         let some: Vec<&Proposal> = some.iter().map(|at| proposals[*at]).collect();
         let together = reorganizer.applied(&some);
@@ -52,6 +53,16 @@ pub(super) fn run(
     };
     let plan = apply::plan(file, targets, &promises, &args.apply)?;
     finish(args, file, &plan, &unplaced, ranks, output)
+}
+
+/// Says on standard error which types stay as they are as there is no smaller layout: an empty patch does not. Of a
+/// ranking only that there is none at all.
+fn note_smallest(found: &[TypeResult], ranks: bool) {
+    if !ranks {
+        found.iter().filter_map(text::no_proposal).for_each(|line| eprintln!("tallyline: {line}"));
+    } else if !found.iter().any(|found| found.proposal().is_some()) {
+        eprintln!("tallyline: no smaller layout of any of {} types", found.len());
+    }
 }
 
 /// Writes a plan's patch, or carries it out, and says what is not edited.

@@ -18,10 +18,8 @@ pub(super) fn one(
     out: &mut dyn Write,
 ) -> Result<()> {
     let Some(proposal) = found.proposal() else {
-        if let Reorganization::Smallest { proven } = found.outcome {
-            let how = if proven { "no smaller layout" } else { "no smaller layout was found" };
-            let hint = pinned::hint(found).map(|hint| format!("; {hint}")).unwrap_or_default();
-            writeln!(out, "/* {}: {how}{hint} */", found.label().replace("*/", "* /"))?;
+        if let Some(none) = no_proposal(found) {
+            writeln!(out, "/* {} */", none.replace("*/", "* /"))?;
         }
         return Ok(());
     };
@@ -37,6 +35,15 @@ pub(super) fn one(
         writeln!(out, "/* {hint} */")?;
     }
     Ok(())
+}
+
+/// Says that there is no smaller layout of a type, with the hint that would give one; `None` for a type with a proposal
+/// and for one that cannot be reorganized.
+pub(super) fn no_proposal(found: &TypeResult) -> Option<String> {
+    let Reorganization::Smallest { proven } = found.outcome else { return None };
+    let how = if proven { "no smaller layout" } else { "no smaller layout was found" };
+    let hint = pinned::hint(found).map(|hint| format!("; {hint}")).unwrap_or_default();
+    Some(format!("{}: {how}{hint}", found.label()))
 }
 
 /// Formats a proposal in one line: `40 -> 32 bytes, 1 -> 1 cachelines, 1 move; optimal; verified by gcc
