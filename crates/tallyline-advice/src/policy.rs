@@ -3,10 +3,31 @@
 use super::evidence::Subject;
 use super::proposal::{LayoutProposal, Proposal};
 
-/// Returns `tallyline check` rules (TOML text for a `layout.toml`) that fail if a later edit undoes the proposed
-/// change; `None` for proposals that a type's layout does not show. `reason` is quoted in them.
-pub(crate) fn rules(proposal: &Proposal, subject: Option<&Subject>, reason: &str) -> Option<String> {
+/// The name of the group of members that a rule keeps on few lines.
+const HOT_GROUP: &str = "hot path";
+
+/// The fields of a hot path that a proposed layout puts on fewer cache lines; without fields for other proposals.
+pub(crate) struct HotPath {
+    /// The offsets of the fields in the present layout, in bytes.
+    pub(crate) offsets: Vec<u64>,
+    /// The size of a cache line in bytes.
+    pub(crate) line_size: u64,
+}
+
+/// Returns `tallyline check` rules (TOML text for a `layout.toml`) that fail on the layout as it is, and if a later edit
+/// undoes the proposed change; `None` for proposals that a type's layout does not show. `reason` is quoted in them.
+pub(crate) fn rules(
+    proposal: &Proposal,
+    subject: Option<&Subject>,
+    hot: &HotPath,
+    reason: &str,
+) -> Option<String> {
     match proposal {
+        Proposal::Layout(layout) if !hot.offsets.is_empty() => {
+            let rules = [of_size(layout, reason), of_hot_path(hot, layout, subject?, reason)];
+            let rules: Vec<String> = rules.into_iter().flatten().collect();
+            (!rules.is_empty()).then(|| rules.concat())
+        }
         Proposal::Layout(layout) => of_layout(layout, reason),
         // an alignment that is not declared holds nothing
         Proposal::Apart { pad, .. } if *pad > 0 => None,
@@ -23,16 +44,63 @@ pub(crate) fn rules(proposal: &Proposal, subject: Option<&Subject>, reason: &str
     }
 }
 
+/// Returns a rule that a type gets no larger than proposed; `None` if the proposal does not make it smaller.
+fn of_size(layout: &LayoutProposal, reason: &str) -> Option<String> {
+    let ((before, after), lines) = (layout.sizes, layout.lines.1);
+    (after < before).then(|| {
+        format!(
+            "[[type]]\nname = {}\nmax-lines = {lines}\nmax-size = {after}\nreason = {}\n",
+            quoted(&layout.ty),
+            quoted(reason)
+        )
+    })
+}
+
+/// Returns a rule that keeps the members of a hot path on as many lines as proposed, of an object that starts on a line as
+/// the check takes it; where that makes no difference, within as many bytes. `None` if neither does.
+fn of_hot_path(hot: &HotPath, layout: &LayoutProposal, subject: &Subject, reason: &str) -> Option<String> {
+    let is_hot = |offset: u64, size: u64| {
+        let range = offset..offset.saturating_add(size.max(1));
+        hot.offsets.iter().any(|offset| range.contains(offset))
+    };
+    let members: Vec<_> = subject
+        .members
+        .iter()
+        .filter(|member| !member.name.is_empty() && is_hot(member.offset, member.size))
+        .filter_map(|member| {
+            let placed = layout.members.iter().find(|placed| placed.name == member.name)?;
+            Some((member, placed.offset))
+        })
+        .collect();
+    let before = span(members.iter().map(|(member, _)| (member.offset, member.size)))?;
+    let after = span(members.iter().map(|(member, offset)| (*offset, member.size)))?;
+    let lines = |(start, end): (u64, u64)| (end - 1) / hot.line_size - start / hot.line_size + 1;
+    let bytes = |(start, end): (u64, u64)| end - start;
+    let names: Vec<String> = members.iter().map(|(member, _)| quoted(&member.name)).collect();
+    let (ty, names, reason) = (quoted(&layout.ty), names.join(", "), quoted(reason));
+    let limit = match (lines(before), lines(after)) {
+        (now, 1) if now > 1 && members.len() > 1 => {
+            return Some(format!("[[together]]\ntype = {ty}\nmembers = [{names}]\nreason = {reason}\n"));
+        }
+        (now, proposed) if proposed < now => format!("max-lines = {proposed}"),
+        _ if bytes(after) < bytes(before) => format!("max-size = {}", bytes(after)),
+        _ => return None,
+    };
+    let name = quoted(HOT_GROUP);
+    Some(format!("[[group]]\ntype = {ty}\nname = {name}\nmembers = [{names}]\n{limit}\nreason = {reason}\n"))
+}
+
+/// Returns the bytes from the first start of some members (offset and size) to the last end; `None` without members.
+fn span(members: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
+    members
+        .map(|(offset, size)| (offset, offset.saturating_add(size.max(1))))
+        .reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+}
+
 fn of_layout(layout: &LayoutProposal, reason: &str) -> Option<String> {
     let is_apart = layout.members.iter().any(|member| member.align.is_some() || member.pad > 0);
     if !is_apart {
-        let lines = layout.lines.1;
-        return Some(format!(
-            "[[type]]\nname = {}\nmax-lines = {lines}\nmax-size = {}\nreason = {}\n",
-            quoted(&layout.ty),
-            layout.sizes.1,
-            quoted(reason)
-        ));
+        return of_size(layout, reason);
     }
     let groups: Vec<String> = (0..layout.groups.len())
         .map(|group| {
@@ -68,6 +136,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::MemberInfo;
     use crate::proposal::PlacedMember;
 
     #[test]
@@ -84,8 +153,49 @@ mod tests {
             groups: vec!["read".into(), "written".into()],
             ..LayoutProposal::default()
         };
-        let text = rules(&Proposal::Layout(layout), None, "why").expect("rules");
+        let text = of_layout(&layout, "why").expect("rules");
         assert!(text.contains("members = [[\"limit\"], [\"lock\"]]"), "{text}");
         assert!(text.contains(r#"type = "flow \"x\"""#), "{text}");
+    }
+
+    /// Returns the rules for a hot path of two members of `size` bytes each, at offsets before and after.
+    fn of_members(size: u64, before: [u64; 2], after: [u64; 2]) -> Option<String> {
+        let names = ["key", "value"];
+        let member = |(name, offset): (&str, u64)| MemberInfo {
+            name: name.into(),
+            offset,
+            size,
+            align: 8,
+            is_fixed: false,
+        };
+        let placed = |(name, offset): (&str, u64)| PlacedMember {
+            name: name.into(),
+            offset,
+            size,
+            ..Default::default()
+        };
+        let layout = LayoutProposal {
+            ty: "entry".into(),
+            members: names.into_iter().zip(after).map(placed).collect(),
+            sizes: (256, 256),
+            lines: (4, 4),
+            ..LayoutProposal::default()
+        };
+        let subject =
+            Subject { members: names.into_iter().zip(before).map(member).collect(), ..Subject::default() };
+        let hot = HotPath { offsets: before.to_vec(), line_size: 64 };
+        rules(&Proposal::Layout(layout), Some(&subject), &hot, "why")
+    }
+
+    #[test]
+    fn a_hot_path_is_held_to_the_lines_or_bytes_that_it_is_to_lie_on() {
+        let group = "[[group]]\ntype = \"entry\"\nname = \"hot path\"\nmembers = [\"key\", \"value\"]\n";
+        let end = "reason = \"why\"\n";
+        let together = format!("[[together]]\ntype = \"entry\"\nmembers = [\"key\", \"value\"]\n{end}");
+        assert_eq!(of_members(8, [0, 64], [0, 8]), Some(together));
+        assert_eq!(of_members(60, [0, 190], [0, 60]), Some(format!("{group}max-lines = 2\n{end}")));
+        // objects that all start behind a block's header: of one that starts on a line they are on one line now
+        assert_eq!(of_members(8, [8, 48], [0, 8]), Some(format!("{group}max-size = 16\n{end}")));
+        assert_eq!(of_members(8, [48, 56], [0, 8]), None);
     }
 }

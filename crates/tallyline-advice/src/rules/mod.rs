@@ -11,7 +11,7 @@ use counter::CounterWords;
 use super::address_map::AddressMap;
 use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts};
 use super::evidence::{Evidence, MemberInfo, Site, Slot, Subject};
-use super::policy;
+use super::policy::{self, HotPath};
 use super::predict::Outlook;
 use super::proposal::{Proposal, Separation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -317,7 +317,11 @@ fn with_counters(evidence: &Evidence, sums: &Conflicts, counters: Vec<Finding>) 
 fn finish(evidence: &Evidence, all: &mut [Finding]) {
     for finding in &mut *all {
         let reason = format!("tallyline advise: {}", finding.kind.about());
-        finding.check = policy::rules(&finding.proposal, evidence.subjects.get(finding.subject), &reason);
+        let fields = finding.fields.iter().filter(|_| finding.kind == FindingKind::HotPathLines);
+        let hot =
+            HotPath { offsets: fields.map(|field| field.offset).collect(), line_size: evidence.line_size };
+        let subject = evidence.subjects.get(finding.subject);
+        finding.check = policy::rules(&finding.proposal, subject, &hot, &reason);
     }
     all.sort_by_key(|finding| (std::cmp::Reverse(finding.lost), finding.kind, finding.subject));
 }

@@ -403,6 +403,12 @@ fn a_hot_path_over_several_lines_gets_its_fields_together() {
     assert_eq!(found[0].map.map(0, 6, 0x1000 + 64), 0x1000 + 8);
     let named: Vec<&str> = found[0].fields.iter().map(|field| field.field.as_str()).collect();
     assert_eq!(named, ["key", "value", "next"]);
+    let check = found[0].check.as_ref().expect("rules");
+    assert!(
+        check.starts_with("[[together]]\ntype = \"entry\"\nmembers = [\"key\", \"value\", \"next\"]\n"),
+        "{check}"
+    );
+    assert!(!check.contains("max-"), "sizes and lines that the type has now protect nothing: {check}");
     // what is only initialised has no hot path
     evidence.types[0].fields.iter_mut().for_each(|field| field.heat = 0);
     assert_eq!(findings(&evidence).len(), 0);

@@ -142,7 +142,11 @@ fn one(advice: &Advice, number: usize, finding: &Finding, out: &mut dyn Write) -
                 .lines()
                 .try_for_each(|line| writeln!(out, "             {}", printable(line.as_bytes())))?;
         }
-        None if finding.kind == FindingKind::PointerChasing => {}
+        // these are about no line that cores share
+        None if matches!(
+            finding.kind,
+            FindingKind::PointerChasing | FindingKind::HotPathLines | FindingKind::Holes
+        ) => {}
         None => writeln!(out, "   check     tallyline sharing-check: the line must not come back")?,
     }
     writeln!(out)?;
