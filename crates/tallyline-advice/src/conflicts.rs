@@ -1,5 +1,6 @@
 //! Conflicts on shared lines: whose accesses take a line from whom, and what that costs.
 
+use super::address_map::AddressMap;
 use super::evidence::{Evidence, SharedLine, Slot};
 use std::collections::BTreeMap;
 
@@ -136,6 +137,25 @@ pub(crate) fn conflicts(evidence: &Evidence) -> BTreeMap<ConflictKey, ConflictSu
         }
     }
     sums
+}
+
+/// An instruction that no trace has, so that a map moves data alone and no accesses of single instructions.
+const NO_INSTRUCTION: u32 = u32::MAX;
+
+/// Returns the cycles that accesses to each field (type or variable, and offset) no longer wait with the data moved as in
+/// `map`: those that writes to a field cost that is on another cache line then.
+pub(crate) fn cured(evidence: &Evidence, map: &AddressMap) -> BTreeMap<(usize, u64), u64> {
+    let mut cured: BTreeMap<(usize, u64), f64> = BTreeMap::new();
+    let line_of = |slot: &Slot| map.map(0, NO_INSTRUCTION, slot.address()) / evidence.line_size.max(1);
+    for line in &evidence.lines {
+        for (victim, culprit, share) in of_line(line) {
+            let (victim, culprit) = (&line.slots[victim], &line.slots[culprit]);
+            if line_of(victim) != line_of(culprit) {
+                *cured.entry((victim.subject, victim.offset)).or_default() += victim.lost as f64 * share;
+            }
+        }
+    }
+    cured.into_iter().map(|(field, cycles)| (field, cycles.round() as u64)).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod pointer;
 use counter::CounterWords;
 
 use super::address_map::AddressMap;
-use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts};
+use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts, cured};
 use super::evidence::{Evidence, MemberInfo, Site, Slot, Subject};
 use super::policy::{self, HotPath};
 use super::predict::Outlook;
@@ -278,14 +278,23 @@ pub fn edits(evidence: &Evidence) -> Vec<Finding> {
 const LEAST_LEFT_OPEN: u64 = 20;
 
 /// Returns the fields for which all cores together wait more than 5 % of the run's cycles, and that none of the
-/// findings is about, the most costly first. Memory of which neither a type nor a variable is known is one field, of
-/// size 0.
-pub fn left_open(evidence: &Evidence, findings: &[&Finding]) -> Vec<FieldEvidence> {
-    let advised: BTreeSet<(usize, u64)> = findings
+/// findings is about, the most costly first. Waits that `confirmed` findings cure, as their changes put what takes the
+/// line elsewhere, do not count; those of `dropped` ones do. Memory of which neither a type nor a variable is known is one
+/// field, of size 0.
+pub fn left_open(evidence: &Evidence, confirmed: &[Finding], dropped: &[Finding]) -> Vec<FieldEvidence> {
+    let advised: BTreeSet<(usize, u64)> = confirmed
         .iter()
+        .chain(dropped)
         .flat_map(|finding| finding.fields.iter().map(|field| (field.subject, field.offset)))
         .collect();
-    let all = field_evidence(evidence, |slot| !advised.contains(&(slot.subject, slot.offset)));
+    let mut map = AddressMap::new(evidence.line_size);
+    confirmed.iter().for_each(|finding| map.merge(&finding.map));
+    let cured = cured(evidence, &map);
+    let mut all = field_evidence(evidence, |slot| !advised.contains(&(slot.subject, slot.offset)));
+    for field in &mut all {
+        let cycles = cured.get(&(field.subject, field.offset)).copied().unwrap_or(0);
+        field.lost = field.lost.saturating_sub(cycles);
+    }
     let (mut fields, unnamed): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|field| is_named(evidence.subjects.get(field.subject)));
     let unnamed = unnamed.into_iter().map(|field| FieldEvidence { offset: 0, size: 0, ..field });

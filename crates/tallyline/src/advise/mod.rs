@@ -322,8 +322,7 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
     warnings.sort();
     warnings.dedup();
     let mut notes = notes(&trace, process, full_after);
-    let known: Vec<&Finding> = findings.iter().chain(&dropped).collect();
-    let waits = rules::left_open(&evidence, &known);
+    let waits = rules::left_open(&evidence, &findings, &dropped);
     notes.extend(waits.iter().take(WAITS).map(|field| text::wait_left_open(&evidence, field)));
     let accesses = trace.threads().iter().filter(|thread| thread.process() == process);
     Ok(Advice {
