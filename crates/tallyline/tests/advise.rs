@@ -295,6 +295,25 @@ fn hot_functions_alone_have_the_finding_of_the_whole_program() {
 }
 
 #[test]
+fn missing_symbols_and_debug_information_are_what_is_missed() {
+    let folder = folder("advise-stripped");
+    let Some(program) = built(&folder, "cases/shared_events.c", "events", &["-s"]) else { return };
+    let words =
+        ["advise", "--schedules", "2", "--accesses", "8000", "--max-size", "8M", "--", &program, "8000000"];
+    let output = run(&words);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (said, text) = (stderr(&output), stdout(&output));
+    // where the command cannot be sampled there are no samples to have symbols
+    if !said.contains("cannot be sampled") {
+        assert!(said.contains("samples of the clock fell on a function with a symbol"), "{said}");
+        assert!(!said.contains("too few"), "{said}");
+    }
+    assert!(text.contains("Nothing to advise.\n"), "{text}");
+    assert!(text.contains("Left open: events has no debug information"), "{text}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn a_trace_that_is_full_states_no_slow_down_and_the_time_that_it_took() {
     let folder = folder("advise-full");
     let Some(program) = built(&folder, "cases/shared_events.c", "events", &[]) else { return };

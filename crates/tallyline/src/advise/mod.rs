@@ -11,6 +11,7 @@ mod names;
 mod observed_run;
 mod recording;
 mod text;
+mod undebugged;
 mod window;
 
 pub(crate) use args::{AdviseArgs, ModelArgs};
@@ -265,11 +266,26 @@ fn window(
     }
     let window = Window::of_recording(&recording)?;
     if window.is_none() {
-        eprintln!(
-            "tallyline: the clock has too few samples to find hot functions: all of the command is traced"
-        );
+        eprintln!("tallyline: {}: all of the command is traced", no_hot_functions(&recording)?);
     }
     Ok(window.map(|window| (window, seconds)))
+}
+
+/// Samples outside of loops that wait from which only missing symbols keep hot functions from being found.
+const ENOUGH_SAMPLES: u64 = 50;
+
+/// Says why no hot functions are found in a recording.
+fn no_hot_functions(recording: &Path) -> Result<String> {
+    let mut samples = Window::default();
+    samples.count(recording)?;
+    let working = samples.samples.0 - samples.waiting;
+    Ok(match working < ENOUGH_SAMPLES {
+        true => format!("{working} samples of the clock are too few to find hot functions"),
+        false => format!(
+            "none of {working} samples of the clock fell on a function with a symbol, so that hot functions cannot be found \
+             (build the program with -g, and do not strip it)"
+        ),
+    })
 }
 
 /// A folder for what the command needs, that goes with it.
@@ -322,6 +338,9 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
     warnings.sort();
     warnings.dedup();
     let mut notes = notes(&trace, process, full_after);
+    if findings.is_empty() {
+        notes.extend(undebugged::note(&trace, process, args.model.symfs.as_deref()));
+    }
     let waits = rules::left_open(&evidence, &findings, &dropped);
     notes.extend(waits.iter().take(WAITS).map(|field| text::wait_left_open(&evidence, field)));
     let accesses = trace.threads().iter().filter(|thread| thread.process() == process);
