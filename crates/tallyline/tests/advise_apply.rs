@@ -16,6 +16,12 @@ fn project(name: &str, example: &str, build: &str) -> Option<PathBuf> {
         eprintln!("skipped: no {}; the package alone does not have the examples", source.display());
         return None;
     }
+    let file = source.file_name().and_then(|name| name.to_str()).expect("a plain name");
+    project_of(name, file, &std::fs::read_to_string(&source).expect("read"), build)
+}
+
+/// Writes a source to a folder of its own and builds it; none, with a message, where that or a trace of it cannot be had.
+fn project_of(name: &str, file: &str, source: &str, build: &str) -> Option<PathBuf> {
     let has_emulator = Command::new("qemu-x86_64").arg("--version").output().is_ok();
     if !cfg!(target_arch = "x86_64") || !has_emulator {
         eprintln!("skipped: needs x86-64 and qemu-x86_64");
@@ -24,7 +30,7 @@ fn project(name: &str, example: &str, build: &str) -> Option<PathBuf> {
     let folder = folder(name).canonicalize().expect("it is there");
     // a project of its own, whatever is around it
     std::fs::create_dir_all(folder.join(".git")).expect("a folder");
-    std::fs::copy(&source, folder.join(source.file_name().expect("a name"))).expect("copied");
+    std::fs::write(folder.join(file), source).expect("written");
     compiles(Command::new("sh").current_dir(&folder).args(["-c", build])).then_some(folder)
 }
 
@@ -183,6 +189,39 @@ fn a_counter_that_is_used_otherwise_is_left_and_named() {
     assert!(!all.iter().any(bytes), "{all:?}");
     undone(&folder);
     assert_eq!(text(&folder, "flow_table.c"), used);
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn an_error_of_the_edited_copy_names_the_line_of_the_file() {
+    let build = "c++ -O2 -g -pthread a.cc -o a";
+    let source = "#include <atomic>\n#include <cstdlib>\n#include <thread>\nclass Reads {\npublic:\n  \
+        Reads() : limit(100), reads_(0) {}\n  void note() { reads_.fetch_add(1, std::memory_order_relaxed); }\n  \
+        long limit;\n  std::atomic<long> reads_;\n};\nstatic Reads reads;\nint main(int, char **words) {\n  \
+        auto run = [=] { for (long n = std::atol(words[1]); n > 0; n--) reads.note(); };\n  \
+        std::thread one(run), two(run);\n  one.join();\n  two.join();\n  return reads.limit != 100;\n}\n";
+    let Some(folder) = project_of("advise-apply-line", "a.cc", source, build) else { return };
+    let words = [
+        "advise",
+        "--apply",
+        "--build",
+        build,
+        "--schedules",
+        "2",
+        "--accesses",
+        "8000",
+        "--",
+        "./a",
+        "100000",
+    ];
+    let output = run_in(&folder, &words);
+    let said = stderr(&output);
+    assert!(said.contains("Reads.reads_: kept as it is: other-use: a.cc:6:"), "{output:?}");
+    assert!(
+        said.contains("; a striped counter begins at 0 and takes no initial value: leave reads_ out"),
+        "{said}"
+    );
+    assert_eq!(text(&folder, "a.cc"), source);
     std::fs::remove_dir_all(folder).expect("removed");
 }
 

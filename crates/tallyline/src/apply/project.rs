@@ -48,6 +48,23 @@ pub(crate) struct FileEdit {
     pub(crate) new: Vec<u8>,
 }
 
+impl FileEdit {
+    /// Returns the line of the old text that a line of the new text is, both counted from 1; `None` for a line that the
+    /// edits add or change, and where they add or remove equal ones.
+    pub(crate) fn own_line(&self, line: usize) -> Option<usize> {
+        let new: Vec<&[u8]> = self.new.split(|byte| *byte == b'\n').collect();
+        let index = line.checked_sub(1)?;
+        let wanted = new.get(index)?;
+        let equal = |lines: &[&[u8]]| lines.iter().filter(|other| *other == wanted).count();
+        let old = self.old.split(|byte| *byte == b'\n').enumerate();
+        let own: Vec<usize> = old.filter(|(_, other)| other == wanted).map(|(index, _)| index + 1).collect();
+        if own.len() != equal(&new) {
+            return None;
+        }
+        own.get(equal(new.get(..index)?)).copied()
+    }
+}
+
 /// Edits the declarations of the targets (structs to change) in the sources. Returns the changed files, and for each
 /// target `None` or the reason why it is not edited.
 pub(crate) fn edit_all(targets: &[&Target], texts: &mut Texts) -> (Vec<FileEdit>, Vec<Option<Refused>>) {

@@ -6,7 +6,7 @@
 //! operators, and only initial values of Rust have to name it: what does not fit them is what the compiler says.
 //! In all of them the last word is a build with the new type, which has no other operations.
 
-use super::counter::{ADD, LINE_TYPE, Replacement};
+use super::counter::{ADD, LINE_TYPE, ReplacedMember, Replacement};
 use super::project::{FileEdit, Texts, edit_all, sources};
 use super::rebuild::{Folder, copy_tree};
 use super::refused::{Kind, Refused};
@@ -207,10 +207,29 @@ impl Search<'_> {
             }
             let Some(said) = self.compile(edits)? else { return Ok(None) };
             if target.language != Language::Rust || !self.initialisers(target, &said)? {
-                return Ok(Some(first(&said)));
+                return Ok(Some(self.first_of_own(target, &said)));
             }
         }
         Ok(Some(format!("more than {ROUNDS} builds")))
+    }
+
+    /// Returns the first error of a build with edits as one line, which names the line of the project's own file.
+    fn first_of_own(&self, target: &Target, said: &str) -> String {
+        let found = errors(said).into_iter().next();
+        let path = found.as_ref().and_then(|error| self.compilers.file(&error.file));
+        let edit = self.in_place.iter().find(|edit| Some(&edit.path) == path.as_ref());
+        let (Some(CompilerError { file, line, column, text }), Some(edit)) = (found, edit) else {
+            return first(said);
+        };
+        let file = if Path::new(&file).is_absolute() { edit.path.display().to_string() } else { file };
+        let text = text.lines().next().unwrap_or_default();
+        let Some(own) = edit.own_line(line) else {
+            return format!("{file}:{line}:{column} of the edited copy: {text}");
+        };
+        let source = line_of(&edit.old, own).map_or(&[][..], |(_, bytes)| bytes);
+        let hint = target.replaced.iter().find_map(|counter| initial_value(source, counter));
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{file}:{own}:{column}: {text}{hint}")
     }
 
     /// Gives initial values that rustc does not take the new type; false if there are none.
@@ -421,6 +440,25 @@ pub(crate) fn first(said: &str) -> String {
     }
 }
 
+/// Returns what to do with the initial value that a line of a constructor gives a counter of C++, as in `reads_(0)`;
+/// `None` if it gives none.
+fn initial_value(line: &[u8], counter: &ReplacedMember) -> Option<String> {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let (line, name) = (String::from_utf8_lossy(line), counter.name.as_str());
+    let is_counter = !name.is_empty() && counter.replacement == Replacement::StripedCounter;
+    let mut places = line.match_indices(name).filter(|_| is_counter);
+    let is_initialised = places.any(|(at, _)| {
+        let (before, behind) = (&line[..at], &line[at + name.len()..]);
+        let is_first = !before.ends_with(|letter: char| is_word(letter) || letter == '.' || letter == '>');
+        is_first && behind.trim_start().starts_with(['(', '{'])
+    });
+    is_initialised.then(|| {
+        format!(
+            "a striped counter begins at 0 and takes no initial value: leave {name} out of the initialisers"
+        )
+    })
+}
+
 /// Returns the bytes of a line, counted from 1.
 fn line_of(text: &[u8], line: usize) -> Option<(usize, &[u8])> {
     let mut start = 0;
@@ -479,6 +517,18 @@ mod tests {
         let found: Vec<(String, usize, usize)> =
             errors(said).into_iter().map(|error| (error.file, error.line, error.column)).collect();
         assert_eq!(found, [("a.h".into(), 3, 21), ("src/main.rs".into(), 7, 15)]);
+    }
+
+    #[test]
+    fn lines_of_an_edited_copy_are_those_of_the_file() {
+        let edit = FileEdit {
+            path: PathBuf::from("a.cc"),
+            old: (&b"one\n}\nlong n;\ntwo\n}\n"[..]).into(),
+            new: b"struct counter {\n  };\none\n}\ncounter n;\ntwo\n}\n".to_vec(),
+        };
+        let lines: Vec<Option<usize>> = (0..10).map(|line| edit.own_line(line)).collect();
+        let expected = [None, None, None, Some(1), Some(2), None, Some(4), Some(5), Some(6), None];
+        assert_eq!(lines, expected);
     }
 
     #[test]
