@@ -314,6 +314,26 @@ fn missing_symbols_and_debug_information_are_what_is_missed() {
 }
 
 #[test]
+fn commands_that_are_not_there_or_fail_are_said_to() {
+    let output = run(&["advise", "--", "./nonexist"]);
+    assert_eq!(stderr(&output), "tallyline: ./nonexist: no such program\n");
+    assert_eq!(output.status.code(), Some(2));
+
+    let folder = folder("advise-failing");
+    let source = folder.join("failing.c");
+    std::fs::write(&source, "int main(int n, char **words) { return n == 2 ? 3 : 0; }\n").expect("written");
+    let Some(program) = built_by(Command::new("cc").arg("-g").arg(&source), &folder, "failing") else {
+        return;
+    };
+    for (words, note) in [(&["x"][..], true), (&[], false)] {
+        let json = advice(&[&["--whole", "--schedules", "1", "--", &program], words].concat());
+        let notes = json["notes"].to_string();
+        assert_eq!(notes.contains("the traced command failed (exit status: 3)"), note, "{notes}");
+    }
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn a_trace_that_is_full_states_no_slow_down_and_the_time_that_it_took() {
     let folder = folder("advise-full");
     let Some(program) = built(&folder, "cases/shared_events.c", "events", &[]) else { return };

@@ -26,6 +26,7 @@ use load::{CommandRun, RunTime};
 use observed_run::ObservedRun;
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tallyline_advice::evidence::Evidence;
@@ -34,6 +35,7 @@ use tallyline_support::output::{Color, Output};
 use tallyline_timing::Code;
 use tallyline_trace::Trace;
 use tallyline_trace::coherence::Excerpt;
+use tallyline_trace::emulator;
 use window::Window;
 
 /// The most proposals whose effect is predicted.
@@ -166,12 +168,16 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
         (None, Some(path)) => path.clone(),
         (None, None) => folder.0.join("advise.trace"),
     };
+    if args.trace.is_none() {
+        find_program(&args.command)?;
+    }
     let stdout = args.command_output()?;
     let window = match args.trace.is_none() && !args.whole {
         true => window(args, &folder.0, stdout.as_ref())?,
         false => None,
     };
     let mut traced_time = None;
+    let mut failed = None;
     let full_after = Cell::new(None);
     if args.trace.is_none() {
         let file = folder.0.join("window");
@@ -198,8 +204,11 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
         let traced = trace_command(&traced);
         // a load goes with its command, whatever became of that
         let time = run.finish();
-        traced?;
+        let status = traced?;
         let time = time?;
+        // one that is asked to end does so by a signal, or with whatever status
+        let is_asked = args.load.is_some() || time.is_cut || full_after.get().is_some();
+        failed = (!is_asked && !status.success()).then_some(status);
         // the end of a run comes between two looks at its trace
         if full_after.get().is_none() && has_largest_size() {
             full_after.set(Some(time.seconds));
@@ -212,7 +221,16 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
         window.as_ref().map(|(window, plain)| WindowSummary::new(window, plain.zip(traced_time), is_full));
     advice.traced_seconds = traced_time.map(|time| time.seconds);
     advice.notes.extend(advice.window.as_ref().map(WindowSummary::note));
+    advice.notes.extend(failed.map(|status| format!("the traced command failed ({status})")));
     show(args, &advice, output)
+}
+
+/// Fails if there is no program of the command's name: it would be sampled first, and only said not to be sampled.
+fn find_program(command: &[OsString]) -> Result<()> {
+    let program = command.first().context("no command")?;
+    emulator::find(program)
+        .map(drop)
+        .with_context(|| format!("{}: no such program", Path::new(program).display()))
 }
 
 /// Writes advice, and carries it out where that is asked for.
