@@ -69,7 +69,55 @@ fn a_trace_against_itself_passes_the_check() {
     assert!(output.status.success(), "{}", stderr(&output));
     let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     assert_eq!(json["percent"][0], json["percent"][1]);
-    assert_eq!(json["gained"], Value::Array(Vec::new()));
+    for list in ["gained", "lost", "uncertain"] {
+        assert_eq!(json[list], Value::Array(Vec::new()), "{list}");
+    }
+    let output = run(&[&words[..], &["--base", &trace]].concat());
+    let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(json["traces"], serde_json::json!([2, 1]));
+    let output = run(&[&words[..], &["--base", "/bin/true"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("/bin/true is no trace"), "{}", stderr(&output));
+}
+
+/// Two threads that take turns as the scheduler has it: what they do differs from run to run.
+const RACE: &str = "#include <pthread.h>
+#include <stdatomic.h>
+static struct { _Alignas(64) atomic_long taken; long tasks[2], misses[2]; } pool;
+static void *run(void *data)
+{
+\tlong self = (long)data;
+\twhile (pool.taken < 4000) {
+\t\tlong seen = pool.taken;
+\t\tif (seen / 64 % 2 == self || seen % 3)
+\t\t\tatomic_fetch_add(&pool.taken, 1), pool.tasks[self]++;
+\t\telse
+\t\t\tpool.misses[self]++;
+\t}
+\treturn 0;
+}
+int main(void)
+{
+\tpthread_t other;
+\tpthread_create(&other, 0, run, (void *)1);
+\trun(0);
+\treturn pthread_join(other, 0);
+}
+";
+
+#[test]
+fn a_build_whose_runs_differ_passes_the_check_against_itself() {
+    let folder = folder("sharing-race");
+    let source = folder.join("race.c");
+    std::fs::write(&source, RACE).expect("written");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-g", "-pthread"]).arg(&source);
+    let Some(program) = built_by(&mut compiler, &folder, "race") else { return };
+    let words =
+        ["sharing-check", "--base", &program, "--head", &program, "--schedules", "2", "--accesses", "8000"];
+    let output = run(&words);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 #[test]

@@ -5,27 +5,35 @@ use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Schedules that two builds are compared on. On some schedules a line's cost depends on a few cycles by which one trace
-/// of a build deviates from the next: over six traces each of ten builds the percentages differ by 0.24 points at most,
-/// with 24 schedules no less.
-const SCHEDULES: &str = "12";
+/// Schedules that each trace is replayed on: with two traces of each build, twelve. On some schedules a line's cost depends
+/// on a few cycles by which one trace of a build deviates from the next, so that fewer say less.
+const SCHEDULES: &str = "6";
 
 /// Compare two builds by the cost of the cache lines that their threads share
 ///
-/// Both are traced under QEMU with the same arguments and replayed on the same modelled cores and schedules. A line
-/// is identified by the fields on it, whatever its address. This is a model, not a measurement.
+/// Both are traced under QEMU with the same arguments and replayed on the same modelled cores and schedules: two runs of
+/// each, and up to --runs where a line costs more. A line is identified by the fields on it, whatever its address. This
+/// is a model, not a measurement.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, mut_arg("schedules", |schedules| schedules.default_value(SCHEDULES)))]
 pub(crate) struct SharingCheckArgs {
     /// The build to compare with: a program, or a trace recorded by tallyline record --trace
-    #[arg(long, value_name = "OLD")]
-    pub(super) base: PathBuf,
+    ///
+    /// Traces of several runs are given by --base each.
+    #[arg(long, value_name = "OLD", required = true)]
+    pub(super) base: Vec<PathBuf>,
 
-    /// The build to check
-    #[arg(long, value_name = "NEW")]
-    pub(super) head: PathBuf,
+    /// The build to check: a program or traces
+    #[arg(long, value_name = "NEW", required = true)]
+    pub(super) head: Vec<PathBuf>,
+
+    /// Trace at most this many runs of each build
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64), default_value_t = 4)]
+    pub(super) runs: u64,
 
     /// The growth of a line's cost that fails the check, in percent of the cores' total time
+    ///
+    /// Growth that is within what runs of one build differ by does not fail it.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub(super) threshold: f64,
 

@@ -1,12 +1,13 @@
 //! The difference of two builds as text, JSON, Markdown and SARIF.
 //!
 //! ```json
-//! {"schema":1,"threshold":1.0,"percent":[3.0,9.5],"speed":{"low":0.8,"median":0.9,"high":0.95},
-//!  "gained":[{"fields":["flow.in","flow.out"],"percent":[0.0,6.5],"transfers":[0.0,12.1],"file":"/src/flow.c","line":7}],
-//!  "lost":[]}
+//! {"schema":1,"threshold":1.0,"traces":[4,4],"percent":[3.0,9.5],"speed":{"low":0.8,"median":0.9,"high":0.95},
+//!  "gained":[{"fields":["flow.in","flow.out"],"percent":[0.0,6.5],"growth":[6.1,6.9],"transfers":[0.0,12.1],
+//!             "file":"/src/flow.c","line":7}],
+//!  "lost":[],"uncertain":[]}
 //! ```
-//! Numbers in pairs are before and after: percent of the cores' time, transfers for each thousand accesses. The speed is that of the second build, the first
-//! one's being 1.
+//! Numbers in pairs are before and after: percent of the cores' time, transfers for each thousand accesses; the growth is
+//! the least and the greatest. The speed is that of the second build, the first one's being 1.
 
 use super::args::Format;
 use anyhow::Result;
@@ -75,6 +76,7 @@ fn text(diff: &SharingDiff, threshold: f64, out: &mut dyn Write) -> Result<()> {
     };
     list("Lines that cost more", &diff.gained, out)?;
     list("Lines that cost less", &diff.lost, out)?;
+    list("Lines that change no more than from run to run", &diff.uncertain, out)?;
     if diff.gained.is_empty() {
         writeln!(out, "No line costs {threshold} % of the cores' time more than before.")?;
     }
@@ -88,7 +90,7 @@ fn markdown(diff: &SharingDiff, threshold: f64, out: &mut dyn Write) -> Result<(
         diff.percent.1, diff.percent.0
     )?;
     if diff.gained.is_empty() && diff.lost.is_empty() {
-        return Ok(writeln!(out, "No line changes by {threshold} %.")?);
+        return Ok(writeln!(out, "No line changes by {threshold} % more than from run to run.")?);
     }
     writeln!(out, "| fields on the line | before | after | accessed at |\n|---|---:|---:|---|")?;
     for change in diff.gained.iter().chain(&diff.lost) {
@@ -114,6 +116,7 @@ fn as_json(diff: &SharingDiff, threshold: f64) -> Value {
                 json!({
                     "fields": change.fields,
                     "percent": [round(change.percent.0), round(change.percent.1)],
+                    "growth": [round(change.range.0), round(change.range.1)],
                     "transfers": [round(change.transfers.0), round(change.transfers.1)],
                     "file": change.place.0,
                     "line": change.place.1,
@@ -125,6 +128,7 @@ fn as_json(diff: &SharingDiff, threshold: f64) -> Value {
     json!({
         "schema": 1,
         "threshold": threshold,
+        "traces": [diff.traces.0, diff.traces.1],
         "percent": [round(diff.percent.0), round(diff.percent.1)],
         "speed": {
             "low": round(diff.speed.low),
@@ -134,6 +138,7 @@ fn as_json(diff: &SharingDiff, threshold: f64) -> Value {
         },
         "gained": changes(&diff.gained),
         "lost": changes(&diff.lost),
+        "uncertain": changes(&diff.uncertain),
     })
 }
 
@@ -190,15 +195,11 @@ mod tests {
         let change = LineChange {
             fields: vec!["flow.in".into(), "a|b".into()],
             percent: (0.5, 6.5),
+            range: (5.5, 6.5),
             transfers: (0.0, 12.0),
             place: ("/src/flow.c".into(), 7),
         };
-        SharingDiff {
-            gained: vec![change],
-            lost: Vec::new(),
-            percent: (3.0, 9.0),
-            speed: tallyline_advice::Effect::default(),
-        }
+        SharingDiff { gained: vec![change], percent: (3.0, 9.0), ..SharingDiff::default() }
     }
 
     fn written(format: Format) -> String {
