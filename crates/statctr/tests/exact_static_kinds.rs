@@ -220,7 +220,11 @@ fn statics_of_one_name_and_kind_are_merged_and_other_kinds_are_apart() {
     assert_eq!(seen, [Value::Counter(1), Value::Gauge(-4), Value::Max(50)]);
     let text = Registry::global().prometheus_text();
     assert!(text.contains("# TYPE merged counter\nmerged 1\n"), "{text}");
-    assert!(text.contains("# TYPE merged_gauge gauge\nmerged_gauge -4\nmerged_gauge 50\n"), "{text}");
+    assert!(text.contains("# TYPE merged_gauge gauge\nmerged_gauge -4\n"), "{text}");
+    assert!(
+        text.contains("# TYPE merged_gauge_gauge gauge\nmerged_gauge_gauge 50\n"),
+        "no series is there twice: {text}"
+    );
 }
 
 /// Floods a family from four threads with values of its label, and checks that it has its bound and one more; a

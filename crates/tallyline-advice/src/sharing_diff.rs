@@ -220,16 +220,15 @@ pub fn trace_shares(evidence: &Evidence, runs: &[TraceCosts]) -> TraceShares {
 /// lines of both builds that cost enough to matter; whether this build's lines cost it, too, or have some of the fields
 /// only a little, varies from run to run and is not asked.
 fn groups<'s>(traces: &'s [TraceShares], joining: &BTreeSet<BTreeSet<&'s str>>) -> Vec<BTreeSet<&'s str>> {
-    let mut groups: Vec<BTreeSet<&str>> = Vec::new();
+    let fields = traces.iter().flat_map(|trace| &trace.fields);
+    let names: BTreeSet<&str> = fields.map(|field| field.name.as_str()).collect();
+    let mut groups: Vec<BTreeSet<&str>> = names.into_iter().map(|name| BTreeSet::from([name])).collect();
     let mut join = |names: BTreeSet<&'s str>| {
         let (together, mut apart): (Vec<_>, Vec<_>) =
             groups.drain(..).partition(|group| !group.is_disjoint(&names));
         apart.push(together.into_iter().flatten().chain(names).collect());
         groups = apart;
     };
-    let fields = traces.iter().flat_map(|trace| &trace.fields);
-    let names: BTreeSet<&str> = fields.map(|field| field.name.as_str()).collect();
-    names.into_iter().for_each(|name| join(BTreeSet::from([name])));
     let lines = traces.iter().flat_map(|trace| &trace.lines);
     let lines: BTreeSet<BTreeSet<&str>> =
         lines.map(|line| line.fields.iter().chain(&line.minor).map(String::as_str).collect()).collect();
