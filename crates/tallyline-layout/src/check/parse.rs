@@ -103,6 +103,11 @@ impl<'i> PolicyText<'i> {
     }
 }
 
+/// Returns `true` for a text that may be the name of something: findings, of one line each, print it.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains(char::is_control)
+}
+
 /// A table of the policy.
 struct Table<'i> {
     source: &'i PolicyText<'i>,
@@ -164,7 +169,9 @@ impl<'i> Table<'i> {
     }
 
     fn text(&self, key: &str) -> Result<Option<(&'i str, u32)>> {
-        self.get(key, "a text", |value| value.as_str().filter(|text| !text.is_empty()))
+        // a reason may have several lines
+        let is_text = |text: &&str| if key == "reason" { !text.is_empty() } else { is_name(text) };
+        self.get(key, "a text without control characters", |value| value.as_str().filter(is_text))
     }
 
     fn needed(&self, key: &str) -> Result<&'i str> {
@@ -295,7 +302,7 @@ impl<'i> Table<'i> {
             items.iter().map(|item| item.get_ref().as_str().map(String::from)).collect::<Option<Vec<_>>>()
         };
         match read() {
-            Some(names) if names.iter().all(|name| !name.is_empty()) => Ok(names),
+            Some(names) if names.iter().all(|name| is_name(name)) => Ok(names),
             _ => self.error(line, "`members` has to be a list of names"),
         }
     }
@@ -358,6 +365,16 @@ mod tests {
         assert!(many < 5 * few, "{few} steps for 1000 rules, {many} for 4000");
         // quadratic it was 33 million
         assert!(few < 200_000, "{few} steps for 1000 rules");
+    }
+
+    #[test]
+    fn names_have_no_control_characters_and_reasons_may() {
+        let said = error("[[together]]\ntype = \"\\nner\"\nmembers = [\"a\", \"b\"]\n");
+        assert!(said.contains("`type` has to be a text without control characters"), "{said}");
+        let said = error("[[together]]\ntype = \"t\"\nmembers = [\"a\\n\", \"b\"]\n");
+        assert!(said.contains("`members` has to be a list of names"), "{said}");
+        let rule = "[[together]]\ntype = \"t\"\nmembers = [\"a\", \"b\"]\nreason = \"one\\ntwo\"\n";
+        assert!(Policy::parse(rule).is_ok());
     }
 
     #[test]
