@@ -223,7 +223,7 @@ fn groups<'s>(traces: &'s [TraceShares], joining: &BTreeSet<BTreeSet<&'s str>>) 
     let fields = traces.iter().flat_map(|trace| &trace.fields);
     let names: BTreeSet<&str> = fields.map(|field| field.name.as_str()).collect();
     let mut groups: Vec<BTreeSet<&str>> = names.into_iter().map(|name| BTreeSet::from([name])).collect();
-    let mut join = |names: BTreeSet<&'s str>| {
+    let join = |names: BTreeSet<&'s str>| {
         let (together, mut apart): (Vec<_>, Vec<_>) =
             groups.drain(..).partition(|group| !group.is_disjoint(&names));
         apart.push(together.into_iter().flatten().chain(names).collect());
