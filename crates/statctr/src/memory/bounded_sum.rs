@@ -194,7 +194,8 @@ impl Drop for BoundedSum {
     }
 }
 
-#[cfg(test)]
+// with sections, which a build for one CPU has not
+#[cfg(all(test, not(feature = "uniprocessor")))]
 mod tests {
     use super::*;
     use crate::placement::{Mode, Placement, Pool};

@@ -193,7 +193,8 @@ impl StampedFold {
     }
 }
 
-#[cfg(test)]
+// with sections, which a build for one CPU has not
+#[cfg(all(test, not(feature = "uniprocessor")))]
 mod tests {
     use super::*;
     use crate::placement::Pool;
