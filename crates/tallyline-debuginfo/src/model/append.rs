@@ -47,6 +47,19 @@ impl Types {
 
     /// Appends all types of another [`Types`] of the same file to this one, under new ids.
     pub(crate) fn append(&mut self, mut other: Types) -> Result<()> {
+        // what nothing was read into has not even void, which all others begin with
+        if self.types.is_empty() {
+            std::mem::swap(self, &mut other);
+            std::mem::swap(&mut self.warnings, &mut other.warnings);
+            self.warnings.append(&mut other.warnings);
+            self.nearest = other.nearest.or(self.nearest.take());
+            return Ok(());
+        }
+        if other.types.is_empty() {
+            self.warnings.append(&mut other.warnings);
+            self.nearest = self.nearest.take().or(other.nearest);
+            return Ok(());
+        }
         let shift = Shift::new(self, &other)?;
         if !self.natural.is_empty() {
             self.natural.resize(self.records.len(), 0);
@@ -188,5 +201,25 @@ impl Shift {
             Type::Record(id) => id.0 += self.records,
             Type::Enum(id) => id.0 += self.enums,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_that_nothing_was_read_into_change_nothing_but_warnings() {
+        let warned = |text: &str| Types { warnings: vec![text.into()], ..Types::default() };
+        let some = || Types { types: vec![Type::Void], warnings: vec!["some".into()], ..Types::default() };
+        let mut empty = warned("none");
+        empty.append(some()).expect("room");
+        assert_eq!((empty.types.len(), &empty.warnings[..]), (1, &["none".into(), "some".into()][..]));
+        let mut filled = some();
+        filled.append(warned("none")).expect("room");
+        assert_eq!((filled.types.len(), &filled.warnings[..]), (1, &["some".into(), "none".into()][..]));
+        let mut neither = Types::default();
+        neither.append(Types::default()).expect("room");
+        assert!(neither.types.is_empty());
     }
 }
