@@ -16,6 +16,20 @@ struct Reading<V> {
     served: Vec<bool>,
 }
 
+impl<V> Reading<V> {
+    /// Reads the values anew, for all callbacks.
+    fn renew(&mut self, read: impl FnOnce(&mut V)) {
+        read(&mut self.values);
+        self.served.fill(false);
+    }
+
+    /// Passes the values to `observe`, for the callback of this number.
+    fn serve<T>(&mut self, callback: usize, observe: impl FnOnce(&V) -> T) -> T {
+        self.served[callback] = true;
+        observe(&self.values)
+    }
+}
+
 impl<V> SharedReading<V> {
     /// Creates a reading that `callbacks` callbacks of OpenTelemetry instruments share; none of them gets the first
     /// `values`, as the first callback of a collection reads anew.
@@ -41,17 +55,15 @@ impl<V> SharedReading<V> {
     ) -> T {
         let mut reading = self.lock();
         if reading.served[callback] {
-            read(&mut reading.values);
-            reading.served.fill(false);
+            reading.renew(read);
         }
-        reading.served[callback] = true;
-        observe(&reading.values)
+        reading.serve(callback, observe)
     }
 
     /// Passes what `read` reads anew to `observe`, for the callback of this number, which is always the first one of a
     /// collection.
     ///
-    /// Where several readers collect at one time, [`with`](Self::with) may give a callback what was read for another
+    /// With several readers that collect at one time, [`with`](Self::with) may give a callback what was read for another
     /// reader before this one's collection began.
     pub(crate) fn renew<T>(
         &self,
@@ -60,10 +72,8 @@ impl<V> SharedReading<V> {
         observe: impl FnOnce(&V) -> T,
     ) -> T {
         let mut reading = self.lock();
-        read(&mut reading.values);
-        reading.served.fill(false);
-        reading.served[callback] = true;
-        observe(&reading.values)
+        reading.renew(read);
+        reading.serve(callback, observe)
     }
 
     fn lock(&self) -> MutexGuard<'_, Reading<V>> {

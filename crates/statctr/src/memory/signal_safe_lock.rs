@@ -1,6 +1,6 @@
 //! A lock that a writer may try, also in a signal handler, and that a fork cannot leave held.
 //!
-//! Who holds it is written into it: the number of forks that led to the process, and the thread. A lock that another
+//! The holder is written into it: the number of forks that led to the process, and the thread. A lock that another
 //! thread of the parent held when the child was made counts as free in the child. What is done
 //! under it must therefore leave a whole state after each of its stores. One that the child's own thread held is held:
 //! a signal interrupted it there, whose handler forked, and it goes on when the handler returns.
