@@ -103,8 +103,8 @@ impl<'i> PolicyText<'i> {
     }
 }
 
-/// Returns `true` for a text that may be the name of something: findings, of one line each, print it.
-fn is_name(text: &str) -> bool {
+/// Returns `true` for a text that a rule can name something by: findings, of one line each, print it.
+pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(char::is_control)
 }
 

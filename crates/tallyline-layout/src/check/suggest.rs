@@ -1,5 +1,6 @@
 //! A policy to start with: what holds now.
 
+use super::parse::is_name;
 use super::policy::wanted_for;
 use super::subjects::{Subject, Subjects};
 use crate::groups::{FoundGroups, find};
@@ -36,13 +37,14 @@ impl SuggestedNames {
                         })
                 }
             };
-            // a rule cannot name what has an empty name, or one that is no text, as in a damaged file
-            names.extend(std::str::from_utf8(name).ok().filter(|name| wanted && !name.is_empty()));
+            // a damaged file has names that no rule can have
+            names.extend(std::str::from_utf8(name).ok().filter(|name| wanted && is_name(name)));
         }
         // a typedef of what has no name
         let typedefs = patterns.iter().filter(|name| {
             let found = definitions.called(name.as_bytes()).into_iter().map(|id| types.strip(id));
-            found.filter_map(|id| types.as_record(id)).any(|(_, record)| !record.name.is_some())
+            is_name(name)
+                && found.filter_map(|id| types.as_record(id)).any(|(_, record)| !record.name.is_some())
         });
         let typedefs: Vec<&String> = typedefs.collect();
         SuggestedNames(names.into_iter().map(String::from).chain(typedefs.into_iter().cloned()).collect())
@@ -104,7 +106,7 @@ fn group_rules(types: &Types, found: &[Subject<'_>], name: &str, cacheline: u64,
         found.iter().map(|subject| find(types, subject.record, cacheline)).collect();
     let Some(first) = of_all.first() else { return };
     let mut seen = BTreeSet::new();
-    for group in first.groups.iter().filter(|group| !group.name.is_empty()) {
+    for group in first.groups.iter().filter(|group| is_name(&group.name)) {
         let others = of_all.iter().map(|of| of.groups.iter().find(|other| other.name == group.name));
         let Some(others) = others.collect::<Option<Vec<_>>>() else { continue };
         if !seen.insert(&group.name) || of_all.iter().any(|of| !of.problems.is_empty()) {
@@ -116,7 +118,7 @@ fn group_rules(types: &Types, found: &[Subject<'_>], name: &str, cacheline: u64,
             })
         };
         let _ = write!(text, "\n[[group]]\ntype = {name}\nname = {}\nmembers = [", quoted(&group.name));
-        for named in group.members.iter().filter(|named| !named.path.is_empty() && is_in_all(&named.path)) {
+        for named in group.members.iter().filter(|named| is_name(&named.path) && is_in_all(&named.path)) {
             let _ = write!(text, "\n    {},", quoted(&named.path));
         }
         let most = |value: &dyn Fn(&crate::groups::Group) -> u64| {
@@ -130,17 +132,14 @@ fn group_rules(types: &Types, found: &[Subject<'_>], name: &str, cacheline: u64,
     }
 }
 
-/// Returns a basic string of TOML.
+/// Returns a name as a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            letter if letter.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
-            }
-            letter => quoted.push(letter),
+        if matches!(letter, '"' | '\\') {
+            quoted.push('\\');
         }
+        quoted.push(letter);
     }
     quoted.push('"');
     quoted
