@@ -8,11 +8,13 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [(&str, &str); 13] = [
+const SOURCES: [(&str, &str); 15] = [
     ("file.c", include_str!("qemu/file.c")),
     ("file.h", include_str!("qemu/file.h")),
     ("flow.c", include_str!("qemu/flow.c")),
     ("flow.h", include_str!("qemu/flow.h")),
+    ("futex.c", include_str!("qemu/futex.c")),
+    ("futex.h", include_str!("qemu/futex.h")),
     ("machine.h", include_str!("qemu/machine.h")),
     ("mappings.c", include_str!("qemu/mappings.c")),
     ("mappings.h", include_str!("qemu/mappings.h")),

@@ -220,18 +220,23 @@ fn a_struct_with_one_atomic_is_named_wherever_it_lies() {
     std::fs::remove_dir_all(folder).expect("removed");
 }
 
-/// A struct of two atomic integers in an `Arc`, each of which a thread adds to.
+/// A struct of two atomic integers in an `Arc`, each of which a thread adds to. They begin together: a thread that is
+/// late meets the other one's end at a lock of the library, and the replay keeps that order.
 const TWO_ATOMICS: &str = r#"
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+static BEGIN: Barrier = Barrier::new(2);
 #[derive(Default)]
 struct Totals { hits: AtomicU64, misses: AtomicU64 }
 fn main() {
     let totals = Arc::new(Totals::default());
     let threads: Vec<_> = (0..2).map(|number| {
         let totals = Arc::clone(&totals);
-        std::thread::spawn(move || for _ in 0..4000 {
-            if number == 0 { totals.hits.fetch_add(1, Relaxed); } else { totals.misses.fetch_add(1, Relaxed); }
+        std::thread::spawn(move || {
+            BEGIN.wait();
+            for _ in 0..4000 {
+                if number == 0 { totals.hits.fetch_add(1, Relaxed); } else { totals.misses.fetch_add(1, Relaxed); }
+            }
         })
     }).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());

@@ -158,6 +158,57 @@ int main(void) {
 }
 "#;
 
+/// A thread that is woken, and that the scheduler lets run only once the one that woke it is done: it has the lowest
+/// policy on the same CPU.
+const LATE: &str = r#"
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static struct { volatile int waker, woken; } shared __attribute__((aligned(64)));
+static int word, other;
+static void futex(int *at, int operation, int value) { syscall(SYS_futex, at, operation, value, 0, 0, 0); }
+static void *work(void *no) {
+    struct sched_param none = {0};
+    sched_setscheduler(0, SCHED_IDLE, &none);
+    futex(&word, FUTEX_WAIT_PRIVATE, 0);
+    for (int i = 0; i < 20000; i++) shared.woken++;
+    return no;
+}
+int main(void) {
+    cpu_set_t one;
+    pthread_t thread;
+    sched_getaffinity(0, sizeof one, &one);
+    for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &one) && seen++) CPU_CLR(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    pthread_create(&thread, 0, work, 0);
+    usleep(300000);
+    __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
+    futex(&word, FUTEX_WAKE_PRIVATE, 1);
+    for (int i = 0; i < 20000; i++) shared.waker++;
+    futex(&other, FUTEX_WAKE_PRIVATE, 1);
+    pthread_join(thread, 0);
+}
+"#;
+
+#[test]
+fn a_woken_thread_waits_for_the_call_that_woke_it_alone() {
+    let folder = folder("replay-late");
+    let Some(program) = program(&folder, "late", LATE) else { return };
+    let json = traced(&folder, &program, &[]);
+    let fields = json["fields"].as_array().expect("rows");
+    let named = |row: &&Value, name| row["field"].as_str().is_some_and(|field| field.contains(name));
+    for name in ["waker", "woken"] {
+        let row = fields.iter().find(|row| named(row, name)).unwrap_or_else(|| panic!("{name}: {fields:?}"));
+        assert_eq!(row["writes"], 20_000, "{row}");
+        assert!(row["false_sharing"].as_u64().expect("a number") > 100, "{row}");
+    }
+    fs::remove_dir_all(folder).expect("removed");
+}
+
 #[test]
 fn elements_of_a_variable_are_named_and_figures_of_other_turns_are_beside() {
     let folder = folder("replay-sums");

@@ -258,16 +258,6 @@ static inline bool maps_file(enum call call, uint64_t protection, uint64_t flags
 	}
 }
 
-/* Whether a futex operation waits; the others wake. */
-static inline bool futex_waits(uint64_t operation)
-{
-	switch (operation & 0x7f) {
-	case 0: case 6: case 9: case 11: case 13: /* WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2 */
-		return true;
-	}
-	return false;
-}
-
 /* Whether what starts a program (CALL_EXECUTE) has the name behind a folder: execveat. */
 static inline bool executes_by_name_at_second(enum machine machine, int64_t number)
 {

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "file.h"
 #include "flow.h"
+#include "futex.h"
 #include "machine.h"
 #include "mappings.h"
 #include "qemu.h"
@@ -92,7 +93,7 @@ struct thread {
 	/* the last jump through a register that accessed memory, by the instructions before it, and how often it did */
 	uint64_t jump;
 	uint64_t jump_accesses;
-	bool futex_waits;
+	struct futex_call futex;
 	/* whether the mapping call under way may map a file */
 	bool maps_file;
 	/* whether it is in a loop that waits, or has run nothing of the window since */
@@ -206,10 +207,8 @@ static uint64_t distance(struct thread *thread)
 	return (every + 1) / 2 + thread->random % (every | 1);
 }
 
-static void put_point(struct thread *thread, enum point kind, uint64_t now)
+static void put_point_at(struct thread *thread, enum point kind, uint64_t number, uint64_t now)
 {
-	uint64_t number = atomic_fetch_add(&shared->points, 1);
-
 	if (thread->at + EVENT_ROOM > thread->bytes + BLOCK_ROOM)
 		block_flush(thread);
 	thread->at = put_varint(thread->at, POINT_MARK | (uint64_t)kind << 3);
@@ -218,6 +217,15 @@ static void put_point(struct thread *thread, enum point kind, uint64_t now)
 	thread->point = number;
 	thread->now = now;
 	thread->points++;
+}
+
+/* Puts a point behind all others, and returns its number. */
+static uint64_t put_point(struct thread *thread, enum point kind, uint64_t now)
+{
+	uint64_t number = atomic_fetch_add(&shared->points, 1);
+
+	put_point_at(thread, kind, number, now);
+	return number;
 }
 
 /* The thread's name, as the program has set it. */
@@ -585,9 +593,9 @@ static void on_call(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number, u
 	(void)plugin, (void)fifth, (void)sixth, (void)seventh, (void)eighth;
 	switch (call) {
 	case CALL_FUTEX:
-		thread->futex_waits = futex_waits(second);
-		if (!thread->futex_waits)
-			put_point(thread, POINT_WAKE, now_of(thread));
+		thread->futex = futex_call(first, second, atomic_load(&shared->points));
+		if (!thread->futex.waits)
+			futex_wakes(&thread->futex, put_point(thread, POINT_WAKE, now_of(thread)));
 		break;
 	case CALL_CLONE:
 		put_point(thread, POINT_CLONE, now_of(thread));
@@ -613,8 +621,11 @@ static void on_return(qemu_plugin_id_t plugin, unsigned int cpu, int64_t number,
 	switch (call_of(machine, number)) {
 	case CALL_FUTEX: {
 		struct thread *thread = current(cpu);
+		uint64_t woken_by = futex_woken_by(&thread->futex);
 
-		if (thread->futex_waits)
+		if (thread->futex.waits && woken_by != UINT64_MAX)
+			put_point_at(thread, POINT_WAITED, woken_by + 1, now_of(thread));
+		else if (thread->futex.waits)
 			put_point(thread, POINT_WAITED, now_of(thread));
 		break;
 	}
