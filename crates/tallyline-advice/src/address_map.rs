@@ -14,6 +14,8 @@ pub struct AddressMap {
     next: u64,
     // by line: the first bytes of the ranges in it, each with what is added to its addresses
     ranges: FxHashMap<u64, Vec<(u64, u64, u64)>>,
+    // by instruction and address: what is added to the address
+    accesses: FxHashMap<(u32, u64), u64>,
     // ranges that each thread has its own copy of: start, end, first copy
     per_thread: FxHashMap<u64, Vec<(u64, u64, u64)>>,
     // by instruction: base of objects, sizes before and after, what is added to the offset
@@ -59,6 +61,7 @@ impl AddressMap {
             line_size: line_size.max(1),
             next: FRESH,
             ranges: FxHashMap::default(),
+            accesses: FxHashMap::default(),
             per_thread: FxHashMap::default(),
             objects: FxHashMap::default(),
             relocated: FxHashMap::default(),
@@ -84,6 +87,13 @@ impl AddressMap {
         ranges.push((start, start.saturating_add(size), target.wrapping_sub(start)));
     }
 
+    /// Records that the proposed layout has what an instruction (its index in the trace) accesses at the recorded address
+    /// `address` at the same offset in the cache line at `to`: of memory that other objects had before or after.
+    pub(crate) fn move_access(&mut self, instruction: u32, address: u64, to: u64) {
+        let target = to.wrapping_add(address % self.line_size);
+        self.accesses.insert((instruction, address), target.wrapping_sub(address));
+    }
+
     /// Records that the proposed layout has a copy of the `size` bytes at the recorded address `start` for each thread,
     /// each on a cache line of its own, as if they were a per-CPU counter.
     pub fn split_by_thread(&mut self, start: u64, size: u64) {
@@ -102,6 +112,10 @@ impl AddressMap {
             of.extend(ranges.iter().map(|(start, end, distance)| {
                 (*start, *end, moved(start.wrapping_add(*distance)).wrapping_sub(*start))
             }));
+        }
+        for ((instruction, address), distance) in &other.accesses {
+            let distance = moved(address.wrapping_add(*distance)).wrapping_sub(*address);
+            self.accesses.entry((*instruction, *address)).or_insert(distance);
         }
         for (line, ranges) in &other.per_thread {
             let of = self.per_thread.entry(*line).or_default();
@@ -164,16 +178,28 @@ impl AddressMap {
         if let Some(moved) = self.objects.get(&instruction) {
             return moved.apply(address);
         }
+        self.data(thread, instruction, address).unwrap_or_else(|| {
+            self.relocated.get(&instruction).and_then(|of| of.apply(address)).unwrap_or(address)
+        })
+    }
+
+    /// Returns the address that data at a recorded address has in the proposed layout, if the data is moved by its
+    /// address; `instruction` accesses it.
+    #[inline]
+    pub(crate) fn data(&self, thread: usize, instruction: u32, address: u64) -> Option<u64> {
+        if !self.accesses.is_empty()
+            && let Some(distance) = self.accesses.get(&(instruction, address))
+        {
+            return Some(address.wrapping_add(*distance));
+        }
         let line = address / self.line_size;
         let holds = |(start, end, _): &&(u64, u64, u64)| (*start..*end).contains(&address);
         if let Some((start, _, to)) = self.per_thread.get(&line).and_then(|ranges| ranges.iter().find(holds))
         {
-            return to + (thread as u64 % COPIES) * self.line_size + (address - start);
+            return Some(to + (thread as u64 % COPIES) * self.line_size + (address - start));
         }
-        match self.ranges.get(&line).and_then(|ranges| ranges.iter().find(holds)) {
-            Some((_, _, distance)) => address.wrapping_add(*distance),
-            None => self.relocated.get(&instruction).and_then(|of| of.apply(address)).unwrap_or(address),
-        }
+        let (_, _, distance) = self.ranges.get(&line)?.iter().find(holds)?;
+        Some(address.wrapping_add(*distance))
     }
 }
 
@@ -220,6 +246,20 @@ mod tests {
         assert_eq!(map.map(0, 0, 0x1008), other + 8);
         assert_eq!(map.map(0, 0, 0x1010), 0x1010, "the rest stays");
         assert!(one.abs_diff(other) >= 128);
+    }
+
+    #[test]
+    fn what_one_instruction_accesses_moves_alone() {
+        let (mut one, mut other) = (AddressMap::new(64), AddressMap::new(64));
+        let line = one.fresh_lines(1);
+        one.move_range(0x1000, 16, line);
+        let alone = other.fresh_lines(1);
+        other.move_access(3, 0x1008, alone);
+        one.merge(&other);
+        assert_eq!(one.map(0, 2, 0x1008), line + 8);
+        let moved = one.map(0, 3, 0x1008);
+        assert_eq!((moved % 64, moved / 64 == line / 64), (8, false));
+        assert_eq!(one.map(0, 3, 0x1000), line);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::evidence::{
     Evidence, FieldUse, FollowedPointer, SharedLine, Site, Slot, SlotUse, Subject, SubjectKind, ThreadInfo,
     TypeUse,
 };
-use super::objects::ObjectMap;
+use super::objects::{Found, ObjectVotes, grid};
 use super::pointers::PointerPaths;
 use super::resolve::{Operand, Resolved, Resolver, VariablePart};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,15 +15,6 @@ use tallyline_trace::format::{Access, Event};
 
 /// The most different accesses to shared lines that are told apart.
 const USES_LIMIT: usize = 1 << 21;
-
-/// The most objects of a type that are told apart.
-const OBJECTS_LIMIT: usize = 1 << 20;
-
-/// Instructions that are counted for each object.
-const VOTES_LIMIT: usize = 8;
-
-/// Objects larger than so many lines are not looked for on each of their lines.
-const SPAN: u64 = 64;
 
 /// Limits of what [`collect`] gathers: the most shared cache lines, and the share of the run's time below which an
 /// instruction is ignored.
@@ -140,21 +131,9 @@ fn shared_lines(costs: &TraceCosts, line_size: u64, limits: CollectLimits) -> Fx
     all.into_iter().map(|(line, _)| line).collect()
 }
 
-/// Objects found in a traced program's memory: their start addresses by type, and look-ups by address.
-#[derive(Default)]
-pub(crate) struct Found {
-    /// The objects of the program's own types.
-    pub(crate) map: ObjectMap,
-    /// The objects of a library's types, such as a shared pointer's control block.
-    pub(crate) library: ObjectMap,
-    /// By subject: the starts.
-    pub(crate) starts: FxHashMap<usize, Vec<u64>>,
-    /// By instruction: the most bytes that it accesses at once; empty where accesses are not traced.
-    pub(crate) sizes: FxHashMap<u32, u64>,
-}
-
-/// Finds the objects that instructions access, and the pointers by which code gets from one to another. An instruction whose address is one of several fields' seems to access
-/// objects that overlap: those stay that the most instructions agree on.
+/// Finds the objects that instructions access, and the pointers by which code gets from one to another. An instruction
+/// whose address is one of several fields' seems to access objects that overlap: those stay that the most instructions
+/// agree on. Objects that were in the same memory one after the other overlap as well: all of them stay.
 fn find_objects(
     trace: &Trace<'_>,
     process: u32,
@@ -215,72 +194,6 @@ impl AccessRun {
     }
 }
 
-/// Accumulator that infers the start addresses of objects from accesses: an access at an address, to a field at a
-/// known offset, votes for the object that starts at their difference.
-#[derive(Default)]
-pub(crate) struct ObjectVotes(FxHashMap<usize, FxHashMap<u64, FxHashSet<u32>>>);
-
-impl ObjectVotes {
-    /// Adds one access as a vote for an object's start, if the type and field that the instruction accesses are
-    /// known.
-    pub(crate) fn add(&mut self, instruction: u32, address: u64, resolved: &Resolved) {
-        let Some(operand) = resolved.operands.get(&instruction) else { return };
-        let start = address.wrapping_sub(operand.offset);
-        let starts = self.0.entry(operand.subject).or_default();
-        if starts.len() < OBJECTS_LIMIT || starts.contains_key(&start) {
-            let of_start = starts.entry(start).or_default();
-            if of_start.len() < VOTES_LIMIT {
-                of_start.insert(instruction);
-            }
-        }
-    }
-
-    /// Returns the objects in the program's memory for whose start addresses accesses voted; of overlapping ones of a
-    /// type, those with the most votes. Only objects that overlap a cache line whose number `admits` accepts can be
-    /// looked up by address.
-    pub(crate) fn finish(self, line_size: u64, admits: &dyn Fn(u64) -> bool, resolved: &Resolved) -> Found {
-        let mut found = Found::default();
-        for (subject, starts) in self.0 {
-            let size = resolved.subjects.get(subject).map_or(0, |subject| subject.size);
-            let counted =
-                starts.into_iter().map(|(start, instructions)| (start, instructions.len())).collect();
-            let kept = disjoint(counted, size);
-            // what holds the program's objects is not their owner: `ArcInner<Server>` of a `Server`, malloc's
-            // `malloc_chunk`
-            let subject_of = resolved.subjects.get(subject);
-            let is_library_type = subject_of.is_some_and(|subject| subject.is_library_type);
-            // an allocator's header reaches into the program's memory
-            let is_of_namespace = subject_of.is_some_and(|subject| subject.name.contains("::"));
-            let map = if is_library_type { &mut found.library } else { &mut found.map };
-            for start in kept.iter().filter(|_| !is_library_type || is_of_namespace) {
-                let (first, last) = (start / line_size, start.saturating_add(size.max(1) - 1) / line_size);
-                if last - first <= SPAN && (first..=last).any(admits) {
-                    map.add(*start, size, subject);
-                }
-            }
-            found.starts.insert(subject, kept);
-        }
-        found
-    }
-}
-
-/// Returns those of some objects that do not overlap, by their starts; of two that do, the one with more votes.
-fn disjoint(mut counted: Vec<(u64, usize)>, size: u64) -> Vec<u64> {
-    counted.sort_unstable();
-    let mut kept: Vec<(u64, usize)> = Vec::with_capacity(counted.len());
-    for (start, votes) in counted {
-        match kept.last_mut() {
-            Some(last) if start - last.0 < size => {
-                if votes > last.1 {
-                    *last = (start, votes);
-                }
-            }
-            _ => kept.push((start, votes)),
-        }
-    }
-    kept.into_iter().map(|(start, _)| start).collect()
-}
-
 /// Resolves accesses of a traced program to types, fields and variables while an [`Evidence`] is built, and adds
 /// each instruction to it once.
 pub(crate) struct Builder<'a> {
@@ -312,9 +225,11 @@ impl Builder<'_> {
         let around = self.objects.map.around(address);
         if let Some(operand) = self.resolved.operands.get(&instruction).cloned() {
             let base = address.wrapping_sub(operand.offset);
-            // a part of a larger object is that object's; one that overlaps a better known one was another field
+            // a part of a larger object is that object's; what begins where no object does was another field
             return match around {
-                Some((start, subject)) if subject != operand.subject || start != base => {
+                Some((start, subject))
+                    if subject != operand.subject || (start != base && !self.objects.has(subject, base)) =>
+                {
                     (subject, start, self.member(subject, address.wrapping_sub(start)), name)
                 }
                 _ => match variable.filter(|part| self.is_larger(part, &operand, base)) {
@@ -373,13 +288,13 @@ impl Builder<'_> {
         for loss in costs.losses() {
             losses.insert((loss.address(), loss.instruction()), (loss.time(), loss.transfers()));
         }
-        let mut by_line: BTreeMap<u64, BTreeMap<(u64, usize), Slot>> = BTreeMap::new();
+        let mut by_line: BTreeMap<u64, BTreeMap<(u64, usize, u64), Slot>> = BTreeMap::new();
         for (key, (reads, writes)) in uses {
             let (address, size, instruction, thread) = *key;
             let (subject, base, field, variable) = self.owner(address, instruction);
             let site = self.site(instruction, evidence);
             let line = by_line.entry(address / evidence.line_size).or_default();
-            let slot = line.entry((address, subject)).or_insert_with(|| Slot {
+            let slot = line.entry((address, subject, base)).or_insert_with(|| Slot {
                 subject,
                 base,
                 offset: address.wrapping_sub(base),
@@ -596,26 +511,9 @@ impl HeatByFunction {
     }
 }
 
-/// Returns the first of some object addresses, which are sorted, and their common distance, if all are multiples of
-/// it apart, as in an array. The distance is 0 if they are not, or if there is only one.
-pub(crate) fn grid(all: &[u64]) -> (u64, u64) {
-    let Some(first) = all.first().copied() else { return (0, 0) };
-    let distances = all.windows(2).map(|pair| pair[1] - pair[0]);
-    let Some(step) = distances.clone().min() else { return (first, 0) };
-    let fits = distances.filter(|distance| distance.is_multiple_of(step)).count();
-    (first, if fits + 1 == all.len() { step } else { 0 })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn objects_of_an_array_lie_on_a_grid() {
-        assert_eq!(grid(&[0x1000, 0x1060, 0x10c0, 0x1180]), (0x1000, 0x60));
-        assert_eq!(grid(&[0x1000, 0x1060, 0x10c1]), (0x1000, 0));
-        assert_eq!(grid(&[0x1000]), (0x1000, 0));
-    }
 
     #[test]
     fn what_initialises_in_little_time_is_cold_and_what_lies_on_a_hot_line_is_not() {
@@ -704,8 +602,27 @@ mod tests {
     }
 
     #[test]
-    fn of_objects_that_overlap_the_better_known_one_stays() {
-        let counted = vec![(0x1008, 1), (0x1000, 3), (0x1040, 1), (0x1048, 2)];
-        assert_eq!(disjoint(counted, 64), [0x1000, 0x1048]);
+    fn an_access_to_an_object_that_overlaps_an_earlier_one_is_to_its_own_field() {
+        let record = Subject { name: "client".into(), size: 64, ..Subject::default() };
+        let mut resolved = Resolved { subjects: vec![record], ..Resolved::default() };
+        let mut votes = ObjectVotes::default();
+        let names = ["id", "flags", "next", "used", "slots[0]"];
+        for (instruction, name) in (0..).zip(names) {
+            let offset = 8 * u64::from(instruction);
+            resolved.operands.insert(instruction, Operand { subject: 0, offset, field: name.into() });
+            for start in [0x1000, 0x1028] {
+                votes.add(instruction, start + offset, &resolved);
+            }
+        }
+        // code that goes through the array
+        votes.add(4, 0x1000 + 40, &resolved);
+        let objects = votes.finish(64, &|_| true, &resolved);
+        assert_eq!(objects.starts[&0], [0x1000, 0x1028]);
+        let mut builder =
+            Builder { resolved, resolver: &NoNames, objects: &objects, site_index: FxHashMap::default() };
+        assert_eq!(builder.owner(0x1030, 1), (0, 0x1028, "flags".into(), String::new()));
+        assert_eq!(builder.owner(0x1008, 1), (0, 0x1000, "flags".into(), String::new()));
+        let (_, start, ..) = builder.owner(0x1028, 4);
+        assert_eq!(start, 0x1000, "an element of the array");
     }
 }

@@ -101,14 +101,22 @@ pub(crate) fn meetings(victim: &Slot, culprit: &Slot) -> u64 {
     sum
 }
 
+/// Returns `true` if two slots are of objects of a type of `size` bytes that overlap: one of the two was freed before the
+/// other one was made.
+pub(crate) fn overlap(one: &Slot, other: &Slot, size: u64) -> bool {
+    one.subject == other.subject && one.base != other.base && one.base.abs_diff(other.base) < size
+}
+
 /// Divides the losses of a line's slots among the slots that cause them, by how often they can meet.
-fn of_line(line: &SharedLine) -> Vec<(usize, usize, f64)> {
+fn of_line(evidence: &Evidence, line: &SharedLine) -> Vec<(usize, usize, f64)> {
     let mut all = Vec::new();
     for (at, victim) in line.slots.iter().enumerate() {
         if victim.lost == 0 && victim.transfers == 0 {
             continue;
         }
-        let weights: Vec<u64> = line.slots.iter().map(|culprit| meetings(victim, culprit)).collect();
+        let size = evidence.subjects.get(victim.subject).map_or(0, |subject| subject.size);
+        let weight = |culprit| if overlap(victim, culprit, size) { 0 } else { meetings(victim, culprit) };
+        let weights: Vec<u64> = line.slots.iter().map(weight).collect();
         let total: u64 = weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight));
         let shares = weights.iter().enumerate().filter(|(_, weight)| **weight > 0);
         all.extend(shares.map(|(other, weight)| (at, other, *weight as f64 / total.max(1) as f64)));
@@ -121,7 +129,7 @@ fn of_line(line: &SharedLine) -> Vec<(usize, usize, f64)> {
 pub(crate) fn conflicts(evidence: &Evidence) -> BTreeMap<ConflictKey, ConflictSum> {
     let mut sums: BTreeMap<ConflictKey, ConflictSum> = BTreeMap::new();
     for (index, line) in evidence.lines.iter().enumerate() {
-        for (victim, culprit, share) in of_line(line) {
+        for (victim, culprit, share) in of_line(evidence, line) {
             let (victim, culprit) = (&line.slots[victim], &line.slots[culprit]);
             let key = ConflictKey {
                 relation: relation(victim, culprit),
@@ -139,16 +147,17 @@ pub(crate) fn conflicts(evidence: &Evidence) -> BTreeMap<ConflictKey, ConflictSu
     sums
 }
 
-/// An instruction that no trace has, so that a map moves data alone and no accesses of single instructions.
-const NO_INSTRUCTION: u32 = u32::MAX;
-
 /// Returns the cycles that accesses to each field (type or variable, and offset) no longer wait with the data moved as in
 /// `map`: those that writes to a field cost that is on another cache line then.
 pub(crate) fn cured(evidence: &Evidence, map: &AddressMap) -> BTreeMap<(usize, u64), u64> {
     let mut cured: BTreeMap<(usize, u64), f64> = BTreeMap::new();
-    let line_of = |slot: &Slot| map.map(0, NO_INSTRUCTION, slot.address()) / evidence.line_size.max(1);
+    let line_of = |slot: &Slot| {
+        let site = slot.uses.first().and_then(|of| evidence.sites.get(of.site));
+        let instruction = site.map_or(u32::MAX, |site| site.instruction);
+        map.data(0, instruction, slot.address()).unwrap_or(slot.address()) / evidence.line_size.max(1)
+    };
     for line in &evidence.lines {
-        for (victim, culprit, share) in of_line(line) {
+        for (victim, culprit, share) in of_line(evidence, line) {
             let (victim, culprit) = (&line.slots[victim], &line.slots[culprit]);
             if line_of(victim) != line_of(culprit) {
                 *cured.entry((victim.subject, victim.offset)).or_default() += victim.lost as f64 * share;
@@ -195,6 +204,15 @@ mod tests {
         let settings = Slot { lost: 100, ..slot(0, 0, 16, &[(1, 100, 0), (3, 5000, 0)]) };
         assert_eq!(relation(&settings, &lock), Relation::Fields, "a thread that does not take the lock");
         assert_eq!(relation(&lock, &settings), Relation::Fields);
+    }
+
+    #[test]
+    fn objects_in_the_memory_of_freed_ones_do_not_meet_them() {
+        let slots = vec![slot(0, 0, 8, &[(1, 100, 100)]), slot(0, 8, 0, &[(2, 100, 100)])];
+        let subjects = vec![crate::evidence::Subject { size: 64, ..Default::default() }];
+        let lines = vec![SharedLine { address: 0, slots }];
+        let evidence = Evidence { lines, subjects, line_size: 64, ..Evidence::default() };
+        assert_eq!(conflicts(&evidence).len(), 0);
     }
 
     #[test]

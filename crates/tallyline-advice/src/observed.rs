@@ -3,8 +3,9 @@
 //! What costs time is counted in samples; nothing is modelled. Accesses that are seen of one line by several threads, in
 //! the order of time, say that threads share it; samples on it say what that may cost.
 
-use super::collect::{Builder, Found, ObjectVotes, grid};
+use super::collect::Builder;
 use super::evidence::{Evidence, FieldUse, SharedLine, Slot, SlotUse, ThreadInfo, TypeUse};
+use super::objects::{Found, ObjectVotes, grid};
 use super::resolve::{Resolved, Resolver};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};

@@ -288,7 +288,8 @@ fn map(
             let target = *targets.entry((*at, slot.base, group)).or_insert_with(|| map.fresh_lines(1));
             // an access that goes on into the next member, as one to what the memory was before, moves this one alone
             let end = subject.members[member].offset + subject.members[member].size.max(1);
-            map.move_range(slot.address(), slot.size.min(end - slot.offset), target);
+            let size = slot.size.min(end - slot.offset);
+            super::move_slot(&mut map, evidence, &evidence.lines[*at], slot, (size, target));
         }
     }
     map

@@ -9,8 +9,8 @@ mod pointer;
 use counter::CounterWords;
 
 use super::address_map::AddressMap;
-use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts, cured};
-use super::evidence::{Evidence, MemberInfo, Site, Slot, Subject};
+use super::conflicts::{ConflictKey, ConflictSum, Relation, conflicts, cured, overlap};
+use super::evidence::{Evidence, MemberInfo, SharedLine, Site, Slot, Subject};
 use super::policy::{self, HotPath};
 use super::predict::Outlook;
 use super::proposal::{Proposal, Separation};
@@ -348,6 +348,25 @@ fn separation(evidence: &Evidence, subject: usize) -> Separation {
 }
 
 type Conflicts = BTreeMap<ConflictKey, ConflictSum>;
+
+/// Moves `size` bytes of a slot of a line to the line at `target`; where objects before or after had the memory, too, only
+/// for the instructions that access this one.
+fn move_slot(
+    map: &mut AddressMap,
+    evidence: &Evidence,
+    line: &SharedLine,
+    slot: &Slot,
+    (size, target): (u64, u64),
+) {
+    let of_object = evidence.subjects.get(slot.subject).map_or(0, |subject| subject.size);
+    if !line.slots.iter().any(|other| overlap(slot, other, of_object)) {
+        map.move_range(slot.address(), size, target);
+        return;
+    }
+    for site in slot.uses.iter().filter_map(|of| evidence.sites.get(of.site)) {
+        map.move_access(site.instruction, slot.address(), target);
+    }
+}
 
 /// Returns `true` if the lost cycles and the transfers of lines are enough for a finding.
 fn is_worth(evidence: &Evidence, lost: f64, transfers: f64) -> bool {
