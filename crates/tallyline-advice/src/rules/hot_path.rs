@@ -16,6 +16,14 @@ const LEAST_SHARE: u64 = 50;
 /// The part of its type's heat from which a member is hot.
 const HOT: f64 = 0.02;
 
+/// Accesses for each of the most accessed hot member's in the same function from which a member is a companion of the hot
+/// ones.
+const COMPANION: f64 = 0.01;
+
+/// The part of the most accessed hot member's accesses that a function has to have for its members to be companions: one
+/// that prints all objects at the end has fewer.
+const ON_PATH: f64 = 0.5;
+
 /// Returns a finding for each type whose order of members costs lines.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
     evidence.types.iter().filter_map(|used| of_type(evidence, used)).collect()
@@ -31,7 +39,8 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
         return None;
     }
     let hot = hot_members(subject, used);
-    let order = order(subject, &hot);
+    let used_together = with_companions(evidence, used, subject, &hot);
+    let order = order(subject, &used_together);
     let Placement { members, size, .. } = place(&[order], Separation::None);
     // an alignment that the type declares stays
     let size = size.next_multiple_of(subject.align.max(1));
@@ -58,7 +67,7 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
         kind,
         subject: used.subject,
         confidence: Confidence::Medium,
-        fields: described(subject, used, &hot),
+        fields: described(subject, used, &used_together),
         lines: used.objects.saturating_mul(before),
         lost: cycles,
         transfers: 0,
@@ -124,27 +133,79 @@ fn has_heat(used: &TypeUse) -> bool {
     used.fields.iter().any(|field| field.heat > 0)
 }
 
+/// Returns hot members and their *companions*: members that a hot path accesses only now and then, as far as the lines of
+/// the hot ones have room. The most accessed come first.
+fn with_companions(
+    evidence: &Evidence,
+    used: &TypeUse,
+    subject: &Subject,
+    hot: &[HotMember],
+) -> Vec<HotMember> {
+    let function = |site: &usize| evidence.sites.get(*site).map(|site| site.function.as_str());
+    // by function: the accesses of the most accessed hot member
+    let mut paths: BTreeMap<&str, u64> = BTreeMap::new();
+    for (site, count) in hot.iter().flat_map(|(_, _, sites)| sites) {
+        let Some(name) = function(site) else { continue };
+        let most = paths.entry(name).or_default();
+        *most = (*most).max(*count);
+    }
+    let most = paths.values().copied().max().unwrap_or(0);
+    paths.retain(|_, count| *count as f64 >= most as f64 * ON_PATH);
+    let mut companions: Vec<(u64, HotMember)> = members_by_use(subject, used)
+        .into_iter()
+        .filter(|(at, heat, _)| *heat > 0 && hot.iter().all(|(other, ..)| other != at))
+        .filter_map(|member| {
+            let mut by_path: BTreeMap<&str, u64> = BTreeMap::new();
+            for (site, count) in &member.2 {
+                *by_path.entry(function(site)?).or_default() += count;
+            }
+            by_path.retain(|name, count| {
+                paths.get(name).is_some_and(|most| *count as f64 >= *most as f64 * COMPANION)
+            });
+            by_path.into_values().max().map(|count| (count, member))
+        })
+        .collect();
+    companions.sort_by_key(|(count, (at, ..))| (std::cmp::Reverse(*count), *at));
+    let line = evidence.line_size;
+    let size = |all: &[HotMember]| all.iter().map(|(at, ..)| subject.members[*at].size).sum::<u64>();
+    let room = size(hot).next_multiple_of(line);
+    let mut all = hot.to_vec();
+    for (_, companion) in companions {
+        all.push(companion);
+        // members of falling alignment have no holes between them
+        if size(&all) > room {
+            all.pop();
+        }
+    }
+    all
+}
+
 /// Returns the members with more than a part of the heat, the hottest first. What initialises all objects once accesses
 /// each member as often as a look-up does in as many calls, but in order, and takes hardly any time.
 fn hot_members(subject: &Subject, used: &TypeUse) -> Vec<HotMember> {
-    // without heat (objects that are only initialised) members are ranked by accesses
-    let is_used = has_heat(used);
-    let heat_of = |field: &FieldUse| if is_used { field.heat } else { field.accesses };
-    let total: u64 = used.fields.iter().map(heat_of).sum();
-    let mut hot: Vec<HotMember> = Vec::new();
-    for (at, member) in subject.members.iter().enumerate() {
-        let of = used.fields.iter().filter(|field| is_of(field, member));
-        let (mut heat, mut sites) = (0, BTreeMap::new());
-        for field in of {
-            heat += heat_of(field);
-            field.sites.iter().for_each(|(site, count)| *sites.entry(*site).or_default() += count);
-        }
-        if heat as f64 > total as f64 * HOT {
-            hot.push((at, heat, sites));
-        }
-    }
+    let total: u64 = used.fields.iter().map(heat_of(used)).sum();
+    let mut hot = members_by_use(subject, used);
+    hot.retain(|(_, heat, _)| *heat as f64 > total as f64 * HOT);
     hot.sort_by_key(|(at, heat, _)| (std::cmp::Reverse(*heat), *at));
     hot
+}
+
+/// Returns the heat of a field; where there is none, as objects are only initialised, its accesses.
+fn heat_of(used: &TypeUse) -> fn(&FieldUse) -> u64 {
+    if has_heat(used) { |field| field.heat } else { |field| field.accesses }
+}
+
+/// Returns the members in their order, with their heat and accesses.
+fn members_by_use(subject: &Subject, used: &TypeUse) -> Vec<HotMember> {
+    let with_use = |(at, member)| {
+        let (mut heat, mut sites) = (0, BTreeMap::new());
+        for field in used.fields.iter().filter(|field| is_of(field, member)) {
+            heat += heat_of(used)(field);
+            field.sites.iter().for_each(|(site, count)| *sites.entry(*site).or_default() += count);
+        }
+        (at, heat, sites)
+    };
+    subject.members.iter().enumerate().map(with_use).collect()
 }
 
 /// Returns the members in their new order: hot ones by use together, then the others; each part by falling alignment,
