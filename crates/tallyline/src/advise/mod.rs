@@ -11,6 +11,7 @@ mod names;
 mod observed_run;
 mod recording;
 mod text;
+mod traced_run;
 mod undebugged;
 mod window;
 
@@ -19,12 +20,10 @@ pub(crate) use model::{ModelledTrace, evidence_of};
 pub(crate) use window::sample;
 
 use crate::apply;
-use crate::record::{TracedCommand, trace_command};
 use anyhow::{Context, Result, anyhow};
 use edits::Edits;
 use load::{CommandRun, RunTime};
 use observed_run::ObservedRun;
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -36,6 +35,7 @@ use tallyline_timing::Code;
 use tallyline_trace::Trace;
 use tallyline_trace::coherence::Excerpt;
 use tallyline_trace::emulator;
+use traced_run::TracedRun;
 use window::Window;
 
 /// The most proposals whose effect is predicted.
@@ -171,56 +171,28 @@ pub(crate) fn run(args: &AdviseArgs, color: Color) -> Result<()> {
     if args.trace.is_none() {
         find_program(&args.command)?;
     }
-    let stdout = args.command_output()?;
     let window = match args.trace.is_none() && !args.whole {
-        true => window(args, &folder.0, stdout.as_ref())?,
+        true => window(args, &folder.0, args.command_output()?.as_ref())?,
         false => None,
     };
-    let mut traced_time = None;
-    let mut failed = None;
-    let full_after = Cell::new(None);
-    if args.trace.is_none() {
-        let file = folder.0.join("window");
-        window.as_ref().map(|(window, _)| window.write(&file)).transpose()?;
-        // the start of a server is not what it does under load
-        let start = args.load.as_ref().map(|_| folder.0.join("start"));
-        start.as_ref().map(|start| fs::write(start, [0]).context("cannot write a file")).transpose()?;
-        let run = CommandRun::begin(args.load.as_deref(), args.seconds).with_signal(start.as_deref());
-        let has_largest_size = || fs::metadata(&path).is_ok_and(|file| file.len() >= args.max_size);
-        let is_over = || {
-            if full_after.get().is_none() && has_largest_size() {
-                full_after.set(Some(run.elapsed().as_secs_f64()));
-            }
-            run.is_over()
-        };
-        let traced = TracedCommand {
-            max_size: args.max_size,
-            window: window.as_ref().map(|_| file.as_path()),
-            start: start.as_deref(),
-            until: Some(&is_over),
-            stdout: stdout.as_ref(),
-            ..TracedCommand::new(&args.command, &path)
-        };
-        let traced = trace_command(&traced);
-        // a load goes with its command, whatever became of that
-        let time = run.finish();
-        let status = traced?;
-        let time = time?;
-        // one that is asked to end does so by a signal, or with whatever status
-        let is_asked = args.load.is_some() || time.is_cut || full_after.get().is_some();
-        failed = (!is_asked && !status.success()).then_some(status);
-        // the end of a run comes between two looks at its trace
-        if full_after.get().is_none() && has_largest_size() {
-            full_after.set(Some(time.seconds));
-        }
-        traced_time = Some(time);
-    }
-    let mut advice = advise(args, &path, full_after.get())?;
-    let is_full = advice.full_after.is_some();
-    advice.window =
-        window.as_ref().map(|(window, plain)| WindowSummary::new(window, plain.zip(traced_time), is_full));
+    let traced = match args.trace.is_none() {
+        true => Some(TracedRun::of_even_threads(
+            args,
+            &folder.0,
+            &path,
+            window.as_ref().map(|(window, _)| window),
+        )?),
+        false => None,
+    };
+    let full_after = traced.as_ref().and_then(|traced| traced.full_after);
+    let mut advice = advise(args, &path, full_after)?;
+    let traced_time = traced.as_ref().map(|traced| traced.time);
+    advice.window = window
+        .as_ref()
+        .map(|(window, plain)| WindowSummary::new(window, plain.zip(traced_time), full_after.is_some()));
     advice.traced_seconds = traced_time.map(|time| time.seconds);
     advice.notes.extend(advice.window.as_ref().map(WindowSummary::note));
+    let failed = traced.and_then(|traced| traced.failed);
     advice.notes.extend(failed.map(|status| format!("the traced command failed ({status})")));
     show(args, &advice, output)
 }
