@@ -47,7 +47,8 @@ impl TracedRun {
             if !is_short || spread.idle == 0 {
                 break;
             }
-            let again = Self::new(args, folder, &other, window)?;
+            // the trace that there is will do
+            let Ok(again) = Self::new(args, folder, &other, window) else { break };
             let of_again = Spread::of_trace(&other);
             if of_again.busy > spread.busy && again.failed.is_none() {
                 fs::rename(&other, path).context("cannot rename a trace")?;
