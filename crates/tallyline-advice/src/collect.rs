@@ -227,9 +227,7 @@ impl Builder<'_> {
             let base = address.wrapping_sub(operand.offset);
             // a part of a larger object is that object's; what begins where no object does was another field
             return match around {
-                Some((start, subject))
-                    if subject != operand.subject || (start != base && !self.objects.has(subject, base)) =>
-                {
+                Some((start, subject)) if !self.is_own(start, subject, &operand, base) => {
                     (subject, start, self.member(subject, address.wrapping_sub(start)), name)
                 }
                 _ => match variable.filter(|part| self.is_larger(part, &operand, base)) {
@@ -255,6 +253,18 @@ impl Builder<'_> {
                 (index, address, String::new(), name)
             }
         }
+    }
+
+    /// Returns `true` if the operand of an access, which begins at `base`, is no part of the largest object at its address:
+    /// it is that object, or another one that had the memory before or after.
+    fn is_own(&self, start: u64, subject: usize, operand: &Operand, base: u64) -> bool {
+        if subject == operand.subject {
+            return start == base || self.objects.has(subject, base);
+        }
+        let of = |index: usize| self.resolved.subjects.get(index);
+        let (Some(outer), Some(inner)) = (of(subject), of(operand.subject)) else { return false };
+        let can_be_part = base.checked_sub(start).is_some_and(|offset| outer.can_hold(offset, inner.size));
+        start != base && !can_be_part && !inner.is_library_type && self.objects.has(operand.subject, base)
     }
 
     /// Returns `true` if the element of a variable is an object of the program that contains an instruction's operand,
@@ -514,6 +524,7 @@ impl HeatByFunction {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::MemberInfo;
 
     #[test]
     fn what_initialises_in_little_time_is_cold_and_what_lies_on_a_hot_line_is_not() {
@@ -550,6 +561,29 @@ mod tests {
         assert_eq!(add(0x1008, 8, 5), (false, 16));
         assert_eq!(add(0x1010, 8, 6), (true, 8), "another execution");
         assert_eq!(add(0x2000, 8, 6), (true, 8), "another operand");
+    }
+
+    #[test]
+    fn an_access_to_what_cannot_be_a_part_of_an_object_is_to_its_own_field() {
+        let member = |offset, size| MemberInfo { offset, size, ..MemberInfo::default() };
+        let record =
+            |name: &str, size, members| Subject { name: name.into(), size, members, ..Subject::default() };
+        let client = record("client", 64, vec![member(0, 8), member(8, 8), member(16, 24), member(40, 24)]);
+        let node = record("node", 24, vec![member(0, 8), member(8, 8), member(16, 8)]);
+        let mut resolved = Resolved { subjects: vec![client, node], ..Resolved::default() };
+        resolved.operands.insert(1, Operand { subject: 0, offset: 8, field: "flags".into() });
+        resolved.operands.insert(2, Operand { subject: 1, offset: 8, field: "next".into() });
+        let mut votes = ObjectVotes::default();
+        votes.add(1, 0x1008, &resolved);
+        for node in [0x1008, 0x1010] {
+            votes.add(2, node + 8, &resolved);
+        }
+        let objects = votes.finish(64, &|_| true, &resolved);
+        assert_eq!(objects.starts[&1], [0x1008]);
+        let mut builder =
+            Builder { resolved, resolver: &NoNames, objects: &objects, site_index: FxHashMap::default() };
+        assert_eq!(builder.owner(0x1010, 2), (1, 0x1008, "next".into(), String::new()));
+        assert_eq!(builder.owner(0x1018, 2).0, 0, "it is in one member");
     }
 
     struct NoNames;

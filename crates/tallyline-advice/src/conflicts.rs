@@ -1,7 +1,7 @@
 //! Conflicts on shared lines: whose accesses take a line from whom, and what that costs.
 
 use super::address_map::AddressMap;
-use super::evidence::{Evidence, SharedLine, Slot};
+use super::evidence::{Evidence, SharedLine, Slot, Subject, SubjectKind};
 use std::collections::BTreeMap;
 
 /// Writes of a thread to a part of a line up to which they only initialise it, or free it: they take the line once, in
@@ -101,10 +101,23 @@ pub(crate) fn meetings(victim: &Slot, culprit: &Slot) -> u64 {
     sum
 }
 
-/// Returns `true` if two slots are of objects of a type of `size` bytes that overlap: one of the two was freed before the
-/// other one was made.
-pub(crate) fn overlap(one: &Slot, other: &Slot, size: u64) -> bool {
-    one.subject == other.subject && one.base != other.base && one.base.abs_diff(other.base) < size
+/// Returns `true` if two slots are of objects that overlap, of which none can be a part of the other: one of the two was
+/// freed before the other one was made.
+pub(crate) fn overlap(subjects: &[Subject], one: &Slot, other: &Slot) -> bool {
+    if one.base == other.base {
+        return false;
+    }
+    let (first, second) = if one.base < other.base { (one, other) } else { (other, one) };
+    let (Some(outer), Some(inner)) = (subjects.get(first.subject), subjects.get(second.subject)) else {
+        return false;
+    };
+    let distance = second.base - first.base;
+    let is_record = |subject: &Subject| {
+        subject.kind == SubjectKind::Record && !subject.is_library_type && subject.size > 0
+    };
+    distance < outer.size
+        && (first.subject == second.subject
+            || (is_record(outer) && is_record(inner) && !outer.can_hold(distance, inner.size)))
 }
 
 /// Divides the losses of a line's slots among the slots that cause them, by how often they can meet.
@@ -114,8 +127,10 @@ fn of_line(evidence: &Evidence, line: &SharedLine) -> Vec<(usize, usize, f64)> {
         if victim.lost == 0 && victim.transfers == 0 {
             continue;
         }
-        let size = evidence.subjects.get(victim.subject).map_or(0, |subject| subject.size);
-        let weight = |culprit| if overlap(victim, culprit, size) { 0 } else { meetings(victim, culprit) };
+        let weight = |culprit| match overlap(&evidence.subjects, victim, culprit) {
+            true => 0,
+            false => meetings(victim, culprit),
+        };
         let weights: Vec<u64> = line.slots.iter().map(weight).collect();
         let total: u64 = weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight));
         let shares = weights.iter().enumerate().filter(|(_, weight)| **weight > 0);
@@ -170,7 +185,7 @@ pub(crate) fn cured(evidence: &Evidence, map: &AddressMap) -> BTreeMap<(usize, u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::SlotUse;
+    use crate::evidence::{MemberInfo, SlotUse};
 
     pub(crate) fn slot(subject: usize, base: u64, offset: u64, uses: &[(u32, u64, u64)]) -> Slot {
         let uses = uses.iter().map(|(thread, reads, writes)| SlotUse {
@@ -208,11 +223,20 @@ mod tests {
 
     #[test]
     fn objects_in_the_memory_of_freed_ones_do_not_meet_them() {
-        let slots = vec![slot(0, 0, 8, &[(1, 100, 100)]), slot(0, 8, 0, &[(2, 100, 100)])];
-        let subjects = vec![crate::evidence::Subject { size: 64, ..Default::default() }];
-        let lines = vec![SharedLine { address: 0, slots }];
-        let evidence = Evidence { lines, subjects, line_size: 64, ..Evidence::default() };
-        assert_eq!(conflicts(&evidence).len(), 0);
+        let uses: [&[_]; 2] = [&[(1, 100, 100)], &[(2, 100, 100)]];
+        let member = |offset, size| MemberInfo { offset, size, ..MemberInfo::default() };
+        let record =
+            |size, members| Subject { kind: SubjectKind::Record, size, members, ..Subject::default() };
+        let client = record(64, vec![member(0, 8), member(8, 8), member(16, 24), member(40, 24)]);
+        let of = |second: Slot| {
+            let lines = vec![SharedLine { address: 0, slots: vec![slot(0, 0, 8, uses[0]), second] }];
+            let subjects = vec![client.clone(), record(24, vec![member(0, 8)])];
+            conflicts(&Evidence { lines, subjects, line_size: 64, ..Evidence::default() }).len()
+        };
+        assert_eq!(of(slot(0, 8, 0, uses[1])), 0, "of the same type");
+        assert_eq!(of(slot(1, 8, 0, uses[1])), 0, "over two members");
+        assert!(of(slot(1, 16, 0, uses[1])) > 0, "a part of the other");
+        assert!(of(slot(1, 64, 0, uses[1])) > 0, "behind it");
     }
 
     #[test]

@@ -101,6 +101,17 @@ impl Subject {
     pub fn is_named(&self) -> bool {
         self.kind != SubjectKind::Unknown && !self.name.is_empty()
     }
+
+    /// Returns `true` if an object of `size` bytes at an offset can be a part of this one: it is in one member. Of what
+    /// has no known members, or none to its end, it may be one.
+    pub(crate) fn can_hold(&self, offset: u64, size: u64) -> bool {
+        let end = offset.saturating_add(size);
+        let is_in = |member: &MemberInfo| member.offset <= offset && end <= member.offset + member.size;
+        // a flexible array has no size
+        let last = self.members.iter().map(|member| member.offset + member.size).max();
+        let is_behind = last.is_none_or(|last| offset >= last);
+        is_behind || self.members.iter().any(is_in)
+    }
 }
 
 /// The numbers of reads and writes by which one instruction, in one thread, accesses one field on a shared cache

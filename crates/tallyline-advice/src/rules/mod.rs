@@ -358,8 +358,7 @@ fn move_slot(
     slot: &Slot,
     (size, target): (u64, u64),
 ) {
-    let of_object = evidence.subjects.get(slot.subject).map_or(0, |subject| subject.size);
-    if !line.slots.iter().any(|other| overlap(slot, other, of_object)) {
+    if !line.slots.iter().any(|other| overlap(&evidence.subjects, slot, other)) {
         map.move_range(slot.address(), size, target);
         return;
     }
