@@ -49,12 +49,16 @@ impl Machine {
     }
 }
 
+/// The smallest page of a machine whose programs are read.
+const PAGE: u64 = 4096;
+
 /// A loadable segment of an ELF file (`PT_LOAD`): its offset and size in the file, and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub(crate) offset: u64,
     pub(crate) address: u64,
     pub(crate) size: u64,
+    pub(crate) memory: u64,
 }
 
 impl Segment {
@@ -154,7 +158,7 @@ impl Image {
             .segments()
             .map(|segment| {
                 let (offset, size) = segment.file_range();
-                Segment { offset, address: segment.address(), size }
+                Segment { offset, address: segment.address(), size, memory: segment.size() }
             })
             .collect();
         for section in file.sections() {
@@ -276,12 +280,17 @@ impl Image {
         &self.segments
     }
 
-    /// Converts an offset in the file to the address at which that byte is linked; `None` if no segment loads it.
+    /// Converts an offset in the file to the address at which that byte is linked, or the zero in its place behind the
+    /// data of the last mapped page, where variables without a value begin; `None` if no segment loads it.
     pub fn address_of(&self, offset: u64) -> Option<u64> {
-        let holds = |segment: &&Segment| {
-            offset.checked_sub(segment.offset).is_some_and(|inside| inside < segment.size)
+        let inside = |segment: &Segment| offset.checked_sub(segment.offset);
+        let holds = |segment: &&Segment| inside(segment).is_some_and(|inside| inside < segment.size);
+        let goes_on = |segment: &&Segment| {
+            let end = segment.offset.saturating_add(segment.size);
+            let page_end = end.checked_next_multiple_of(PAGE).unwrap_or(end);
+            offset < page_end && inside(segment).is_some_and(|inside| inside < segment.memory)
         };
-        let segment = self.segments.iter().find(holds)?;
+        let segment = self.segments.iter().find(holds).or_else(|| self.segments.iter().find(goes_on))?;
         Some(segment.address.wrapping_add(offset - segment.offset))
     }
 
@@ -549,6 +558,16 @@ fn thread_local<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, object::Endianness, R>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_without_a_value_lie_behind_the_data_of_the_last_page() {
+        // 4 bytes of data, and 4096 of zeros behind them
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tallyline/tests/data/trace/pair");
+        let image = Image::parse(&std::fs::read(path).expect("committed")).expect("an ELF file");
+        assert_eq!(image.address_of(0x3000), Some(0x40_3000));
+        assert_eq!(image.address_of(0x3080), Some(0x40_3080));
+        assert_eq!(image.address_of(0x4000), None, "no page of the file");
+    }
 
     #[test]
     fn ranges_of_functions_are_those_of_their_symbols() {
