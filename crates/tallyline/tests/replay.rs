@@ -261,6 +261,32 @@ int main(void) {
 }
 "#;
 
+/// Additions that are many and run seldom each, beside one that runs often.
+const SELDOM: &str = r#"
+#define TEN(x) x x x x x x x x x x
+static struct { volatile long often, seldom; } shared;
+int main(void) {
+    for (int i = 0; i < 40; i++) { TEN(TEN(shared.seldom++;)) TEN(TEN(shared.seldom++;)) }
+    for (int i = 0; i < 400000; i++) shared.often++;
+}
+"#;
+
+#[test]
+fn instructions_that_run_seldom_are_counted_to_their_field() {
+    let folder = folder("replay-seldom");
+    let Some(program) = program(&folder, "seldom", SELDOM) else { return };
+    let json = traced(&folder, &program, &[]);
+    let fields = json["fields"].as_array().expect("rows");
+    let sum = |name: &str, of: &dyn Fn(&Value) -> bool| -> u64 {
+        fields.iter().filter(|row| of(row)).map(|row| row[name].as_u64().expect("a count")).sum()
+    };
+    let seldom = |row: &Value| row["field"].as_str().is_some_and(|field| field.contains("seldom"));
+    assert_eq!((sum("reads", &seldom), sum("writes", &seldom)), (8000, 8000));
+    let all = ["reads", "writes"].map(|name| (sum(name, &|_| true), json["counts"][name].as_u64()));
+    assert!(all.iter().all(|(sum, total)| Some(*sum) == *total), "{all:?}");
+    fs::remove_dir_all(folder).expect("removed");
+}
+
 #[test]
 fn what_only_the_runtime_shares_is_marked_and_comes_behind_the_program() {
     let folder = folder("replay-clean");

@@ -29,8 +29,14 @@ pub(super) struct Findings {
     pub(super) warnings: Vec<String>,
 }
 
-/// Instructions that never miss and do less than one access of so many are not looked up.
+/// Instructions that never miss are not looked up if each does less than one access of so many,
 const RARE: u64 = 10_000;
+
+/// and all of them less than one of so many.
+const RARE_TOGETHER: u64 = 1000;
+
+/// The row of instructions that are not looked up.
+const REST: &str = "(rare instructions)";
 
 /// The results with other turns than those requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,19 +138,32 @@ impl Findings {
     }
 }
 
-/// Returns the instructions whose places are looked up: all that missed or took lines away, who is named, and
-/// who did more than one access of [`RARE`].
+/// Returns the instructions whose places are looked up: all that missed or took lines away, who is named, and those with
+/// the most accesses.
 fn instructions(summary: &CoherenceSummary, lines: &[(u64, LineCounts)]) -> Vec<u32> {
     let conflicts = summary.conflicts().iter().map(|(conflict, _)| conflict);
     let of_lines = conflicts.filter(|conflict| lines.iter().any(|(line, _)| *line == conflict.line()));
     let mut all: Vec<u32> = of_lines.flat_map(|conflict| [conflict.victim(), conflict.culprit()]).collect();
-    let rare = summary.total().accesses() / RARE;
-    let worth = |counts: &LineCounts| {
+    let takes_part = |counts: &LineCounts| {
         let missed = counts.cold() + counts.replaced() + counts.sharing_misses();
-        missed + counts.invalidations() > 0 || counts.reads() + counts.writes() > rare
+        missed + counts.invalidations() > 0
     };
-    let missed = summary.instructions().iter().enumerate().filter(|(_, place)| worth(&place.lines()));
-    all.extend(missed.map(|(index, _)| index as u32));
+    let counted = summary.instructions().iter().enumerate();
+    let (missed, mut others): (Vec<_>, Vec<_>) = counted
+        .map(|(index, place)| (index as u32, place.lines()))
+        .partition(|(_, counts)| takes_part(counts));
+    all.extend(missed.iter().map(|(index, _)| *index));
+    let accesses = |counts: &LineCounts| counts.reads() + counts.writes();
+    others.sort_by_key(|(index, counts)| (std::cmp::Reverse(accesses(counts)), *index));
+    let mut left: u64 = others.iter().map(|(_, counts)| accesses(counts)).sum();
+    let total = summary.total().accesses();
+    for (index, counts) in others {
+        if left <= total / RARE_TOGETHER && accesses(&counts) <= total / RARE {
+            break;
+        }
+        left -= accesses(&counts);
+        all.push(index);
+    }
     all.sort_unstable();
     all.dedup();
     all
@@ -193,9 +212,15 @@ fn missing(trace: &Trace<'_>, process: u32, summary: &CoherenceSummary, warnings
 fn fields(summary: &CoherenceSummary, known: &TraceSymbols) -> Vec<FieldRow> {
     let mut fields: BTreeMap<(String, String, String, bool), LineCounts> = BTreeMap::new();
     for (index, place) in summary.instructions().iter().enumerate() {
-        let Some(known) = known.get(index as u32, place.lowest(), place.highest()) else { continue };
-        *fields.entry((known.ty, known.field, known.variable, known.is_runtime)).or_default() +=
-            place.lines();
+        let counts = place.lines();
+        if counts.reads() + counts.writes() == 0 {
+            continue;
+        }
+        let key = match known.get(index as u32, place.lowest(), place.highest()) {
+            Some(known) => (known.ty, known.field, known.variable, known.is_runtime),
+            None => (REST.into(), String::new(), String::new(), false),
+        };
+        *fields.entry(key).or_default() += counts;
     }
     let row =
         |((ty, field, variable, is_runtime), counts)| FieldRow { ty, field, variable, is_runtime, counts };
