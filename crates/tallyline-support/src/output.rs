@@ -4,10 +4,11 @@ use crate::hyperlink::{LinkWriter, Links};
 use crate::pager::{self, PagerWriter};
 use crate::replacement::Replacement;
 use anstream::{AutoStream, ColorChoice, StripStream};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use std::borrow::Cow;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -92,6 +93,11 @@ impl Output {
             });
         };
         let name = path.display().to_string();
+        if let Some(kind) = input_at(path) {
+            bail!(
+                "cannot write {name}: it is {kind}, which would be lost (give another name, or remove it first)"
+            );
+        }
         let open = Replacement::check(path).with_context(|| format!("cannot write {name}"))?;
         Ok(Output {
             place: Destination::File { path: path.into(), open, colors: color == Color::Always },
@@ -131,6 +137,18 @@ impl Output {
             false => error,
         })
     }
+}
+
+/// Returns the kind of a file that commands read: results do not take its place, which a slip of `-o` would ask for.
+fn input_at(path: &Path) -> Option<&'static str> {
+    const KINDS: [(&[u8], &str); 3] =
+        [(b"PERFILE2", "a recording"), (b"TLT1", "a trace"), (b"\x7fELF", "a program or library")];
+    if !path.metadata().is_ok_and(|found| found.is_file()) {
+        return None;
+    }
+    let mut start = Vec::new();
+    File::open(path).ok()?.take(8).read_to_end(&mut start).ok()?;
+    KINDS.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, kind)| *kind)
 }
 
 /// Writes to standard output, with links and by the pager where they are wanted.

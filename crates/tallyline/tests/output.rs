@@ -69,6 +69,23 @@ fn a_file_keeps_its_mode_and_what_it_had_until_the_end() {
 }
 
 #[test]
+fn results_do_not_take_the_place_of_what_they_are_of() {
+    let folder = folder("output-over-input");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/trace");
+    for (name, words) in
+        [("pair.trace", &["replay", "it", "-o", "it"][..]), ("pair", &["layout", "-o", "it", "it"])]
+    {
+        let bytes = fs::read(data.join(name)).expect("committed");
+        fs::write(folder.join("it"), &bytes).expect("written");
+        let output = run_in(&folder, words);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains("would be lost"), "{}", stderr(&output));
+        assert_eq!(fs::read(folder.join("it")).expect("there"), bytes, "{name}");
+    }
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn pipes_devices_and_standard_output_are_written_to_as_they_are() {
     let folder = folder("output-pipe");
     let holes = data("holes.o");
