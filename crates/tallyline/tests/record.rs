@@ -70,7 +70,9 @@ fn a_command_is_recorded_and_its_status_passed_on() {
 
     // a command that a signal ends
     let before = fs::read(folder.join("a.data")).expect("a recording");
+    let oldest = fs::read(folder.join("a.data.old")).expect("a recording");
     run_in(&folder, &["record", "-q", "-o", "a.data", "--", "no-such-command"]);
+    assert_eq!(fs::read(folder.join("a.data.old")).expect("kept"), oldest);
     run_in(&folder, &["record", "-q", "-o", "new.data", "--", "no-such-command"]);
     assert_eq!(fs::read(folder.join("a.data")).expect("kept"), before, "nothing came in its place");
     assert!(!folder.join("new.data").exists());

@@ -346,8 +346,10 @@ fn record_to(
     }
     if result.is_err() {
         if session.tally.samples == 0 && session.tally.packets == 0 {
-            if let Output::File(path) = &options.output {
-                restore_older(path, older.as_deref());
+            match (&options.output, older) {
+                (_, Some(older)) => older.restore(),
+                (Output::File(path), None) if path.is_file() => drop(std::fs::remove_file(path)),
+                _ => {}
             }
         } else {
             // the error is said, and what came before it is kept as far as that goes
@@ -380,26 +382,64 @@ fn described(options: &RecordOptions, requests: &[EventRequest]) -> MachineDescr
 /// Creates a new file that only its owner can read, as samples may hold what others must not see. One of this
 /// name that has something in it gets the name with `.old` behind, as with perf: then that is the other
 /// result.
-fn create(path: &Path) -> std::io::Result<(File, Option<PathBuf>)> {
+fn create(path: &Path) -> std::io::Result<(File, Option<OlderRecording>)> {
     let mut older = None;
     if path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".old");
-        std::fs::rename(path, &name)?;
-        older = Some(PathBuf::from(name));
+        older = Some(OlderRecording::set_aside(path)?);
     }
     let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     Ok((file, older))
 }
 
-/// Gives an older recording its name back if nothing was recorded.
-fn restore_older(path: &Path, older: Option<&Path>) {
-    // what cannot be put back is still there under the other name
-    let _ = match older {
-        Some(older) => std::fs::rename(older, path),
-        None if path.is_file() => std::fs::remove_file(path),
-        None => Ok(()),
-    };
+/// A recording that had the name of the new one. Until that has begun, the one before it is kept, too.
+struct OlderRecording {
+    path: PathBuf,
+    renamed: PathBuf,
+    /// The name of the recording that had the name with `.old`.
+    oldest: Option<PathBuf>,
+}
+
+impl OlderRecording {
+    fn set_aside(path: &Path) -> std::io::Result<OlderRecording> {
+        let with = |suffix: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let (renamed, oldest) = (with(".old"), with(&format!(".old.{}", std::process::id())));
+        let had_older = renamed.is_file();
+        if had_older {
+            std::fs::rename(&renamed, &oldest)?;
+        }
+        let mut older =
+            OlderRecording { path: path.to_owned(), renamed, oldest: had_older.then_some(oldest) };
+        if let Err(error) = std::fs::rename(path, &older.renamed) {
+            older.restore_oldest();
+            return Err(error);
+        }
+        Ok(older)
+    }
+
+    /// Gives both their names back.
+    fn restore(mut self) {
+        // what cannot be put back is still there under the other name
+        let _ = std::fs::rename(&self.renamed, &self.path);
+        self.restore_oldest();
+    }
+
+    fn restore_oldest(&mut self) {
+        if let Some(oldest) = self.oldest.take() {
+            let _ = std::fs::rename(oldest, &self.renamed);
+        }
+    }
+}
+
+impl Drop for OlderRecording {
+    fn drop(&mut self) {
+        if let Some(oldest) = &self.oldest {
+            let _ = std::fs::remove_file(oldest);
+        }
+    }
 }
 
 struct Session<'o> {

@@ -10,12 +10,13 @@ pub(crate) use trace::{TracedCommand, open_dev_null, trace_command};
 use crate::interrupt;
 use crate::profile::builds_folder;
 use anyhow::{Result, anyhow, bail};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tallyline_perf_data::recorder::{
-    self, CallChains, Pmus, RecordOptions, RecordSummary, SampledCode, SamplingRate, Target,
+    self, CallChains, Output, Pmus, RecordError, RecordOptions, RecordSummary, SampledCode, SamplingRate,
+    Target,
 };
 
 /// Runs the sub-command `tallyline record` and returns the recorded command's exit code.
@@ -30,7 +31,15 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     }
     let options = options(args)?;
     interrupt::listen()?;
-    let summary = recorder::record(&options, &|| interrupt::asked())?;
+    let summary = recorder::record(&options, &|| interrupt::asked()).map_err(|error| match error {
+        // whoever reads the stream has seen enough
+        RecordError::File { reason, .. }
+            if options.output == Output::Stream && reason.kind() == ErrorKind::BrokenPipe =>
+        {
+            anyhow::Error::new(reason)
+        }
+        error => error.into(),
+    })?;
     if !args.quiet {
         tell(args, &summary);
     }

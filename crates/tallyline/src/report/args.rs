@@ -37,7 +37,7 @@ pub(crate) struct ReportArgs {
     pub(super) show_nr_samples: bool,
 
     /// Leave out rows below this share in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = finite)]
     pub(super) percent_limit: f64,
 
     /// The samples that percentages refer to
@@ -71,7 +71,7 @@ pub(crate) struct ReportArgs {
 
     /// The width of each column, comma-separated; 0 for the width of its contents
     #[arg(short = 'w', long, value_name = "WIDTH,…", value_delimiter = ',', help_heading = "Output")]
-    pub(super) column_widths: Vec<usize>,
+    pub(super) column_widths: Vec<u16>,
 
     /// Print a JSON document
     #[arg(long, group = "form", help_heading = "Output")]
@@ -113,7 +113,10 @@ impl ReportArgs {
     /// Returns the limits on the width of lines and of text columns.
     pub(super) fn fit(&self) -> Fit {
         let is_wide = self.wide || !self.column_widths.is_empty();
-        Fit { columns: self.column_widths.clone(), ..Fit::of_terminal(is_wide, self.output.is_some()) }
+        Fit {
+            columns: self.column_widths.iter().map(|width| usize::from(*width)).collect(),
+            ..Fit::of_terminal(is_wide, self.output.is_some())
+        }
     }
 
     /// Returns `true` if no option asks for a document, a file or plain text, so that a terminal may show the browser.
@@ -178,4 +181,9 @@ pub(super) enum Percentage {
     Absolute,
     /// Those that pass the filters
     Relative,
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "invalid float literal".to_owned())?;
+    if number.is_finite() { Ok(number) } else { Err("expected a finite number".into()) }
 }
