@@ -23,17 +23,22 @@ struct Editor {
 impl Editor {
     /// Starts a server for a workspace.
     fn start(root: &Path, options: &Value, args: &[&str]) -> Editor {
-        let mut command = tallyline();
-        command.arg("lsp").args(args).current_dir(root).env("TALLYLINE_CACHE", root.join("cache"));
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program runs");
-        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().expect("piped")));
-        let mut editor = Editor { child, input, output, next: 0, told: Vec::new() };
+        let mut editor = Editor::connect(root, args);
         let answer =
             editor.ask("initialize", json!({"rootUri": uri(root), "initializationOptions": options}));
         assert_eq!(answer["capabilities"]["hoverProvider"], true, "{answer}");
         editor.tell("initialized", json!({}));
         editor
+    }
+
+    /// Starts a server, and leaves it uninitialized.
+    fn connect(root: &Path, args: &[&str]) -> Editor {
+        let mut command = tallyline();
+        command.arg("lsp").args(args).current_dir(root).env("TALLYLINE_CACHE", root.join("cache"));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program runs");
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().expect("piped")));
+        Editor { child, input, output, next: 0, told: Vec::new() }
     }
 
     fn send(&mut self, message: &Value) {
@@ -420,6 +425,45 @@ fn the_protocol_is_kept_in_order_and_out_of_it() {
     let mut editor = Editor::start(&folder, &Value::Null, &[]);
     editor.input.as_mut().expect("open").write_all(b"Content-Length: x\r\n\r\n").expect("it reads");
     assert_eq!(editor.child.wait().expect("our child").code(), Some(2));
+}
+
+#[test]
+fn a_message_that_is_no_json_is_answered_and_the_next_one_read() {
+    let Some(folder) = workspace("lsp-undecodable") else { return };
+    let mut editor = Editor::start(&folder, &Value::Null, &[]);
+    let deep = "[".repeat(100_000);
+    for (text, code) in [
+        (&b"{bad}"[..], -32700),
+        (b"\"\xff\"", -32700),
+        (deep.as_bytes(), -32700),
+        (b"[]", -32600),
+        (b"null", -32600),
+    ] {
+        let input = editor.input.as_mut().expect("open");
+        write!(input, "Content-Length: {}\r\n\r\n", text.len()).expect("it reads");
+        input.write_all(text).expect("it reads");
+        let answer = editor.receive();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &code.into()), "{answer}");
+    }
+    let answer = editor.request("workspace/unknown", json!({}));
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    assert_eq!(editor.end(), Some(0));
+}
+
+#[test]
+fn requests_are_served_after_one_initialize() {
+    let Some(folder) = workspace("lsp-initialize") else { return };
+    let mut editor = Editor::connect(&folder, &[]);
+    for method in ["textDocument/hover", "workspace/unknown", "shutdown"] {
+        let answer = editor.request(method, json!({}));
+        assert_eq!(answer["error"]["code"], -32002, "{method}: {answer}");
+    }
+    let root = json!({"rootUri": uri(&folder)});
+    assert_eq!(editor.ask("initialize", root.clone())["capabilities"]["hoverProvider"], true);
+    let answer = editor.request("initialize", root);
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    assert_eq!(editor.ask("textDocument/hover", json!({})), Value::Null);
+    assert_eq!(editor.end(), Some(0));
 }
 
 /// Neovim's own client with clangd beside: both hovers of one word.

@@ -72,7 +72,8 @@ pub(crate) fn run(args: &LspArgs, maps: Vec<PrefixMap>) -> Result<ExitCode> {
         let mut input = std::io::BufReader::new(std::io::stdin());
         loop {
             let event = match rpc::read(&mut input) {
-                Ok(Some(message)) => Event::Message(message),
+                Ok(Some(Ok(message))) => Event::Message(message),
+                Ok(Some(Err(error))) => Event::Undecodable(error.to_string()),
                 Ok(None) => Event::Closed(None),
                 Err(error) => Event::Closed(Some(error)),
             };

@@ -11,17 +11,22 @@ const LIMIT: usize = 64 << 20;
 const HEAD_LIMIT: u64 = 4096;
 
 /// The codes of errors, by JSON-RPC.
+pub(super) const PARSE_ERROR: i64 = -32700;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 pub(super) const INVALID_REQUEST: i64 = -32600;
+
+/// The protocol's own code of a request before `initialize`.
+pub(super) const NOT_INITIALIZED: i64 = -32002;
 
 /// The protocol's own code of a request that ended without an answer.
 pub(super) const CANCELLED: i64 = -32800;
 
-/// Reads a message; none at the end of the input.
+/// Reads a message, or why its text is no JSON, where the next one can be read nevertheless; none at the end of the
+/// input.
 ///
 /// # Errors
-/// A head or a text that is no message: what follows could not be told from it.
-pub(super) fn read(input: &mut dyn BufRead) -> Result<Option<Value>> {
+/// A head or a length that is no message's: what follows could not be told from it.
+pub(super) fn read(input: &mut dyn BufRead) -> Result<Option<serde_json::Result<Value>>> {
     let mut length = None;
     let mut is_first = true;
     loop {
@@ -52,7 +57,7 @@ pub(super) fn read(input: &mut dyn BufRead) -> Result<Option<Value>> {
     if read < length {
         bail!("a message has {read} bytes, its head says {length}");
     }
-    Ok(Some(serde_json::from_slice(&text).context("a message is not JSON")?))
+    Ok(Some(serde_json::from_slice(&text)))
 }
 
 /// Writes a JSON message to the editor, after a header with its length.
@@ -88,9 +93,23 @@ mod tests {
         write(&mut text, &json!({"id": 1, "x": "é"})).expect("memory");
         write(&mut text, &json!({"id": 2})).expect("memory");
         let mut input = &text[..];
-        assert_eq!(read(&mut input).expect("a message").expect("one")["x"], "é");
-        assert_eq!(read(&mut input).expect("a message").expect("one")["id"], 2);
+        let mut next = || read(&mut input).expect("a message").expect("one").expect("JSON");
+        assert_eq!(next()["x"], "é");
+        assert_eq!(next()["id"], 2);
         assert!(read(&mut input).expect("the end").is_none());
+    }
+
+    #[test]
+    fn a_text_that_is_no_json_leaves_the_next_message() {
+        let deep = "[".repeat(100_000);
+        for text in [&b"{bad}"[..], b"", b"\"\xff\"", deep.as_bytes()] {
+            let mut all = format!("Content-Length: {}\r\n\r\n", text.len()).into_bytes();
+            all.extend_from_slice(text);
+            write(&mut all, &json!({"id": 1})).expect("memory");
+            let mut input = &all[..];
+            assert!(read(&mut input).expect("a head").expect("one").is_err());
+            assert_eq!(read(&mut input).expect("a head").expect("one").expect("JSON")["id"], 1);
+        }
     }
 
     #[test]
@@ -99,7 +118,6 @@ mod tests {
             "Content-Length: 99999999999\r\n\r\n{}",
             "Content-Length: -1\r\n\r\n{}",
             "Content-Length: 5\r\n\r\n{}",
-            "Content-Length: 2\r\n\r\n{{",
             "Content-Length: 2",
             "Some-Field: x\r\n\r\n{}",
         ] {

@@ -23,6 +23,8 @@ use tallyline_layout::check::Policy;
 pub(super) enum Event {
     /// A message of the editor.
     Message(Value),
+    /// A message of the editor that is no JSON, and why.
+    Undecodable(String),
     /// The end of the editor's messages, with the error if its last input was not a message.
     Closed(Option<anyhow::Error>),
     Read(Update),
@@ -61,6 +63,7 @@ pub(super) struct Server<'o> {
     /// `true` if the editor asks for hints anew when it is told to.
     refreshes: bool,
     requests: u64,
+    is_initialized: bool,
     is_shut_down: bool,
 }
 
@@ -86,6 +89,7 @@ impl<'o> Server<'o> {
             cacheline: args.cacheline_size,
             refreshes: false,
             requests: 0,
+            is_initialized: false,
             is_shut_down: false,
         }
     }
@@ -98,6 +102,10 @@ impl<'o> Server<'o> {
                 Event::Closed(None) => return Ok(self.is_shut_down),
                 Event::Message(message) if message["method"] == "exit" => return Ok(self.is_shut_down),
                 Event::Message(message) => self.message(&message)?,
+                Event::Undecodable(error) => {
+                    let refusal = rpc::refusal(&Value::Null, rpc::PARSE_ERROR, &error);
+                    rpc::write(self.out, &refusal)?;
+                }
                 Event::Read(update) => {
                     let is_index = self.database.take(update);
                     self.try_again()?;
@@ -132,9 +140,15 @@ impl<'o> Server<'o> {
     }
 
     fn message(&mut self, message: &Value) -> Result<()> {
+        if !message.is_object() {
+            // the protocol has no batches
+            let refusal = rpc::refusal(&Value::Null, rpc::INVALID_REQUEST, "a message is not an object");
+            return rpc::write(self.out, &refusal);
+        }
         let (Some(method), params) = (message["method"].as_str(), &message["params"]) else { return Ok(()) };
         let Some(id) = message.get("id") else {
             return match method {
+                _ if !self.is_initialized => Ok(()),
                 "$/cancelRequest" => self.cancel(&params["id"]),
                 _ => {
                     self.notified(method, params);
@@ -143,6 +157,14 @@ impl<'o> Server<'o> {
             };
         };
         let found = match method {
+            "initialize" if self.is_initialized => {
+                let refusal = rpc::refusal(id, rpc::INVALID_REQUEST, "the server is initialized already");
+                return rpc::write(self.out, &refusal);
+            }
+            _ if !self.is_initialized && method != "initialize" => {
+                let refusal = rpc::refusal(id, rpc::NOT_INITIALIZED, "the server is not initialized");
+                return rpc::write(self.out, &refusal);
+            }
             "initialize" => Poll::Ready(Some(self.initialize(params))),
             "shutdown" => {
                 self.is_shut_down = true;
@@ -195,6 +217,7 @@ impl<'o> Server<'o> {
     }
 
     fn initialize(&mut self, params: &Value) -> Value {
+        self.is_initialized = true;
         let folder = params["workspaceFolders"][0]["uri"].as_str().or(params["rootUri"].as_str());
         let root = folder.and_then(path_of).or_else(|| params["rootPath"].as_str().map(PathBuf::from));
         self.refreshes = params["capabilities"]["workspace"]["inlayHint"]["refreshSupport"] == true;
