@@ -92,6 +92,8 @@ impl Lexer<'_> {
         let is_rust = self.language == Language::Rust;
         Some(match byte {
             b'\n' => self.take(1, Kind::Newline),
+            // a byte order mark
+            0xef if self.at == 0 && self.text.starts_with(b"\xef\xbb\xbf") => self.take(3, Kind::Space),
             b' ' | b'\t' | b'\r' | 0x0b | 0x0c => {
                 self.skip_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c));
                 Kind::Space

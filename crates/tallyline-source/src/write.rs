@@ -58,8 +58,13 @@ impl<'t> Writer<'t> {
     fn indentation(&self, item: &Item) -> Vec<u8> {
         let before = self.text.get(..item.core.start).unwrap_or_default();
         let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let blanks = before.get(start..).unwrap_or_default();
-        if blanks.iter().all(|byte| matches!(byte, b' ' | b'\t')) { blanks.to_vec() } else { self.inner() }
+        let line = before.get(start..).unwrap_or_default();
+        let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        // the line of the brace has the indentation of the struct
+        match blanks == line.len() || blanks > self.outer.len() {
+            true => line[..blanks].to_vec(),
+            false => self.inner(),
+        }
     }
 
     fn inner(&self) -> Vec<u8> {

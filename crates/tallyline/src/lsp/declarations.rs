@@ -41,9 +41,9 @@ pub(super) fn find(language: Language, text: &str) -> Vec<Declaration> {
     let words: Vec<(usize, &str)> = words(&code).collect();
     for (index, (at, word)) in words.iter().enumerate() {
         let declaration = match (language, *word) {
-            (Language::C, "struct" | "class" | "union") => in_c(text, &code, &words, index),
-            (Language::Rust, "struct") => in_rust(text, &code, *at + word.len()),
-            (Language::Go, "struct") => in_go(text, &code, &words, index),
+            (Language::C, "struct" | "class" | "union") => in_c(&code, &words, index),
+            (Language::Rust, "struct") => in_rust(&code, *at + word.len()),
+            (Language::Go, "struct") => in_go(&code, &words, index),
             _ => None,
         };
         found.extend(declaration);
@@ -54,7 +54,8 @@ pub(super) fn find(language: Language, text: &str) -> Vec<Declaration> {
     found
 }
 
-/// Returns the text with blanks for comments, literals and preprocessor lines: each byte stays where it is.
+/// Returns the text with blanks for comments, literals and preprocessor lines, and for line ends within them: each byte
+/// stays where it is.
 fn blanked(language: Language, text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = bytes.to_vec();
@@ -70,19 +71,20 @@ fn blanked(language: Language, text: &str) -> String {
     while at < bytes.len() {
         let byte = bytes[at];
         let end = match byte {
-            b'/' if starts(at, "//") => until(at, "\n").saturating_sub(1).max(at + 2),
+            b'/' if starts(at, "//") && language == Language::C => spliced_line_end(bytes, at),
+            b'/' if starts(at, "//") => line_end(bytes, at),
             b'/' if starts(at, "/*") => until(at + 2, "*/"),
             b'"' => literal(bytes, at, b'"'),
             b'`' if language == Language::Go => until(at + 1, "`"),
             // in Rust it may be a lifetime
             b'\'' if language != Language::Rust || is_character(bytes, at) => literal(bytes, at, b'\''),
-            b'#' if language == Language::C && is_line_start => preprocessor(bytes, at),
+            b'#' if language == Language::C && is_line_start => spliced_line_end(bytes, at),
             _ => at,
         };
         is_line_start = byte == b'\n' || is_line_start && byte.is_ascii_whitespace();
         let end = end.min(bytes.len());
         if end > at {
-            code[at..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+            code[at..end].fill(b' ');
             is_line_start = false;
         }
         at = end.max(at + 1);
@@ -109,15 +111,17 @@ fn is_character(bytes: &[u8], at: usize) -> bool {
     bytes.get(at + 1) == Some(&b'\\') || bytes[at..].iter().take(6).skip(2).any(|byte| *byte == b'\'')
 }
 
-fn preprocessor(bytes: &[u8], start: usize) -> usize {
-    let mut at = start;
-    while let Some(byte) = bytes.get(at) {
-        if *byte == b'\n' && bytes.get(at.wrapping_sub(1)) != Some(&b'\\') {
-            return at;
-        }
-        at += 1;
+fn line_end(bytes: &[u8], start: usize) -> usize {
+    bytes[start..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| start + end)
+}
+
+/// Returns the end of a line of C that goes on behind backslashes: a directive, or a comment.
+fn spliced_line_end(bytes: &[u8], start: usize) -> usize {
+    let mut end = line_end(bytes, start);
+    while end < bytes.len() && bytes[start..end].trim_ascii_end().ends_with(b"\\") {
+        end = line_end(bytes, end + 1);
     }
-    bytes.len()
+    end
 }
 
 fn is_part(letter: char) -> bool {
@@ -162,7 +166,7 @@ fn closing(code: &str, open: usize) -> Option<usize> {
 }
 
 /// `struct NAME … {…}`, or `typedef struct … {…} NAME`.
-fn in_c(text: &str, code: &str, words: &[(usize, &str)], index: usize) -> Option<Declaration> {
+fn in_c(code: &str, words: &[(usize, &str)], index: usize) -> Option<Declaration> {
     let (at, keyword) = words[index];
     let start = at + keyword.len();
     let open = start + head_end(&code[start..])?;
@@ -189,7 +193,7 @@ fn in_c(text: &str, code: &str, words: &[(usize, &str)], index: usize) -> Option
         }
     };
     let body = open + 1..close;
-    let members = declarators(text, code, &body, b";", &|part| names_in_c(part));
+    let members = declarators(code, &body, b";", &|part| names_in_c(part));
     let end = name_at + name.len();
     Some(Declaration { name, at: name_at..end, body, members, is_repr_c: true })
 }
@@ -218,7 +222,7 @@ fn is_attribute(word: &str) -> bool {
     is_macro || word.starts_with("__") || matches!(word, "alignas" | "_Alignas")
 }
 
-fn in_rust(text: &str, code: &str, start: usize) -> Option<Declaration> {
+fn in_rust(code: &str, start: usize) -> Option<Declaration> {
     let (at, name) = words(&code[start..]).next()?;
     let at = start + at;
     let open = at + code[at..].find(['{', ';', '('])?;
@@ -226,7 +230,7 @@ fn in_rust(text: &str, code: &str, start: usize) -> Option<Declaration> {
         return None;
     }
     let body = open + 1..closing(code, open)?;
-    let members = declarators(text, code, &body, b",", &|part| {
+    let members = declarators(code, &body, b",", &|part| {
         let part = without_attributes(part);
         let colon = part.find(':')?;
         let name = words(&part[..colon]).last()?;
@@ -245,7 +249,7 @@ fn in_rust(text: &str, code: &str, start: usize) -> Option<Declaration> {
 }
 
 /// `NAME struct {…}`, behind `type` or in its parentheses.
-fn in_go(text: &str, code: &str, words: &[(usize, &str)], index: usize) -> Option<Declaration> {
+fn in_go(code: &str, words: &[(usize, &str)], index: usize) -> Option<Declaration> {
     let (at, keyword) = words[index];
     let (name_at, name) = words[index.checked_sub(1)?];
     let open = at + keyword.len();
@@ -256,7 +260,7 @@ fn in_go(text: &str, code: &str, words: &[(usize, &str)], index: usize) -> Optio
         return None;
     }
     let body = open + 1..closing(code, open)?;
-    let members = declarators(text, code, &body, b"\n;", &|part| {
+    let members = declarators(code, &body, b"\n;", &|part| {
         let mut names = Vec::new();
         let mut rest = part;
         let mut at = 0;
@@ -285,7 +289,6 @@ fn in_go(text: &str, code: &str, words: &[(usize, &str)], index: usize) -> Optio
 
 /// Cuts a body at the separators that are in no brackets.
 fn declarators(
-    text: &str,
     code: &str,
     body: &Range<usize>,
     separators: &[u8],
@@ -306,10 +309,13 @@ fn declarators(
             b')' | b']' | b'}' => depth = depth.saturating_sub(1),
             byte if depth == 0 && separators.contains(&byte) => {
                 // with the comment behind it on the line
-                let line_end = text[at..body.end].find('\n').map_or(body.end, |end| at + end);
+                let line_end = code[at..body.end].find('\n').map_or(body.end, |end| at + end);
                 let is_last_of_line = code[at + 1..line_end.max(at + 1)].trim().is_empty();
                 let end = if is_last_of_line { line_end.max(at + 1) } else { at + 1 };
-                if start <= at {
+                // of Go, comments on lines of their own go with the member below
+                let is_above =
+                    byte == b'\n' && start != body.start && code[start.min(at)..at].trim().is_empty();
+                if start <= at && !is_above {
                     cut(start, end, &mut found);
                     start = end;
                 }
