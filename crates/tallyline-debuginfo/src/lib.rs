@@ -133,6 +133,9 @@ pub struct Request {
     pub shallow: bool,
     /// `true` to read the file, line and unit that declare each type.
     pub positions: bool,
+    /// `true` to read the types of [`Wanted::Named`] once for each file and line that declares them, also those that
+    /// are made of the same. Needs `positions`.
+    pub each_place: bool,
 }
 
 impl Default for Request {
@@ -149,6 +152,7 @@ impl Default for Request {
             sizes_only: false,
             shallow: false,
             positions: false,
+            each_place: false,
         }
     }
 }

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct PositionAttributes<'a> {
     pub(super) name: Option<&'a [u8]>,
     pub(super) language: u64,
-    folder: Option<&'a [u8]>,
+    pub(super) folder: Option<&'a [u8]>,
     lines: Option<DebugLineOffset<usize>>,
 }
 

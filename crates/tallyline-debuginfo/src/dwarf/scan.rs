@@ -8,6 +8,7 @@ use super::hash::{Hash, hash_member};
 use super::near::{Collections, Near};
 use super::offset::GlobalDieOffset;
 use super::outlines::{Outlines, UnitClasses};
+use super::position::Files;
 use super::presence::Presence;
 use super::scopes::Class;
 use super::tags::{is_named_type, is_record};
@@ -196,7 +197,8 @@ fn scan_units(
         let contents = Contents::new(units, &budget);
         let near = before.near.map(Near::fork);
         let (result, seen) = (Scanned { near, ..Scanned::default() }, FxHashMap::default());
-        let mut scanner = Scanner { units, before, result, seen, contents, exact: request.exact };
+        let files = (request.each_place && request.positions).then(Vec::new);
+        let mut scanner = Scanner { units, before, result, seen, contents, exact: request.exact, files };
         for unit in batch {
             let context = units.context(*unit)?;
             if !request.units.is_everything() && !scanner.accepts(*unit, &context, &request.units)? {
@@ -237,6 +239,8 @@ pub(super) struct Scanner<'u, 'a> {
     contents: Contents<'u, 'a>,
     // whether records are also told apart by the types of their members
     pub(super) exact: bool,
+    // the last unit's table of files; none if places tell no types apart
+    files: Option<Vec<(usize, Option<Files<'a>>)>>,
 }
 
 impl<'u, 'a> Scanner<'u, 'a> {
@@ -306,7 +310,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
                 let is_wanted = !declared && (sought.matches(name) || sought.find(b"", name).is_some());
                 entries.skip_children(&mut entry)?;
                 if is_wanted {
-                    let key = self.key_of_named(sought, 0, b"", place)?;
+                    let key = self.key_of_named(sought, 0, b"", (unit, place))?;
                     self.add(FoundDie { unit, place, key, ..FoundDie::default() });
                 }
                 continue;
@@ -370,7 +374,7 @@ impl<'u, 'a> Scanner<'u, 'a> {
                 near.add(self.before.near, hash.key(), || Some(name));
             }
             if !declared && let Some(index) = sought.find(b"", name) {
-                let key = self.key_of_named(sought, index, b"", place)?;
+                let key = self.key_of_named(sought, index, b"", (unit, place))?;
                 let (name, top_level) = (index as u32, depth == 1);
                 self.add(FoundDie { unit, place, top_level, name, key, ..FoundDie::default() });
             }
@@ -384,14 +388,39 @@ impl<'u, 'a> Scanner<'u, 'a> {
         sought: &NameMatcher<'_>,
         index: usize,
         path: &[u8],
-        place: GlobalDieOffset,
+        (unit, place): (usize, GlobalDieOffset),
     ) -> Result<(u64, u64)> {
         if sought.first {
             return Ok((index as u64, 0));
         }
         let mut hash = Hash::default();
         hash.write(path);
+        self.write_declaration(unit, place, &mut hash)?;
         self.key_with_content(hash, place)
+    }
+
+    /// Hashes the file and line that declare a type, if places tell types apart. Units number files each in its own
+    /// way, so that the path counts.
+    fn write_declaration(&mut self, unit: usize, place: GlobalDieOffset, hash: &mut Hash) -> Result<()> {
+        let Some(known) = &mut self.files else { return Ok(()) };
+        let units = self.units;
+        let mut entry = Entry::default();
+        Entries::at(units, unit, &units.context(unit)?, place)?.read(&mut entry)?;
+        entry.hash_numbers(&[constants::DW_AT_decl_line], hash);
+        let Some(file) = entry.number(constants::DW_AT_decl_file) else { return Ok(()) };
+        // what was split off numbers files as the table does that stayed behind
+        let skeleton = units.skeleton_of(unit);
+        let context = units.context(skeleton)?;
+        if known.first().is_none_or(|(of, _)| *of != skeleton) {
+            *known = vec![(skeleton, units.files(skeleton, &context)?)];
+        }
+        let Some((_, Some(files))) = known.first() else { return Ok(()) };
+        let path = files.path(units, skeleton, &context, file).unwrap_or_default();
+        if !path.starts_with(b"/") {
+            hash.write(units.about(skeleton, &context)?.folder.unwrap_or_default());
+        }
+        hash.write(&path);
+        Ok(())
     }
 
     /// Completes the key of a type: the hash so far, and one of its contents.

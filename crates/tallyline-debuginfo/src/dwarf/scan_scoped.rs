@@ -164,7 +164,7 @@ impl<'a> Scanner<'_, 'a> {
     fn add_named(&mut self, sought: &NameMatcher<'_>, found: Vec<(usize, FoundDie)>) -> Result<()> {
         for (index, found) in found {
             let path = found.path.as_deref().unwrap_or_default();
-            let key = self.key_of_named(sought, index, path, found.place)?;
+            let key = self.key_of_named(sought, index, path, (found.unit, found.place))?;
             self.add(FoundDie { name: index as u32, key, ..found });
         }
         Ok(())

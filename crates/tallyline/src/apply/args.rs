@@ -67,7 +67,7 @@ pub(crate) struct ApplyArgs {
     pub(crate) assertions: Option<AssertionStyle>,
 
     /// Edit even if the sources rely on the order of members: offsets, objects copied as bytes, positional
-    /// initialisers
+    /// initialisers, another declaration of the same struct
     #[arg(long)]
     pub(crate) trust: bool,
 }

@@ -4,6 +4,7 @@ mod args;
 mod assertions;
 mod commands;
 mod counter;
+mod duplicates;
 mod layouts;
 mod measure;
 mod outcome;
@@ -107,6 +108,9 @@ pub(crate) fn plan(
         if refused.is_none() {
             *refused = foreign(target, &root, args);
         }
+    }
+    if !args.trust {
+        duplicates::refuse(&mut all, program, &places, &mut texts)?;
     }
     let open = indices(&all);
     let is_rust = |at: &usize| all[*at].0.language == Language::Rust;

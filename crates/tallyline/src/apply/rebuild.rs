@@ -2,10 +2,12 @@
 
 use super::Plan;
 use super::args::ApplyArgs;
+use super::duplicates::{self, Definition};
 use super::measure::{SpeedUp, compare, shell};
 use super::project::FileEdit;
+use super::target::Target;
 use super::undo;
-use super::verify::layouts_in;
+use crate::layout::source;
 use anyhow::{Context, Result, bail};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -57,7 +59,7 @@ pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result
         let copies = Copies::new(plan)?;
         if let Some(build) = &args.build {
             shell(build, &copies.after, Stdio::null())?;
-            is_of_copy(plan, program, &copies.after)?;
+            is_of_copy(plan, program, &copies.after, args.trust)?;
             built = true;
         }
         if let Some(command) = &args.measure {
@@ -95,8 +97,10 @@ impl Copies {
     }
 }
 
-/// Fails if the program that was built in a copy does not have the new layouts: its build reads other sources.
-fn is_of_copy(plan: &Plan, program: &Path, copy: &Path) -> Result<()> {
+/// Fails if the program that was built in a copy does not have the new layouts, as its build reads other sources, or
+/// still has an old one beside the new. Another declaration with the old members is not asked for where the user
+/// answers for it (`trusts`).
+fn is_of_copy(plan: &Plan, program: &Path, copy: &Path, trusts: bool) -> Result<()> {
     let program = program.canonicalize().with_context(|| format!("cannot read {}", program.display()))?;
     let Ok(inside) = program.strip_prefix(&plan.root) else {
         bail!(
@@ -106,15 +110,27 @@ fn is_of_copy(plan: &Plan, program: &Path, copy: &Path) -> Result<()> {
         );
     };
     let built = copy.join(inside);
-    let bytes = std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
-    for (target, _) in plan.targets.iter().filter(|(_, refused)| refused.is_none()) {
-        let found = layouts_in(&bytes, target)?;
-        if !found.iter().any(|found| target.is_promised(found)) {
+    let edited: Vec<&Target> =
+        plan.targets.iter().filter(|(_, refused)| refused.is_none()).map(|(target, _)| target).collect();
+    let types = source::read(&built, &duplicates::request(&edited), None)?;
+    for target in edited {
+        let found = duplicates::definitions(&types, target);
+        if !found.iter().any(|found| found.is_in(&target.path) && target.is_promised(&found.layout)) {
             bail!(
                 "{} was built in a copy of the project and does not have the new {}: the build names sources by absolute \
                  paths, or does not build this program",
                 inside.display(),
                 target.name
+            );
+        }
+        let is_old = |found: &Definition| found.is_old(target) && !target.is_promised(&found.layout);
+        if let Some(old) = found.iter().find(|found| !trusts && is_old(found)) {
+            bail!(
+                "{} was built in a copy of the project and has the new {} and the old one, of {}: the build reads another \
+                 declaration, or does not make all objects anew",
+                inside.display(),
+                target.name,
+                old.place()
             );
         }
     }

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Foreign,
     /// The declaration is in an installed header.
     Abi,
+    /// The program has another declaration of the struct.
+    Duplicate,
     /// The offset of a member is used.
     Offset,
     /// Objects are written or read as bytes.
@@ -54,6 +56,7 @@ impl Kind {
             Kind::Inseparable => "inseparable",
             Kind::Foreign => "foreign",
             Kind::Abi => "abi",
+            Kind::Duplicate => "duplicate",
             Kind::Offset => "offset",
             Kind::Transfer => "transfer",
             Kind::Range => "range",

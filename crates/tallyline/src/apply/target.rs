@@ -18,6 +18,8 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// The name in the declaration, without scopes; empty for an unnamed struct.
     pub(crate) tag: Vec<u8>,
+    /// The scopes of the struct, with `::` between.
+    pub(crate) scopes: Vec<u8>,
     /// The typedefs of the struct.
     pub(crate) aliases: Vec<Vec<u8>>,
     /// The language of the declaration.
@@ -271,6 +273,7 @@ impl Target {
         Some(Target {
             name: name.to_string(),
             tag: bare(types.name(record.name)),
+            scopes: types.name(record.path).to_vec(),
             aliases: lookup::typedefs(types, id).into_iter().map(|name| types.name(name).to_vec()).collect(),
             language,
             declared_in: String::from_utf8_lossy(types.name(at.file)).into_owned(),

@@ -366,13 +366,6 @@ fn compare(
     Ok(())
 }
 
-/// Returns the layout of each definition of a struct in the debug information of a program or object file.
-pub(crate) fn layouts_in(bytes: &[u8], target: &Target) -> Result<Vec<Layout>> {
-    let wanted = Wanted::named(target.names());
-    let types = read(bytes, &Request { wanted, positions: true, exact: true, ..Request::default() })?;
-    Ok(definitions(&types, target))
-}
-
 /// Returns the layouts of a target's definitions in an object: those from the file of its name.
 fn definitions(types: &Types, target: &Target) -> Vec<Layout> {
     let mut all = Definitions::new(types);

@@ -206,6 +206,7 @@ impl Job {
             sizes_only,
             shallow: sizes_only && matches!(self.ask, Ask::Types(_)) && !looks_inside,
             positions: sources || self.filter.declared_exclude.is_some(),
+            each_place: false,
         }
     }
 }
