@@ -4,12 +4,15 @@
 mod common;
 
 use common::{compile, folder, run};
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::{Member, MemberKind, Pointer, Record, Type, TypeId, Types};
 use tallyline_debuginfo::{Request, Wanted, read};
+use tallyline_layout::print::pahole::{Printer, Style};
+use tallyline_layout::query::fields;
 
 const SOURCE: &str = include_str!("data/languages/classes.cpp");
 
@@ -24,6 +27,19 @@ template <class C, class B> static void base_offset(const char *name, long expec
   long offset = (char *)static_cast<B *>(object) - (char *)object;
   if (offset != expected) { std::printf(\"%s: %ld, not %ld\\n\", name, offset, expected); wrong = 1; }
 }
+";
+
+/// The check of one field's offset.
+const FIELD: &str = "
+#include <cstdio>
+#include <new>
+static int wrong;
+#define FIELD(C, M, expected) do { \\
+  alignas(C) static char memory[sizeof(C)]; \\
+  C *object = new (memory) C(); \\
+  long offset = (char *)&object->M - (char *)object; \\
+  if (offset != expected) { std::printf(\"%s::%s: %ld, not %d\\n\", #C, #M, offset, expected); wrong = 1; } \\
+} while (0)
 ";
 
 fn text(bytes: &[u8]) -> String {
@@ -203,6 +219,67 @@ fn hierarchies(seed: u64, classes: usize) -> String {
 fn virtual_bases_lie_where_compilers_put_them_in_any_hierarchy() {
     for seed in 0..4 {
         everywhere("hierarchies", &hierarchies(seed, 40), 40, 1);
+    }
+}
+
+#[test]
+fn fields_of_any_hierarchy_lie_where_compilers_put_them() {
+    for compiler in ["g++", "clang++"] {
+        let Some(folder) = folder(&format!("fields-{compiler}"), compiler) else { continue };
+        for seed in 0..2 {
+            let source = hierarchies(seed, 40);
+            let source = format!("{source}\n{}", uses(&source));
+            let flags = ["-g", "-w", "-std=c++20"];
+            let object = compile(&folder, compiler, "classes.cpp", &source, &flags);
+            let types = read(&object, &Request::default()).expect("readable");
+            let (mut checks, mut count) = (String::new(), 0);
+            for (id, record) in lookup::distinct_records(&types) {
+                let class = text(&types.qualified_name(id));
+                let mut names = HashSet::new();
+                for field in fields(&types, types.record(record)) {
+                    let name = text(types.name(field.name()));
+                    if !name.starts_with('m') {
+                        continue;
+                    }
+                    assert!(names.insert(name.clone()), "{compiler}, seed {seed}: {class} has two {name}");
+                    let offset = field.start();
+                    writeln!(checks, "FIELD({class}, {name}, {offset});").expect("memory");
+                    count += 1;
+                }
+            }
+            assert!(count > 100, "{compiler}, seed {seed}: only {count} fields");
+            let program = format!("{source}\n{FIELD}\nint main() {{\n{checks}return wrong;\n}}\n");
+            compile(&folder, compiler, "fields.cpp", &program, &["-w", "-std=c++20"]);
+            let proof = folder.join("fields");
+            run(Command::new(compiler).arg(folder.join("fields.o")).arg("-o").arg(&proof));
+            run(&mut Command::new(&proof));
+        }
+        std::fs::remove_dir_all(folder).expect("removable");
+    }
+}
+
+#[test]
+fn virtual_bases_of_bases_are_expanded_once() {
+    let source = "
+struct Root { virtual ~Root() {} int a; };
+struct Mid : virtual Root { int b; };
+struct Most : Mid { long e; char pad[64]; } most;
+";
+    for compiler in ["g++", "clang++"] {
+        let Some(folder) = folder(&format!("expanded-{compiler}"), compiler) else { continue };
+        let object = compile(&folder, compiler, "most.cpp", source, &["-g"]);
+        let types = read(&object, &Request::default()).expect("readable");
+        let most = lookup::find(&types, b"Most").expect("there");
+        let style = Style { expand_types: true, ..Style::default() };
+        let mut printer = Printer::new(&types, style);
+        printer.print(most);
+        let text = text(printer.text());
+        let lines_of = |wanted: &str| text.lines().filter(|line| line.contains(wanted)).collect::<Vec<_>>();
+        let [a] = lines_of(" a; ")[..] else { panic!("{compiler}: {text}") };
+        assert!(a.ends_with("/*    96     4 */"), "{compiler}: {text}");
+        // the one in front of `e`
+        assert_eq!(lines_of("4 bytes hole").len(), 1, "{compiler}: {text}");
+        std::fs::remove_dir_all(folder).expect("removable");
     }
 }
 

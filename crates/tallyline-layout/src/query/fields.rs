@@ -1,7 +1,7 @@
 //! The members of a record as a program names them: those of anonymous structs and unions, and of
 //! bases, count as the record's own.
 
-use tallyline_debuginfo::model::{Member, NameId, Position, Record, Type, TypeId, Types};
+use tallyline_debuginfo::model::{Member, MemberKind, NameId, Position, Record, Type, TypeId, Types};
 
 /// The nesting depth at which anonymous types are left out; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
@@ -93,28 +93,41 @@ impl Field {
 /// Returns all named fields of a record, with those of anonymous structs and unions, in the order of the file.
 pub fn fields(types: &Types, record: &Record) -> Vec<Field> {
     let (mut found, mut budget) = (Vec::new(), INNER_LIMIT);
-    collect(types, record, 0, 0, &mut budget, &mut found);
+    collect(types, record, Subobject { offset: 0, depth: 0, is_base: false }, &mut budget, &mut found);
     found
+}
+
+/// The part of the whole record that a nested record is.
+#[derive(Clone, Copy)]
+struct Subobject {
+    /// The offset in the whole record.
+    offset: u64,
+    depth: usize,
+    /// `true` if it is a base, and not a member.
+    is_base: bool,
 }
 
 fn collect(
     types: &Types,
     record: &Record,
-    base: u64,
-    depth: usize,
+    part: Subobject,
     budget: &mut usize,
     found: &mut Vec<Field>,
 ) {
+    let Subobject { offset: base, depth, is_base } = part;
     for member in types.members(record) {
         let Some(rest) = budget.checked_sub(usize::from(depth != 0)) else { return };
         *budget = rest;
-        if !member.is_placed() {
+        // a base's own virtual bases lie elsewhere in the whole object, which has them as its members
+        if !member.is_placed() || is_base && member.kind == MemberKind::VirtualBase {
             continue;
         }
         if !member.name.is_some() || member.is_base() {
             let inner = types.as_record(types.strip(member.ty));
             if let Some((_, inner)) = inner.filter(|_| depth < DEPTH_LIMIT) {
-                collect(types, inner, base.saturating_add(member.offset), depth + 1, budget, found);
+                let offset = base.saturating_add(member.offset);
+                let part = Subobject { offset, depth: depth + 1, is_base: member.is_base() };
+                collect(types, inner, part, budget, found);
             }
             continue;
         }

@@ -2,7 +2,7 @@
 
 use crate::groups::Group;
 use crate::query::tag_word;
-use tallyline_debuginfo::model::{Member, Record, Type, TypeId, Types, Variant};
+use tallyline_debuginfo::model::{Member, MemberKind, Record, Type, TypeId, Types, Variant};
 use tallyline_debuginfo::type_text;
 
 /// The nesting depth at which anonymous types are left out; real programs stay below twenty.
@@ -68,7 +68,7 @@ impl Cell {
 /// Returns the cells of a record from its first byte to its last, none over another.
 pub(super) fn cells(types: &Types, record: &Record, groups: &[Group]) -> Vec<Cell> {
     let mut walk = Walk { types, budget: INNER_LIMIT, found: Vec::new() };
-    walk.collect(record, 0, 0);
+    walk.collect(record, 0, 0, false);
     let mut found = walk.found;
     found.extend(variants(types, record));
     in_a_row(found, record.size, groups)
@@ -90,7 +90,7 @@ pub(super) fn alternatives(types: &Types, record: &Record, limit: usize) -> Vec<
     if record.is_union() {
         for member in types.members(record).iter().filter(|member| member.takes_bytes()).take(limit) {
             match unnamed_struct(types, member) {
-                Some(inner) => walk.collect(inner, member.offset, 1),
+                Some(inner) => walk.collect(inner, member.offset, 1, false),
                 None => walk.member(member, 0, 0),
             }
             let title = if member.name.is_some() { name(member.name) } else { "(no name)".into() };
@@ -165,13 +165,15 @@ impl Walk<'_> {
         self.budget != 0
     }
 
-    fn collect(&mut self, record: &Record, base: u64, depth: usize) {
+    fn collect(&mut self, record: &Record, base: u64, depth: usize, as_base: bool) {
         let types = self.types;
         for member in types.members(record) {
             if !self.spend(depth != 0) {
                 return;
             }
-            if member.takes_bytes() {
+            // a base's own virtual bases lie elsewhere in the whole object, which has them as its members
+            let is_elsewhere = as_base && member.kind == MemberKind::VirtualBase;
+            if member.takes_bytes() && !is_elsewhere {
                 self.member(member, base, depth);
             }
         }
@@ -191,7 +193,8 @@ impl Walk<'_> {
         let types = self.types;
         match anonymous(types, member).filter(|_| depth < DEPTH_LIMIT) {
             Some(inner) if inner.is_struct() => {
-                self.collect(inner, base.saturating_add(member.offset), depth + 1);
+                let start = base.saturating_add(member.offset);
+                self.collect(inner, start, depth + 1, member.is_base());
             }
             Some(inner) => {
                 let cell = self.overlaid(inner, member, base);

@@ -28,6 +28,8 @@ pub(super) struct Frame<'a> {
     pub(super) last_member: bool,
     /// The attributes of the member that is printed, where they are not told as pahole tells them.
     pub(super) attributes: Option<(bool, u64)>,
+    /// The record is printed as a base of another.
+    pub(super) as_base: bool,
     /// Somewhere above is a union.
     pub(super) in_union: bool,
 }
@@ -58,6 +60,7 @@ impl<'a> Frame<'a> {
             first_member: false,
             last_member: false,
             attributes: None,
+            as_base: false,
             in_union: false,
         }
     }

@@ -42,6 +42,7 @@ impl Printer<'_> {
         }
         let start = self.out.len();
         let is_base = member.is_base();
+        inner.as_base = is_base;
         if is_base {
             self.put(b"/* ");
         }

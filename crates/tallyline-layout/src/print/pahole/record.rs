@@ -111,6 +111,8 @@ impl Printer<'_> {
         let types = self.types;
         let record = types.record(id);
         let members = types.members(record);
+        let as_base = frame.as_base;
+        let is_elsewhere = |member: &Member| as_base && member.kind == MemberKind::VirtualBase;
         let mut last: Option<Last<'_>> = None;
         let mut access = default_access(record);
         let mut note = self.gap_before_first(layout.first, frame, sums);
@@ -118,7 +120,12 @@ impl Printer<'_> {
             if self.out.len() >= self.stop {
                 break;
             }
-            let gap = layout.gaps[index];
+            // a base's own virtual bases lie elsewhere in the whole object, which has them as its members
+            if is_elsewhere(member) {
+                continue;
+            }
+            let next = members[index + 1..].iter().find(|next| next.takes_bytes());
+            let gap = if next.is_some_and(is_elsewhere) { Gap::default() } else { layout.gaps[index] };
             let own = declared.and_then(|declared| declared.members.get(index));
             frame.attributes = own.map(|own| (own.packed, own.align));
             let is_aligned = own.map_or(member.align != 0, |own| own.align != 0);
