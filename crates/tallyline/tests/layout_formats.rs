@@ -183,6 +183,55 @@ fn what_dwz_shares_between_programs_is_found() {
     }
 }
 
+/// Classes that several units of C++ share.
+const CPP: &str = "\
+namespace ns {
+struct Root { virtual ~Root() {} int a; };
+struct Mid : virtual Root { int b; };
+struct Most : Mid { long e; char pad[64]; double _Complex z; };
+class Hidden { char a; protected: long b; public: char c; };
+struct Other { Mid mid; Hidden hidden; Other *next; long more[3]; short s; };
+}
+";
+
+#[test]
+fn types_of_cpp_that_dwz_shares_have_the_language_and_unit_of_their_importers() {
+    for (version, shared) in [("-gdwarf-4", false), ("-gdwarf-5", false), ("-gdwarf-5", true)] {
+        let folder = common::folder(&format!("dwz-cpp{version}-{shared}"));
+        std::fs::write(folder.join("shared.hpp"), CPP).expect("written");
+        for unit in ["one", "two", "three"] {
+            let main = if unit == "one" { "int main() {}" } else { "" };
+            let own =
+                format!("#include \"shared.hpp\"\nns::Most most_{unit}; ns::Other other_{unit};\n{main}\n");
+            std::fs::write(folder.join(format!("{unit}.cpp")), own).expect("written");
+        }
+        let compile =
+            format!("g++ -std=c++17 -g {version} -Wl,--build-id -o plain one.cpp two.cpp three.cpp");
+        let dwz = if shared { "dwz -5 -m shared.dwz -r program second" } else { "dwz program" };
+        if !tool(&folder, &compile)
+            || !tool(&folder, "cp plain program")
+            || !tool(&folder, "cp plain second")
+            || !tool(&folder, dwz)
+        {
+            return;
+        }
+        for options in [&["--sort"][..], &["--sort", "-E"], &["--sort", "--lang", "c++,c++14"]] {
+            let of = |file| shown(&folder, &[options, &[file]].concat());
+            let plain = of("./plain");
+            assert!(plain.contains("struct ns::Most : Mid {"), "{plain}");
+            assert_eq!(of("./program"), plain, "{version} {shared} {options:?}");
+        }
+        let places = shown(&folder, &["-I", "ns::Most", "./program"]);
+        assert!(places.starts_with("/* Used at: one.cpp */\n"), "{version} {shared}: {places}");
+        assert!(places.contains("shared.hpp:4 */\n"), "{version} {shared}: {places}");
+        let policy = "[[type]]\nname = \"ns::Most\"\nmax-size = 1\n";
+        std::fs::write(folder.join("layout.toml"), policy).expect("written");
+        let output = run_in(&folder, &["check", "./program"]);
+        assert_eq!(output.status.code(), Some(1), "{version} {shared}: {output:?}");
+        std::fs::remove_dir_all(&folder).expect("removable");
+    }
+}
+
 #[test]
 fn a_missing_or_foreign_alternate_file_is_named_and_no_wrong_layout_is_shown() {
     let Some(folder) = shared_by_dwz("dwz-missing", "-gdwarf-4", "") else { return };

@@ -1,16 +1,11 @@
 //! The alternate file, into which dwz moves what several files share.
 
-use super::entry::{Entries, Entry, Step};
 use super::sections::{Reading, Sections};
-use super::units::Units;
 use crate::companion::{Companion, Companions, Contents, looked_in};
 use crate::elf::{self, File, Naming};
 use crate::error::Result;
 use crate::model::{Type, TypeId, Types};
-use gimli::constants;
 use object::ReadRef;
-use rayon::prelude::*;
-use std::ops::Range;
 
 /// A debug file's alternate file, opened.
 pub(super) struct OpenedAlternate {
@@ -81,48 +76,4 @@ fn is_complete(types: &Types, id: TypeId, depth: usize) -> bool {
         }
         _ => true,
     }
-}
-
-/// Adds the units of the other file that are imported, by the file itself or by each other: the
-/// rest of them is of other files.
-pub(super) fn add_imported(units: &mut Units<'_>, added: &Range<usize>) -> Result<()> {
-    let direct = units.order().par_iter().map(|unit| imports(units, *unit)).collect::<Result<Vec<_>>>()?;
-    let mut pending: Vec<usize> = direct.into_iter().flatten().collect();
-    let mut seen = vec![false; added.len()];
-    let mut order = units.order().to_vec();
-    let first = order.len();
-    while let Some(unit) = pending.pop() {
-        let Some(index) = unit.checked_sub(added.start).filter(|index| *index < seen.len()) else { continue };
-        if !std::mem::replace(&mut seen[index], true) {
-            order.push(unit);
-            pending.extend(imports(units, unit)?);
-        }
-    }
-    order[first..].sort_unstable();
-    units.set_order(order);
-    Ok(())
-}
-
-/// Returns the units that a unit imports at its top.
-fn imports(units: &Units<'_>, unit: usize) -> Result<Vec<usize>> {
-    let mut found = Vec::new();
-    let context = units.context(unit)?;
-    let mut entry = Entry::default();
-    let root = units.place(unit, units.get(unit).header.root_offset());
-    let mut entries = Entries::at(units, unit, &context, root)?;
-    if entries.is_empty() || !entries.read(&mut entry)? || !entry.has_children {
-        return Ok(found);
-    }
-    while !entries.is_empty() && entries.depth() > 0 {
-        match entries.read_if(&mut entry, |tag| tag == constants::DW_TAG_imported_unit)? {
-            Step::End => {}
-            Step::Other => entries.skip_children(&mut entry)?,
-            Step::Wanted => {
-                let place = entry.target(units, unit, constants::DW_AT_import);
-                found.extend(place.and_then(|place| units.index_of(place)));
-                entries.skip_children(&mut entry)?;
-            }
-        }
-    }
-    Ok(found)
 }

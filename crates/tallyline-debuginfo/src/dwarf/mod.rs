@@ -11,7 +11,7 @@
 //! References are offsets in the section whatever unit they lead to, so nothing is merged for
 //! units that refer to each other. A type that is only pointed to is read for its name. Companions
 //! ([`split`] units, dwz's [`alternate`] file) are further sections whose offsets go on from those
-//! of the file.
+//! of the file. dwz's partial units have the language and the name of a unit that [`imports`] them.
 
 mod abbreviations;
 mod alternate;
@@ -25,6 +25,7 @@ mod finish;
 mod found;
 mod hash;
 mod hierarchy;
+mod imports;
 mod lists;
 mod load;
 mod near;
@@ -186,11 +187,14 @@ fn with_units<'a, R: ReadRef<'a>, T>(
 
     // from here on it borrows from the companions too
     let mut units = units;
-    if let (Some(file), Some(sections)) = (&alternate, &alternate_sections) {
-        let source = UnitSections::new(sections, Role::Alternate, file.name(), units.end())?;
-        let added = units.add(source)?;
-        alternate::add_imported(&mut units, &added).map_err(|error| units.localized(error))?;
-    }
+    let added = match (&alternate, &alternate_sections) {
+        (Some(file), Some(sections)) => {
+            let source = UnitSections::new(sections, Role::Alternate, file.name(), units.end())?;
+            Some(units.add(source)?)
+        }
+        _ => None,
+    };
+    imports::connect(&mut units, added.as_ref()).map_err(|error| units.localized(error))?;
     split::add(&mut units, &skeletons, &loaded, &mut missing).map_err(|error| units.localized(error))?;
     let result = each(&units).map_err(|error| units.localized(error))?;
     let missing = missing.warning(skeletons.len());

@@ -22,6 +22,13 @@ impl<'a> Units<'a> {
         let mut about = PositionAttributes { language: context.language, ..PositionAttributes::default() };
         let root = self.root(index, context)?;
         about.name = root.string(self, index, context, constants::DW_AT_name);
+        if about.name.is_none()
+            && let Some(importer) = self.importer(index)
+        {
+            let context = self.context(importer.unit)?;
+            let root = self.root(importer.unit, &context)?;
+            about.name = root.string(self, importer.unit, &context, constants::DW_AT_name);
+        }
         about.folder = root.string(self, index, context, constants::DW_AT_comp_dir);
         let lines = root.number(constants::DW_AT_stmt_list).and_then(|offset| usize::try_from(offset).ok());
         about.lines = lines.map(DebugLineOffset);

@@ -6,7 +6,7 @@ use super::units::Units;
 use crate::companion::{Companion, Companions, Contents, looked_in};
 use crate::elf::Naming;
 use crate::error::Result;
-use gimli::{AttributeValue, Reader, UnitType, constants};
+use gimli::{AttributeValue, UnitType, constants};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(super) fn skeletons(units: &Units<'_>) -> Result<Vec<Skeleton>> {
         let header = &units.head(unit).header;
         let may_be = match header.type_() {
             UnitType::Skeleton(_) => true,
-            UnitType::Compilation => header.version() < 5 && names_a_file(units, unit).unwrap_or(false),
+            UnitType::Compilation => header.version() < 5 && names_a_file(units, unit),
             _ => false,
         };
         if may_be && let Some(skeleton) = skeleton(units, unit)? {
@@ -36,35 +36,12 @@ pub(super) fn skeletons(units: &Units<'_>) -> Result<Vec<Skeleton>> {
     Ok(skeletons)
 }
 
-/// Returns `true` if the first DIE of a unit names a split file (`.dwo`), by its abbreviation alone, as there are
-/// thousands of units and few of them name one.
-fn names_a_file(units: &Units<'_>, unit: usize) -> gimli::Result<bool> {
-    let header = &units.head(unit).header;
-    let code = header.range_from(header.root_offset()..)?.read_uleb128()?;
-    let mut table = units.abbreviation_bytes(unit)?;
-    loop {
-        let own = table.read_uleb128()?;
-        if own == 0 {
-            return Ok(false);
-        }
-        let _tag = table.read_uleb128()?;
-        let _has_children = table.read_u8()?;
-        let mut found = false;
-        loop {
-            let (name, form) = (table.read_uleb128_u16()?, table.read_uleb128_u16()?);
-            if (name, form) == (0, 0) {
-                break;
-            }
-            if constants::DwForm(form) == constants::DW_FORM_implicit_const {
-                table.read_sleb128()?;
-            }
-            found |=
-                [constants::DW_AT_GNU_dwo_name, constants::DW_AT_dwo_name].contains(&constants::DwAt(name));
-        }
-        if own == code {
-            return Ok(found);
-        }
-    }
+/// Returns `true` if the first DIE of a unit names a split file (`.dwo`).
+fn names_a_file(units: &Units<'_>, unit: usize) -> bool {
+    let names = [constants::DW_AT_GNU_dwo_name, constants::DW_AT_dwo_name];
+    units
+        .root_abbreviation(unit)
+        .is_ok_and(|root| root.attributes.iter().any(|attribute| names.contains(attribute)))
 }
 
 fn skeleton(units: &Units<'_>, unit: usize) -> Result<Option<Skeleton>> {

@@ -28,6 +28,8 @@ pub(super) struct Units<'a> {
     order: Vec<usize>,
     // of type units: where the type is
     signatures: FxHashMap<u64, GlobalDieOffset>,
+    // of partial units: the first units that import them
+    importers: FxHashMap<usize, Importer>,
     pub(super) little_endian: bool,
     // whether a class was needed that its unit only declares
     undefined: AtomicBool,
@@ -39,6 +41,13 @@ pub(super) struct Units<'a> {
     lists: Option<&'a LocationListSection<'a>>,
     // of a choice of a file's units: the places in others that were asked for
     missing: Option<Mutex<BTreeSet<GlobalDieOffset>>>,
+}
+
+/// The unit that a partial unit belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Importer {
+    pub(super) unit: usize,
+    pub(super) language: u64,
 }
 
 /// The context in which the DIEs of one unit are read.
@@ -76,6 +85,7 @@ impl<'a> Units<'a> {
             units: Vec::new(),
             order: Vec::new(),
             signatures: FxHashMap::default(),
+            importers: FxHashMap::default(),
             little_endian,
             undefined: AtomicBool::new(false),
             merged: false,
@@ -181,6 +191,17 @@ impl<'a> Units<'a> {
     /// Says which unit another one was split off from.
     pub(super) fn set_skeleton(&mut self, unit: usize, skeleton: usize) {
         self.units[unit].skeleton = Some(skeleton);
+    }
+
+    /// Says which units import the partial ones.
+    pub(super) fn set_importers(&mut self, importers: FxHashMap<usize, Importer>) {
+        self.importers = importers;
+    }
+
+    /// Returns the first unit that imports a partial one, directly or not; `None` if none does, or the unit is not
+    /// partial.
+    pub(super) fn importer(&self, unit: usize) -> Option<Importer> {
+        self.importers.get(&unit).copied()
     }
 
     /// Returns the skeleton of a split unit, or the unit itself: the skeleton knows about the source.

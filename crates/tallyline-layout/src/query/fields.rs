@@ -107,13 +107,7 @@ struct Subobject {
     is_base: bool,
 }
 
-fn collect(
-    types: &Types,
-    record: &Record,
-    part: Subobject,
-    budget: &mut usize,
-    found: &mut Vec<Field>,
-) {
+fn collect(types: &Types, record: &Record, part: Subobject, budget: &mut usize, found: &mut Vec<Field>) {
     let Subobject { offset: base, depth, is_base } = part;
     for member in types.members(record) {
         let Some(rest) = budget.checked_sub(usize::from(depth != 0)) else { return };

@@ -1,6 +1,7 @@
 //! The first pass over windows: which types are in them that were in none before.
 
 use super::super::found::FoundDie;
+use super::super::imports::has_partial_units;
 use super::super::near::Near;
 use super::super::outlines::{Outlines, UnitClasses};
 use super::super::scan::{self, KnownKeys, PriorScan, Scanned};
@@ -104,7 +105,8 @@ impl<'r> Finder<'r> {
 
     fn window(&mut self, bytes: Vec<u8>, start: usize) -> Result<NextWindow> {
         let units = self.inputs.units(&bytes, start)?;
-        if units.has_type_units() || !split::skeletons(&units)?.is_empty() {
+        // the units that import partial ones come behind them
+        if units.has_type_units() || has_partial_units(&units) || !split::skeletons(&units)?.is_empty() {
             return Ok(NextWindow::Ends(End::From(start)));
         }
         let found = self.find(&units);
