@@ -120,6 +120,9 @@ pub struct Request {
     pub inner: bool,
     /// Of records, also those without a name.
     pub anonymous: bool,
+    /// Of records, also those at the top of a unit, in namespaces and in other records that only a typedef names
+    /// (`typedef struct { … } name`): the typedef is listed. Of BTF all typedefs are.
+    pub typedefs: bool,
     /// Of records, also those that differ from others of their name only in what the types of their
     /// members are made of. Without it equal names at equal places make two records one, as in pahole.
     pub exact: bool,
@@ -147,6 +150,7 @@ impl Default for Request {
             units: UnitFilter::default(),
             inner: false,
             anonymous: false,
+            typedefs: false,
             exact: false,
             pointer_targets: PointerTargets::default(),
             sizes_only: false,

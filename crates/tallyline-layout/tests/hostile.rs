@@ -93,7 +93,7 @@ fn in_other_formats(types: &Types) {
         sections.section(id);
         sections.index_row(id);
         let found = groups::find(types, record, 64);
-        groups::asserts(types, record, &found.groups, groups::Dialect::Rust, 64);
+        groups::asserts(types, record, record.name, &found.groups, groups::Dialect::Rust, 64);
     }
     document.finish().expect("a sink");
     let counts =

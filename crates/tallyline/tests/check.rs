@@ -528,6 +528,16 @@ fn gitlab_gets_a_report_whose_fingerprints_stay() {
 }
 
 #[test]
+fn patterns_fit_structs_that_only_a_typedef_names() {
+    let Some(program) = Program::new("check-typedefs") else { return };
+    let found = program.check("[[type]]\nname = \"*\"\nmax-size = 3\n", &[]);
+    assert!(stdout(&found).contains("error: named_t: it has 8 bytes, 3 allowed [max-size]"), "{found:?}");
+    let suggested = stdout(&run_in(&program.folder, &["check", "--suggest", "*", "./program.o"]));
+    assert!(suggested.contains("name = \"named_t\"\nmax-size = 8\n"), "{suggested}");
+    assert!(program.rules(&suggested).is_empty(), "{suggested}");
+}
+
+#[test]
 fn the_reference_of_policies_is_the_one_that_is_printed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/policies.md");
     let printed = stdout(&run(&["check", "--reference"]));

@@ -3,7 +3,7 @@
 mod common;
 mod recorded;
 
-use common::{data, folder, object, run, run_in, stdout};
+use common::{data, folder, object, run, run_in, stderr, stdout};
 use recorded::{GET_A, GET_Y, PROGRAM, SET_B, access};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -294,4 +294,48 @@ fn impact_is_ranked_by_broken_rules_samples_and_instances() {
         serde_json::json!({"about": [{"line": 1, "kind": "type"}], "broken": ["max-size"]})
     );
     assert_eq!((&of("many")["instances"], &of("many")["samples"]), (&1000.into(), &Value::Null));
+}
+
+const UNTAGGED: [&str; 2] = [
+    "typedef struct { int x; } conn_t; struct named { int x; }; typedef struct named named_t;
+struct holder { conn_t conn; } h; named_t n;",
+    "typedef struct { int x; long y; } conn_t; struct named { int x; long y; }; typedef struct named named_t;
+struct holder { conn_t conn; } h; named_t n;",
+];
+
+#[test]
+fn structs_that_only_a_typedef_names_are_compared_by_its_name() {
+    let folder = folder("diff-typedefs");
+    for (version, text) in ["old", "new"].into_iter().zip(UNTAGGED) {
+        let Some(made) = object(&folder, "program", text) else { return };
+        std::fs::rename(&made, folder.join(format!("{version}.o"))).expect("renamed");
+    }
+    let all = diff(&folder, &["--all"]);
+    for name in ["conn_t", "named", "holder"] {
+        assert_eq!(all.matches(&format!("struct {name}: ")).count(), 1, "{name}: {all}");
+    }
+    // one cause, which the struct that contains it follows
+    let json: Value = serde_json::from_str(&diff(&folder, &["--format", "json"])).expect("JSON");
+    let holder = json["types"].as_array().expect("types").iter().find(|ty| ty["name"] == "holder");
+    assert_eq!(holder.expect("there")["causes"], serde_json::json!(["conn_t"]), "{json}");
+    let one = diff(&folder, &["-C", "conn_t"]);
+    assert!(one.contains("struct conn_t: 4 -> 16 bytes") && !one.contains("named"), "{one}");
+    // a typedef means the struct behind it
+    assert!(diff(&folder, &["-C", "named_t"]).contains("struct named: 4 -> 16 bytes"));
+    let rest = diff(&folder, &["-x", "conn*"]);
+    assert!(!rest.contains("struct conn_t") && rest.contains("struct named: "), "{rest}");
+}
+
+#[test]
+fn an_unknown_name_is_an_error() {
+    let Some(folder) = versions("diff-unknown") else { return };
+    for names in ["nope", "nope*", "grown,nope"] {
+        let output = run_in(&folder, &["diff", "-C", names, "old.o", "new.o"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let unknown = names.trim_start_matches("grown,");
+        assert!(stderr(&output).contains(&format!("old.o, new.o: no type named {unknown}\n")), "{output:?}");
+    }
+    // a type of one of the files is known
+    let output = run_in(&folder, &["diff", "-C", "fresh", "old.o", "new.o"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
 }

@@ -203,3 +203,21 @@ fn a_policy_without_rules_is_refused() {
     assert!(stderr(&output).contains("layout.toml: no rules"), "{}", stderr(&output));
     std::fs::remove_dir_all(&folder).expect("removed");
 }
+
+#[test]
+fn a_struct_that_only_a_typedef_names_goes_by_its_name() {
+    let source = "#define BEGIN(G) char __cacheline_group_begin__##G[0]
+#define END(G) char __cacheline_group_end__##G[0]
+typedef struct { long a; BEGIN(rx); long b; END(rx); } conn_t;
+conn_t conn;
+";
+    let folder = folder("groups-typedefs");
+    let Some(file) = object(&folder, "program", source) else { return };
+    let text = stdout(&run(&["groups", &file]));
+    assert!(text.starts_with("conn_t: 16 bytes on 1 lines"), "{text}");
+    let asserts = stdout(&run(&["groups", "--asserts", "c11", &file]));
+    let c = ["cc", "-std=gnu11", "-fsyntax-only", "-x", "c"];
+    assert!(asserts.contains("is in group rx"), "{asserts}");
+    assert!(holds(&folder, &c, "#include <stddef.h>", source, &asserts), "{asserts}");
+    std::fs::remove_dir_all(&folder).expect("removed");
+}

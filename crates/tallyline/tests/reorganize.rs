@@ -102,7 +102,8 @@ fn what_holds_a_smaller_struct_is_smaller_too() {
     assert!(saved >= least && least > 50, "{saved} of {least}: {totals}");
     assert!(totals["together"]["verified"].is_string(), "{totals}");
     let ranked = stdout(&run(&["reorganize", "--verify", &file]));
-    assert!(ranked.contains(&format!("\n{saved} bytes in 3 types with all of them applied, ")), "{ranked}");
+    // inner, outer, wire, and the struct that only wrapped_t names
+    assert!(ranked.contains(&format!("\n{saved} bytes in 4 types with all of them applied, ")), "{ranked}");
 }
 
 #[test]
@@ -443,4 +444,15 @@ fn of_other_languages_only_the_layout_is_said_to_be_verified() {
     let Some(file) = server("reorganize-text-of-c") else { return };
     let one = &json(&["reorganize", "--json", "--verify", "connection", &file])["types"][0];
     assert_eq!(one["text_verified"], true, "{one}");
+}
+
+#[test]
+fn structs_that_only_a_typedef_names_are_ranked() {
+    let source = "typedef struct { char a; long b; char c; long d; } conn_t; conn_t one;
+struct named { char a; long b; char c; long d; } two;";
+    let Some(file) = object(&folder("reorganize-typedefs"), "program", source) else { return };
+    let ranks = stdout(&run(&["reorganize", "--unpin", "last", &file]));
+    assert!(ranks.contains("  conn_t\n") && ranks.contains("2 types, 2 can be smaller"), "{ranks}");
+    let called = stdout(&run(&["reorganize", "--unpin", "last", "conn*", &file]));
+    assert!(called.contains("} conn_t;"), "{called}");
 }

@@ -54,6 +54,25 @@ impl<'u, 'a> Contents<'u, 'a> {
         self.nested(Some(place), 0)
     }
 
+    /// Returns `true` if a record without a name is defined at a place.
+    pub(super) fn is_untagged(&mut self, place: GlobalDieOffset) -> Result<bool> {
+        let Some((unit, context)) = self.context(place)? else { return Ok(false) };
+        let mut entry = Entry::default();
+        let mut entries = Entries::at(self.units, unit, &context, place)?;
+        self.spend()?;
+        let is_found = !entries.is_empty()
+            && entries
+                .read_as(&mut entry, |tag| if is_record(tag) { Interest::Read } else { Interest::Leave })?
+                == Step::Wanted;
+        let others = [
+            constants::DW_AT_name,
+            constants::DW_AT_declaration,
+            constants::DW_AT_signature,
+            constants::DW_AT_specification,
+        ];
+        Ok(is_found && !others.into_iter().any(|attribute| entry.has(attribute)))
+    }
+
     fn nested(&mut self, place: Option<GlobalDieOffset>, depth: usize) -> Result<Key> {
         let Some(place) = place.filter(|_| depth < DEPTH_LIMIT) else { return Ok(Key::default()) };
         if let Some(key) = self.known.get(&place) {

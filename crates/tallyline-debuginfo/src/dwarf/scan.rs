@@ -198,7 +198,16 @@ fn scan_units(
         let near = before.near.map(Near::fork);
         let (result, seen) = (Scanned { near, ..Scanned::default() }, FxHashMap::default());
         let files = (request.each_place && request.positions).then(Vec::new);
-        let mut scanner = Scanner { units, before, result, seen, contents, exact: request.exact, files };
+        let mut scanner = Scanner {
+            units,
+            before,
+            result,
+            seen,
+            contents,
+            exact: request.exact,
+            typedefs: request.typedefs,
+            files,
+        };
         for unit in batch {
             let context = units.context(*unit)?;
             if !request.units.is_everything() && !scanner.accepts(*unit, &context, &request.units)? {
@@ -241,6 +250,8 @@ pub(super) struct Scanner<'u, 'a> {
     pub(super) exact: bool,
     // the last unit's table of files; none if places tell no types apart
     files: Option<Vec<(usize, Option<Files<'a>>)>>,
+    // whether records are also found by the typedefs that name them
+    pub(super) typedefs: bool,
 }
 
 impl<'u, 'a> Scanner<'u, 'a> {
@@ -288,8 +299,10 @@ impl<'u, 'a> Scanner<'u, 'a> {
         if entries.is_empty() || !entries.read(&mut entry)? || !entry.has_children {
             return Ok(());
         }
+        let typedefs = self.typedefs;
         let interest = |tag| match tag {
             _ if is_record(tag) => Interest::Read,
+            constants::DW_TAG_typedef if typedefs => Interest::Read,
             // what a module of Fortran declares is as global as anything can be there
             constants::DW_TAG_module => Interest::Inside,
             _ => Interest::Leave,
@@ -300,6 +313,17 @@ impl<'u, 'a> Scanner<'u, 'a> {
                 continue;
             }
             if !entry.has(constants::DW_AT_name) {
+                entries.skip_children(&mut entry)?;
+                continue;
+            }
+            if entry.tag == constants::DW_TAG_typedef {
+                let name = self.name(unit, context, &entry).unwrap_or_default();
+                let is_wanted =
+                    |sought: &NameMatcher<'_>| sought.matches(name) || sought.find(b"", name).is_some();
+                if sought.is_none_or(is_wanted) {
+                    let target = entry.target(self.units, unit, constants::DW_AT_type);
+                    self.add_typedef(FoundDie { unit, place, ..FoundDie::default() }, target)?;
+                }
                 entries.skip_children(&mut entry)?;
                 continue;
             }
@@ -420,6 +444,18 @@ impl<'u, 'a> Scanner<'u, 'a> {
             hash.write(units.about(skeleton, &context)?.folder.unwrap_or_default());
         }
         hash.write(&path);
+        Ok(())
+    }
+
+    /// Adds a typedef if its target is a record without a name.
+    pub(super) fn add_typedef(&mut self, found: FoundDie, target: Option<GlobalDieOffset>) -> Result<()> {
+        let Some(target) = target else { return Ok(()) };
+        if self.contents.is_untagged(target)? {
+            let mut hash = Hash::default();
+            hash.write(found.path.as_deref().unwrap_or_default());
+            let key = self.key_with_content(hash, found.place)?;
+            self.add(FoundDie { key, ..found });
+        }
         Ok(())
     }
 

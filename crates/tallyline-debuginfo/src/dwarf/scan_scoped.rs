@@ -6,7 +6,7 @@ use super::hash::{Hash, hash_member};
 use super::near::Near;
 use super::offset::GlobalDieOffset;
 use super::scan::{NameMatcher, Scanner};
-use super::scopes::{Class, FinishedRecord, Name, ScopedKind, Scopes, is_scope, scoped_types};
+use super::scopes::{Class, Declared, FinishedRecord, Name, ScopedKind, Scopes, is_scope, scoped_types};
 use super::tags::is_record;
 use super::units::Context;
 use crate::error::Result;
@@ -19,8 +19,9 @@ type Path = Option<Arc<[u8]>>;
 
 /// Returns the treatment of a DIE in a unit whose records are sought: those in functions only if inner ones
 /// are wanted too.
-fn interest(tag: DwTag, inner: bool) -> Interest {
+fn interest(tag: DwTag, inner: bool, typedefs: bool) -> Interest {
     match tag {
+        constants::DW_TAG_typedef if typedefs => Interest::Read,
         _ if is_record(tag) || is_scope(tag) => Interest::Read,
         constants::DW_TAG_member | constants::DW_TAG_inheritance => Interest::Compare,
         constants::DW_TAG_variant_part | constants::DW_TAG_variant => Interest::Inside,
@@ -34,7 +35,7 @@ impl<'a> Scanner<'_, 'a> {
     /// Finds the records of a unit in namespaces and in other records; those in functions only if the inner
     /// ones are wanted too.
     pub(super) fn scoped_records(&mut self, unit: usize, context: &Context, inner: bool) -> Result<()> {
-        let (units, known) = (self.units, self.before.known);
+        let (units, known, typedefs) = (self.units, self.before.known, self.typedefs);
         let mut entry = Entry::default();
         let root = units.place(unit, units.get(unit).header.root_offset());
         let mut entries = Entries::at(units, unit, context, root)?;
@@ -42,7 +43,8 @@ impl<'a> Scanner<'_, 'a> {
             return Ok(());
         }
         let (scopes, classes) = (Scopes::new(units, unit, context), Vec::new());
-        let mut walk = Walk { scopes, classes, with_classes: self.before.outlines.is_some() };
+        let with_classes = self.before.outlines.is_some();
+        let mut walk = Walk { scopes, classes, typedefs: Vec::new(), with_classes };
         // the inner before the outer
         let mut closed = Vec::new();
         let mut leave =
@@ -50,14 +52,14 @@ impl<'a> Scanner<'_, 'a> {
         while !entries.is_empty() && entries.depth() > 0 {
             let (place, depth) = (entries.place(), entries.depth());
             walk.scopes.leave(depth, &mut leave);
-            match entries.read_as(&mut entry, |tag| interest(tag, inner))? {
+            match entries.read_as(&mut entry, |tag| interest(tag, inner, typedefs))? {
                 Step::End => {}
                 Step::Other => walk.pass(entry.tag),
                 Step::Wanted => walk.step(&entry, place, depth),
             }
         }
         walk.scopes.leave(0, &mut leave);
-        let Walk { mut scopes, classes, .. } = walk;
+        let Walk { mut scopes, classes, typedefs, .. } = walk;
         closed.sort_by_key(|closed| closed.place);
         for FinishedRecord { place, top_level, declared, key } in closed {
             let key = match self.exact {
@@ -73,6 +75,10 @@ impl<'a> Scanner<'_, 'a> {
                 let path = scopes.path_of(declared);
                 self.add(FoundDie { unit, place, top_level, path, key, ..FoundDie::default() });
             }
+        }
+        for Typedef { place, top_level, declared, target } in typedefs {
+            let path = scopes.path_of(declared);
+            self.add_typedef(FoundDie { unit, place, top_level, path, ..FoundDie::default() }, target)?;
         }
         if let Some(outlines) = self.before.outlines.filter(|_| context.is_cpp()) {
             self.result.classes.add(outlines, units, unit, context, &classes)?;
@@ -130,15 +136,19 @@ impl<'a> Scanner<'_, 'a> {
     ) -> Result<()> {
         let mut found = Vec::new();
         let units = self.units;
+        let which = if self.typedefs { ScopedKind::RecordsAndTypedefs } else { ScopedKind::Records };
         let mut collections = self.collections(context);
         // the scopes of the type before: most have the same
         let mut last: Option<(Option<usize>, Path)> = None;
         let mut buffer = Vec::new();
-        scoped_types(units, unit, context, ScopedKind::Records, |ty, scopes| {
-            if ty.is_declaration || !ty.is_record {
+        let mut typedefs = Vec::new();
+        scoped_types(units, unit, context, which, |ty, scopes| {
+            if ty.is_declaration || !ty.is_record && ty.typedef_of.is_none() {
                 return;
             }
-            collections.add(&ty, scopes);
+            if ty.is_record {
+                collections.add(&ty, scopes);
+            }
             let name = ty.declared.name.and_then(|name| scopes.string(Name::Stored(name)));
             let Some(name) = name else { return };
             // of Zig's names it depends on the name if its path is known
@@ -152,12 +162,16 @@ impl<'a> Scanner<'_, 'a> {
                 || sought.may_be(name) && sought.find(scoped, name).is_some();
             if is_wanted {
                 let (place, top_level) = (ty.place, ty.depth == 1);
-                let path = path.clone();
-                found.push((0, FoundDie { unit, place, top_level, path, ..FoundDie::default() }));
+                let one = FoundDie { unit, place, top_level, path: path.clone(), ..FoundDie::default() };
+                match ty.is_record {
+                    true => found.push((0, one)),
+                    false => typedefs.push((one, ty.typedef_of)),
+                }
             }
             last = Some((ty.declared.outer, path));
         })?;
-        self.add_named(sought, found)
+        self.add_named(sought, found)?;
+        typedefs.into_iter().try_for_each(|(found, target)| self.add_typedef(found, target))
     }
 
     /// Adds types with what tells them from others of their names.
@@ -171,11 +185,20 @@ impl<'a> Scanner<'_, 'a> {
     }
 }
 
+/// A typedef, and where it is declared.
+struct Typedef<'a> {
+    place: GlobalDieOffset,
+    top_level: bool,
+    declared: Declared<'a>,
+    target: Option<GlobalDieOffset>,
+}
+
 /// A walk over the records of a unit.
 struct Walk<'u, 'a> {
     scopes: Scopes<'u, 'a>,
     // those that other units can mean, by place
     classes: Vec<Class>,
+    typedefs: Vec<Typedef<'a>>,
     with_classes: bool,
 }
 
@@ -198,6 +221,10 @@ impl<'a> Walk<'_, 'a> {
             if let Some((_, hash)) = open.iter_mut().rev().find_map(|open| open.record.as_mut()) {
                 hash_member(units, unit, context, &entry.traits, hash);
             }
+        } else if entry.tag == constants::DW_TAG_typedef {
+            let (declared, _) = self.scopes.declare(entry, place);
+            let target = entry.target(self.scopes.units, self.scopes.unit, constants::DW_AT_type);
+            self.typedefs.push(Typedef { place, top_level: depth == 1, declared, target });
         } else if entry.has_children {
             self.scopes.enter_namespace(entry, depth);
         }

@@ -249,6 +249,8 @@ pub(super) struct Scoped<'a> {
     pub(super) declared: Declared<'a>,
     pub(super) is_declaration: bool,
     pub(super) is_record: bool,
+    /// The target of a typedef, where typedefs are sought beside records.
+    pub(super) typedef_of: Option<GlobalDieOffset>,
 }
 
 impl Scoped<'_> {
@@ -265,6 +267,8 @@ pub(super) enum ScopedKind {
     Types,
     /// Records that other units can refer to.
     Records,
+    /// Such records, and typedefs that other units can refer to.
+    RecordsAndTypedefs,
 }
 
 /// Returns the classes of a unit that other units can mean, by place.
@@ -299,7 +303,10 @@ pub(super) fn scoped_types<'u, 'a>(
             _ if is_scope(tag) => Interest::Read,
             ScopedKind::Records if is_record(tag) => Interest::Read,
             ScopedKind::Types if is_named_type(tag) => Interest::Read,
-            ScopedKind::Records if depth > 0 => Interest::Leave,
+            ScopedKind::RecordsAndTypedefs if is_record(tag) || tag == constants::DW_TAG_typedef => {
+                Interest::Read
+            }
+            ScopedKind::Records | ScopedKind::RecordsAndTypedefs if depth > 0 => Interest::Leave,
             _ => Interest::Inside,
         })?;
         if step != Step::Wanted {
@@ -314,7 +321,10 @@ pub(super) fn scoped_types<'u, 'a>(
         let (declared, is_declaration) = scopes.declare(&entry, place);
         if declared.name.is_some() {
             let is_record = is_record(entry.tag);
-            each(Scoped { place, depth, declared, is_declaration, is_record }, &mut scopes);
+            let typedef_of = (which == ScopedKind::RecordsAndTypedefs && !is_record)
+                .then(|| entry.target(units, unit, constants::DW_AT_type))
+                .flatten();
+            each(Scoped { place, depth, declared, is_declaration, is_record, typedef_of }, &mut scopes);
         }
         if entry.has_children {
             let (hash, named) = scopes.hash(scopes.current(), declared.name);

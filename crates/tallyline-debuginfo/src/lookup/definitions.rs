@@ -16,7 +16,7 @@ pub struct Definitions<'t> {
     sources: FxHashMap<TypeId, TypeSource>,
     /// The types by own name in canonical spelling, of Go also without the package; `None` before they are asked for.
     by_name: Option<FxHashMap<Vec<u8>, Vec<TypeId>>>,
-    /// The distinct records with a name and a definition, sorted by name; `None` before they are asked for.
+    /// The distinct records with a definition and a name, their own or a typedef's, sorted by name; `None` before they are asked for.
     records: Option<Vec<(TypeId, RecordId)>>,
 }
 
@@ -69,13 +69,19 @@ impl<'t> Definitions<'t> {
 
     /// Returns all records (structs, classes, unions) of this name, also by a typedef's name; if there is none, those
     /// that match it as a pattern with `*` and `?`. Exact names come first, as names of templates may look like
-    /// patterns.
+    /// patterns. A record without a name of its own is returned as its typedef.
     pub fn records_called(&mut self, name: &str) -> Vec<TypeId> {
         let types = self.types;
         let mut seen = FxHashSet::default();
-        let named = self.called(name.as_bytes()).into_iter().map(|id| types.strip(id));
-        let named: Vec<TypeId> =
-            named.filter(|id| types.as_record(*id).is_some() && seen.insert(*id)).collect();
+        let mut named = Vec::new();
+        for id in self.called(name.as_bytes()) {
+            let own = types.strip(id);
+            if let Some((_, record)) = types.as_record(own)
+                && seen.insert(own)
+            {
+                named.push(if record.name.is_some() { own } else { id });
+            }
+        }
         if named.is_empty() && is_pattern(name) {
             let pattern = name.as_bytes();
             let all = self.records().iter().map(|(id, _)| *id);
@@ -89,18 +95,18 @@ impl<'t> Definitions<'t> {
         named
     }
 
-    /// Returns all distinct records (structs, classes, unions) of the index that have a name and a definition, sorted
-    /// by name.
+    /// Returns all distinct records (structs, classes, unions) of the index that have a definition and a name, sorted by
+    /// name. A record without a name of its own goes by that of its first typedef, whose id comes with it
+    /// (`typedef struct { … } name`).
     pub fn records(&mut self) -> &[(TypeId, RecordId)] {
         if self.records.is_none() {
             let types = self.types;
-            let is_named = |id: &TypeId| {
-                types.as_record(*id).is_some_and(|(_, record)| !record.declaration && record.name.is_some())
-            };
-            let named = types.listed().iter().copied().filter(is_named).collect();
+            let mut seen = FxHashSet::default();
+            let is_new = |id: &TypeId| named_record(types, *id).is_some_and(|record| seen.insert(record));
+            let named = types.listed().iter().copied().filter(is_new).collect();
             let mut records = self.distinct(named);
             records.sort_by(|a, b| self.order(*a, *b));
-            let with_record = |id: TypeId| types.as_record(id).map(|(record, _)| (id, record));
+            let with_record = |id: TypeId| named_record(types, id).map(|record| (id, record));
             self.records = Some(records.into_iter().filter_map(with_record).collect());
         }
         self.records.as_deref().unwrap_or_default()
@@ -180,6 +186,36 @@ impl<'t> Definitions<'t> {
                 _ => Ordering::Equal,
             })
     }
+}
+
+/// Returns the record (struct, class, union) that has a type's name: the type itself, or the target of a typedef if
+/// that has no name of its own.
+fn named_record(types: &Types, id: TypeId) -> Option<RecordId> {
+    let (of, is_typedef) = match types.get(id) {
+        Type::Typedef { of, .. } => (of, true),
+        _ => (id, false),
+    };
+    let (id, record) = types.as_record(of)?;
+    (!record.declaration && record.name.is_some() != is_typedef).then_some(id)
+}
+
+/// Returns the type whose name the record (struct, class, union) goes by that a type is, typedefs and qualifiers aside:
+/// the record itself, or the typedef of one without a name (`typedef struct { … } name`); `None` for other types and
+/// for anonymous records.
+pub fn named_as(types: &Types, mut id: TypeId) -> Option<TypeId> {
+    let end = types.strip(id);
+    types.as_record(end)?;
+    // `strip` has found an end
+    while id != end {
+        if named_record(types, id).is_some() {
+            return Some(id);
+        }
+        match types.get(id) {
+            Type::Typedef { of, .. } | Type::Qualified { of, .. } | Type::Annotated { of } => id = of,
+            _ => return None,
+        }
+    }
+    types.type_name(end).is_some().then_some(end)
 }
 
 /// Returns `true` if a listed type is a definition, and not a declaration.

@@ -8,7 +8,7 @@ mod pattern;
 mod select;
 mod sort;
 
-pub use definitions::Definitions;
+pub use definitions::{Definitions, named_as};
 pub use naming::is_called;
 pub(crate) use nearest::NearestNames;
 pub use nearest::{did_you_mean, distance, nearest};

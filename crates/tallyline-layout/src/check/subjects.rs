@@ -38,9 +38,8 @@ impl<'t> Subjects<'t> {
             is_same(index.checked_sub(1)) || is_same(Some(index + 1))
         };
         let subject = |(index, id): (usize, &TypeId)| {
-            let (_, record) = types.as_record(*id)?;
-            let is_named = record.name.is_some();
-            let name = if is_named { &*String::from_utf8_lossy(&names[index]) } else { pattern };
+            let (_, record) = types.as_record(types.strip(*id))?;
+            let name = String::from_utf8_lossy(&names[index]);
             let unit = repeats(index).then(|| self.definitions.unit(*id)).flatten();
             Some(Subject { id: *id, record, name: name.to_string(), unit })
         };

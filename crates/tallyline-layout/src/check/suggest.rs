@@ -26,7 +26,7 @@ impl SuggestedNames {
         let mut names = BTreeSet::new();
         for (id, record) in definitions.records() {
             let record = types.record(*record);
-            let name = types.name(record.name);
+            let name = types.name(types.type_name(*id));
             let wanted = match patterns {
                 [] => !find(types, record, cacheline).groups.is_empty(),
                 _ => {

@@ -1,7 +1,8 @@
 //! Matching of the types of two files.
 
-use std::collections::{HashMap, VecDeque};
-use tallyline_debuginfo::lookup::Definitions;
+use super::DiffOptions;
+use std::collections::{HashMap, HashSet, VecDeque};
+use tallyline_debuginfo::lookup::{Definitions, fits};
 use tallyline_debuginfo::model::{Member, RecordId, TypeId, Types};
 
 /// The limit on types of one name that are compared for the best match; real kernels have up to 19.
@@ -15,23 +16,20 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Pairs the types whose names are wanted.
-    pub(super) fn new(old: &Types, new: &Types, wants: impl Fn(&[u8]) -> bool) -> Pairs {
+    /// Pairs the types that are to be compared.
+    pub(super) fn new(old: &Types, new: &Types, options: &DiffOptions) -> Pairs {
         let mut old_definitions = Definitions::new(old);
         let mut new_definitions = Definitions::new(new);
-        let before = declared_in_order(old, &mut old_definitions);
+        let before = compared(old, &mut old_definitions, options);
         // keyed: a file cannot be made so that all of its names collide
         let mut by_name: HashMap<Vec<u8>, VecDeque<(usize, Entry)>> = HashMap::new();
         for (index, entry) in before.iter().enumerate() {
-            let name = old.qualified_name(entry.0);
-            if wants(&name) {
-                by_name.entry(name.into_owned()).or_default().push_back((index, *entry));
-            }
+            let name = old.qualified_name(entry.0).into_owned();
+            by_name.entry(name).or_default().push_back((index, *entry));
         }
-        let after: Vec<_> = declared_in_order(new, &mut new_definitions)
+        let after: Vec<_> = compared(new, &mut new_definitions, options)
             .into_iter()
             .map(|entry| (entry, new.qualified_name(entry.0)))
-            .filter(|(_, name)| wants(name))
             .collect();
         // every pass takes what fits better than what the next one takes
         let mut partners: Vec<Option<Entry>> = vec![None; after.len()];
@@ -95,9 +93,22 @@ fn last(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// Returns the records of a file in the order that they are declared in, which is not that of its units.
-fn declared_in_order(types: &Types, definitions: &mut Definitions<'_>) -> Vec<Entry> {
-    let mut records = definitions.records().to_vec();
+/// Returns the records of a file that are to be compared, in the order that they are declared in, which is not that of
+/// its units.
+fn compared(types: &Types, definitions: &mut Definitions<'_>, options: &DiffOptions) -> Vec<Entry> {
+    let mut records = if options.only.is_empty() {
+        definitions.records().to_vec()
+    } else {
+        let mut seen = HashSet::new();
+        let called = options.only.iter().flat_map(|name| definitions.records_called(name));
+        let with_record = |id: TypeId| types.as_record(types.strip(id)).map(|(record, _)| (id, record));
+        called.filter_map(with_record).filter(|(_, record)| seen.insert(*record)).collect()
+    };
+    records.retain(|(id, _)| {
+        let names = [types.name(types.type_name(*id)).into(), types.qualified_name(*id)];
+        let fits = |pattern: &String| names.iter().any(|name| fits(pattern.as_bytes(), name));
+        !options.except.iter().any(fits)
+    });
     records.sort_by_cached_key(|(_, record)| {
         let at = types.record(*record).declared_at;
         (types.name(at.file).to_vec(), at.line)

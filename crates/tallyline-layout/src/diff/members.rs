@@ -2,6 +2,7 @@
 
 use crate::query::{Field, fields};
 use std::collections::{HashMap, VecDeque};
+use tallyline_debuginfo::lookup::named_as;
 use tallyline_debuginfo::model::{Record, RecordId, Type, TypeId, Types};
 use tallyline_debuginfo::type_text;
 
@@ -195,15 +196,14 @@ impl Search<'_> {
 
 /// Returns the name of the record that a type is, or that its elements are.
 fn record_name(types: &Types, ty: TypeId) -> Option<String> {
-    let mut ty = types.strip(ty);
+    let mut ty = ty;
     for _ in 0..DEPTH_LIMIT {
-        match types.get(ty) {
-            Type::Array(array) => ty = types.strip(types.array(array).of),
+        match types.get(types.strip(ty)) {
+            Type::Array(array) => ty = types.array(array).of,
             _ => break,
         }
     }
-    let (_, record) = types.as_record(ty)?;
-    record.name.is_some().then(|| String::from_utf8_lossy(&types.qualified_name(ty)).into_owned())
+    named_as(types, ty).map(|ty| String::from_utf8_lossy(&types.qualified_name(ty)).into_owned())
 }
 
 /// Returns the record that a member's type is, or that its elements are, if it has no name of its own: its

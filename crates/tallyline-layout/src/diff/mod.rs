@@ -14,7 +14,7 @@ pub use members::{MemberChange, MemberLocation};
 
 use crate::query::holes;
 use matching::Pairs;
-use tallyline_debuginfo::lookup::fits;
+use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{RecordId, TypeId, Types};
 
 /// The options of a comparison of the type layouts in two files: the size of a cache line, the types to compare or to
@@ -178,7 +178,7 @@ pub fn diff<E>(
     mut each: impl FnMut(&TypeChange) -> Result<(), E>,
 ) -> Result<Counts, E> {
     let mut counts = Counts::default();
-    let pairs = Pairs::new(old, new, |name| options.wants(name));
+    let pairs = Pairs::new(old, new, options);
     for (before, after) in pairs.iter() {
         let change = compare(old, new, before, after, options);
         match change {
@@ -192,11 +192,11 @@ pub fn diff<E>(
     Ok(counts)
 }
 
-impl DiffOptions {
-    fn wants(&self, name: &[u8]) -> bool {
-        let any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern.as_bytes(), name));
-        (self.only.is_empty() || any(&self.only)) && !any(&self.except)
-    }
+/// Returns the names and patterns of the types to compare that no type of either file has.
+pub fn missing<'o>(old: &Types, new: &Types, options: &'o DiffOptions) -> Vec<&'o str> {
+    let mut definitions = [Definitions::new(old), Definitions::new(new)];
+    let mut is_missing = |name: &str| definitions.iter_mut().all(|all| all.records_called(name).is_empty());
+    options.only.iter().map(String::as_str).filter(|name| is_missing(name)).collect()
 }
 
 /// A type of one of the files.

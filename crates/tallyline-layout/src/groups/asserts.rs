@@ -2,7 +2,7 @@
 
 use super::{Group, Named};
 use std::fmt::Write;
-use tallyline_debuginfo::model::{Record, RecordKind, Types};
+use tallyline_debuginfo::model::{NameId, Record, RecordKind, Types};
 
 /// The form in which static assertions about layouts are written: C11, C++, Rust, or the kernel's macros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,22 @@ struct Asserts<'a> {
 }
 
 /// Returns source text with static assertions that cache-line groups of a struct keep their layout: the same members,
-/// no more bytes and, for groups without markers, no more cache lines of `line` bytes. Bitfields, and names that are no
+/// no more bytes and, for groups without markers, no more cache lines of `line` bytes. `name` is the struct's name, or that
+/// of its typedef if it has none. Bitfields, and names that are no
 /// identifiers in the language, get a comment instead.
-pub fn asserts(types: &Types, record: &Record, groups: &[Group], dialect: Dialect, line: u64) -> String {
-    let name = String::from_utf8_lossy(types.name(record.name)).into_owned();
+pub fn asserts(
+    types: &Types,
+    record: &Record,
+    name: NameId,
+    groups: &[Group],
+    dialect: Dialect,
+    line: u64,
+) -> String {
+    let has_tag = record.name.is_some();
+    let name = String::from_utf8_lossy(types.name(name)).into_owned();
     let tag = match (dialect, record.kind) {
         (Dialect::Rust, _) => "",
+        _ if !has_tag => "",
         (_, RecordKind::Union) => "union ",
         _ => "struct ",
     };

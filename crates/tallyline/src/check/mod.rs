@@ -159,7 +159,8 @@ fn text_of(path: &Path) -> Result<String> {
 }
 
 fn read(args: &CheckArgs, file: &Path, wanted: Wanted, cacheline: u64) -> Result<Types> {
-    let request = Request { wanted, cacheline, positions: true, exact: true, ..Request::default() };
+    let request =
+        Request { wanted, cacheline, positions: true, exact: true, typedefs: true, ..Request::default() };
     let types = source::read(file, &request, args.btf_base.as_deref())?;
     source::warn(file, &types);
     Ok(types)

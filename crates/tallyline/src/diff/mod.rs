@@ -13,7 +13,7 @@ pub(crate) use args::DiffArgs;
 
 use crate::layout::select::split;
 use crate::layout::source;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use args::Format;
 use evidence::Evidence;
 use std::io::Write;
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted};
-use tallyline_layout::diff::{Counts, DiffOptions, TypeChange, causes, diff};
+use tallyline_layout::diff::{Counts, DiffOptions, TypeChange, causes, diff, missing};
 use tallyline_support::output::{Color, Output};
 
 /// An output format of differences, which are written one type after the other.
@@ -54,6 +54,7 @@ pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
         Ok::<(), std::convert::Infallible>(())
     });
     let Ok(counts) = counts;
+    let missing = missing(&old, &new, &options).join(", ");
     let evidence = Evidence::gather(args, &old, &new)?;
     drop((old, new));
     let is_folded = !args.all && !args.verbose && args.classes.is_empty();
@@ -71,6 +72,9 @@ pub(crate) fn run(args: &DiffArgs, color: Color) -> Result<ExitCode> {
         changes.iter().try_for_each(|change| report.change(change, out))?;
         report.end(&counts, out)
     })?;
+    if !missing.is_empty() {
+        bail!("{}, {}: no type named {missing}", args.old.display(), args.new.display());
+    }
     Ok(if counts.differ() { ExitCode::from(crate::FINDINGS) } else { ExitCode::SUCCESS })
 }
 
@@ -81,8 +85,14 @@ fn read(file: &Path, options: &DiffOptions) -> Result<Types> {
     } else {
         Wanted::named(only.iter().map(String::as_str))
     };
-    let request =
-        Request { wanted, cacheline: options.cacheline, positions: true, exact: true, ..Request::default() };
+    let request = Request {
+        wanted,
+        cacheline: options.cacheline,
+        positions: true,
+        exact: true,
+        typedefs: true,
+        ..Request::default()
+    };
     let types = source::read(file, &request, None)?;
     source::warn(file, &types);
     Ok(types)

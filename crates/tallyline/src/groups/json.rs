@@ -22,7 +22,7 @@ pub(super) fn write(args: &GroupsArgs, structs: &[Grouped<'_>], out: &mut dyn Wr
         .map(|of| {
             let groups: Vec<Value> = of.found.groups.iter().map(|g| group(of.types, g, line)).collect();
             json!({
-                "name": text(of.types.name(of.record.name)),
+                "name": text(of.types.name(of.name)),
                 "size": of.record.size,
                 "declared_at": position(of.types, of.record.declared_at),
                 "groups": groups,

@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use args::Format;
 use std::collections::HashMap;
 use std::path::Path;
-use tallyline_debuginfo::lookup::Definitions;
-use tallyline_debuginfo::model::{Record, Types};
+use tallyline_debuginfo::lookup::{Definitions, named_as};
+use tallyline_debuginfo::model::{NameId, Record, Types};
 use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::check::Policy;
 use tallyline_layout::groups::{self, FoundGroups, Group};
@@ -22,6 +22,8 @@ use tallyline_support::output::{Color, Output, printable};
 struct Grouped<'t> {
     types: &'t Types,
     record: &'t Record,
+    /// The struct's name, or that of its typedef if it has none.
+    name: NameId,
     /// The place of the definition, if several types have this name.
     place: Option<String>,
     found: FoundGroups,
@@ -42,6 +44,7 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
         cacheline: args.cacheline_size,
         positions: true,
         exact: true,
+        typedefs: true,
         ..Request::default()
     };
     let types = source::read(&file, &request, args.btf_base.as_deref())?;
@@ -76,12 +79,14 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
                 Err(missing) => found.problems.push(format!("no member {}", missing.join(", "))),
             }
         }
-        structs.push(Grouped { types: &types, record, place, found });
+        let name = named_as(&types, id).map_or(NameId::NONE, |id| types.type_name(id));
+        structs.push(Grouped { types: &types, record, name, place, found });
     }
     output.write(|out| match (args.asserts, args.format) {
         (Some(dialect), _) => structs.iter().try_for_each(|of| {
             let groups = &of.found.groups;
-            let text = groups::asserts(&types, of.record, groups, dialect.into(), args.cacheline_size);
+            let (dialect, line) = (dialect.into(), args.cacheline_size);
+            let text = groups::asserts(&types, of.record, of.name, groups, dialect, line);
             if let Some(place) = &of.place {
                 writeln!(out, "/* {} */", printable(place.as_bytes()).replace("*/", "* /"))?;
             }
@@ -95,7 +100,7 @@ pub(crate) fn run(args: &GroupsArgs, color: Color) -> Result<()> {
         bail!("{}: no type named {}{files}", file.display(), missing.join(", "));
     }
     for of in structs.iter().filter(|of| args.asserts.is_some() && of.found.groups.is_empty()) {
-        let name = types.name(of.record.name);
+        let name = types.name(of.name);
         eprintln!("tallyline: {}: no groups, so nothing to assert", printable(name));
     }
     if names.is_empty() && structs.is_empty() {

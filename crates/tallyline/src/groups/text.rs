@@ -30,8 +30,8 @@ pub(super) fn write(args: &GroupsArgs, structs: &[Grouped<'_>], out: &mut dyn Wr
 }
 
 fn table(line: u64, of: &Grouped<'_>, out: &mut dyn Write) -> Result<()> {
-    let Grouped { types, record, found, place: repeated } = of;
-    let name = printable(types.name(record.name));
+    let Grouped { types, record, name, found, place: repeated } = of;
+    let name = printable(types.name(*name));
     write!(out, "{BOLD}{name}{BOLD:#}: {} bytes on {} lines", record.size, record.size.div_ceil(line))?;
     match repeated {
         Some(repeated) => writeln!(out, ", declared at {}", printable(repeated.as_bytes()))?,

@@ -191,6 +191,7 @@ impl Job {
         let sources =
             self.positions || self.with_places || matches!(self.show, Show::Definitions | Show::Unit);
         Request {
+            typedefs: matches!(wanted, Wanted::Matching(_)),
             wanted,
             format: None,
             cacheline: self.style.cacheline,

@@ -98,6 +98,7 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
             false => PointerTargets::Names,
         },
         exact: true,
+        typedefs: true,
         ..Request::default()
     };
     let mut types = source::read(&file, &request, args.btf_base.as_deref())?;
