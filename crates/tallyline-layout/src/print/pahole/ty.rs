@@ -31,6 +31,10 @@ impl Printer<'_> {
 
     /// Appends `type name` with what a pointer points to unfolded, the stars before the name.
     fn pointee(&mut self, mut id: TypeId, name: Option<&[u8]>, frame: &Frame<'_>) {
+        // stars alone do not make this declarator: `void (*(*name)(int))(char)`
+        if matches!(self.types.get(id), Type::Pointer { .. }) && self.nested(id, name, frame) {
+            return;
+        }
         let mut starred = Vec::new();
         while let Type::Pointer { to, .. } = self.types.get(id) {
             if to == TypeId::VOID || starred.len() == super::DEPTH_LIMIT {
@@ -40,14 +44,27 @@ impl Printer<'_> {
             id = to;
         }
         let is_pointer = !starred.is_empty();
+        // of a volatile function DWARF says that it does not return
+        if let Type::Qualified { of, .. } = self.types.get(id)
+            && is_pointer
+            && matches!(self.types.get(of), Type::Function(_))
+        {
+            id = of;
+        }
         // unions unfold where all types do, pointed to or not
         let is_union = self.types.as_record(id).is_some_and(|(_, record)| record.is_union());
         let wanted = if is_union { self.style.expand_types } else { is_pointer };
         let unfold = wanted && !self.pointed_to.contains(&id);
         self.pointed_to.push(id);
         starred.extend_from_slice(name.unwrap_or_default());
-        let name = if is_pointer { Some(starred.as_slice()) } else { name };
         let inner = if unfold { self.unfold_typedefs(id) } else { id };
+        if let Type::Array(array) = self.types.get(skip_annotations(self.types, inner))
+            && is_pointer
+            && !self.types.array(array).vector
+        {
+            starred = [b"(", &starred[..], b")"].concat();
+        }
+        let name = if is_pointer { Some(starred.as_slice()) } else { name };
         // where the members of another object lie says nothing about this one
         self.declare(inner, name, &Frame { unfold, offsets: frame.offsets && !is_pointer, ..*frame });
         self.pointed_to.pop();
