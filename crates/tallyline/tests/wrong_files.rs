@@ -77,6 +77,19 @@ fn pahole_says_of_a_wrong_file_what_pahole_says() {
     assert!(stderr(&output).contains("file './empty.o' has no supported type information."), "{output:?}");
 }
 
+#[test]
+fn pahole_says_that_an_archive_is_not_read() {
+    let folder = folder("wrong-files-archive");
+    fs::write(folder.join("lib.a"), "!<arch>\n").expect("written");
+    fs::write(folder.join("thin.a"), "!<thin>\n").expect("written");
+    for name in ["lib.a", "thin.a"] {
+        let output = run_in(&folder, &["pahole", "-C", "one", name]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let expected = format!("pahole: file '{name}' is an archive: name one of its members");
+        assert!(stderr(&output).starts_with(&expected), "{output:?}");
+    }
+}
+
 fn with_input(folder: &Path, args: &[&str], input: Stdio) -> Output {
     tallyline().args(args).current_dir(folder).stdin(input).output().expect("the program runs")
 }

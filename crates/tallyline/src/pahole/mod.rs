@@ -22,7 +22,8 @@ use options::OPTIONS;
 use prototype::Prototype;
 use reorganize::Smaller;
 use std::ffi::OsString;
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tallyline_debuginfo::Format;
@@ -162,6 +163,10 @@ fn unread(job: &Job, error: &anyhow::Error) -> Result<(), Failure> {
 fn cannot_read(job: &Job, error: &anyhow::Error) -> String {
     use tallyline_debuginfo::Error::{NoDebugFile, NoSuchFormat, NoTypes, UnknownFormat};
     match (error.downcast_ref(), job.files.as_slice()) {
+        // which pahole reads
+        (Some(UnknownFormat), files) if let Some(file) = files.iter().find(|file| is_archive(file)) => {
+            format!("file '{}' is an archive: name one of its members, extracted (ar x)", file.display())
+        }
         (Some(NoDebugFile(_) | NoTypes | NoSuchFormat(_) | UnknownFormat), [file, ..]) => {
             let wanted = match job.formats.as_slice() {
                 [Format::Btf] => "btf",
@@ -172,6 +177,12 @@ fn cannot_read(job: &Job, error: &anyhow::Error) -> String {
         }
         _ => format!("{error:#}"),
     }
+}
+
+fn is_archive(file: &Path) -> bool {
+    let mut start = [0; 8];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && matches!(&start, b"!<arch>\n" | b"!<thin>\n")
 }
 
 fn no_types(file: &str, wanted: &str) -> String {
