@@ -52,7 +52,7 @@ fn use_it(bytes: &[u8]) {
     if let Ok(types) = read(bytes, &plain(Wanted::Records)) {
         in_other_formats(&types);
     }
-    let exact = Request { exact: true, positions: true, ..Request::default() };
+    let exact = Request { exact: true, positions: true, typedefs: true, ..Request::default() };
     let first = plain(Wanted::First(vec![b"holes".to_vec(), b"row_t".to_vec()]));
     for request in
         [plain(Wanted::Records), plain(named), exact, first, plain(Wanted::Enumerator(b"MINUS".into())), deep]
