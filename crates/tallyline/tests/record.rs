@@ -568,6 +568,9 @@ fn mappings_of_data_are_recorded_where_they_are_wanted() {
     };
     assert_eq!(count("code.data", &[]), 0);
     assert!(count("data.data", &["-d"]) > 0);
+    // as perf unwinds by them
+    assert!(count("dwarf.data", &["--call-graph", "dwarf"]) > 0);
+    assert_eq!(count("frames.data", &["--call-graph", "fp"]), 0);
 }
 
 /// Returns a program that spends its time in `spin`, with the names of a struct's members.

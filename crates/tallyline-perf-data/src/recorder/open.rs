@@ -235,7 +235,9 @@ fn complete(events: &mut [OpenEvent], options: &RecordOptions) {
     let has_packets = events.iter().any(|event| event.request.writes_packets);
     let starts_command = options.target == Target::Command;
     let is_delayed = !options.delay.is_zero();
-    let wants_data = options.data_mappings || events.iter().any(|event| event.request.is_memory);
+    // perf looks for the frame tables of a program in the mapping of its data, too
+    let unwinds = matches!(options.call_chains, CallChains::UserStack(_));
+    let wants_data = options.data_mappings || unwinds || events.iter().any(|event| event.request.is_memory);
     for (index, event) in events.iter_mut().enumerate() {
         let attr = &mut event.attr;
         attr.sample_type = fields;
