@@ -9,6 +9,8 @@ pub(crate) const HARDWARE: u32 = 0;
 pub const SOFTWARE: u32 = 1;
 /// The event type of tracepoints: `PERF_TYPE_TRACEPOINT`.
 pub const TRACEPOINT: u32 = 2;
+/// The event type of generic events of caches such as misses of the first level: `PERF_TYPE_HW_CACHE`.
+pub(crate) const CACHE: u32 = 3;
 /// The event type of events given by a PMU's raw code: `PERF_TYPE_RAW`.
 pub(crate) const RAW: u32 = 4;
 /// The event type of hardware breakpoints: `PERF_TYPE_BREAKPOINT`.

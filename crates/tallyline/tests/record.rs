@@ -331,6 +331,34 @@ fn a_period_is_given_as_to_perf() {
 }
 
 #[test]
+fn events_of_the_kernel_are_sampled_once_a_period() {
+    let folder = folder("record-period-software");
+    let source = "#include <sys/mman.h>\nint main(void) { volatile char *p = mmap((void *)0x20000000, 4096 * 4096, 3, \
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0); madvise((void *)p, 4096 * 4096, MADV_NOHUGEPAGE); \
+        for (int i = 1; i < 4096; i++) p[i * 4096] = 1; for (int i = 0; i < 5000; i++) p[8] = i; return 0; }\n";
+    fs::write(folder.join("touch.c"), source).expect("writable");
+    let mut compiler = Command::new("cc");
+    let compiler = compiler.args(["-O1", "-o", "touch", "touch.c"]).current_dir(&folder);
+    if !permitted(&folder) || !common::compiles(compiler) {
+        return;
+    }
+    for (event, hits) in [("page-faults:u", 4096), ("mem:0x20000008/1:w", 5000)] {
+        let output =
+            run_in(&folder, &["record", "-q", "-c", "100", "-e", event, "-o", "a.data", "--", "./touch"]);
+        if !output.status.success() && event.starts_with("mem:") {
+            eprintln!("skipped: {}", stderr(&output).trim());
+            continue;
+        }
+        assert!(output.status.success(), "{}", stderr(&output));
+        let found = each_sample(&folder.join("a.data"), |_| ()).len();
+        // what else the program does is a few more; each CPU has a count of its own
+        assert!((hits / 200..hits / 50).contains(&found), "{event}: {found} samples of {hits} events");
+        let shown = run_in(&folder, &["report", "-s", "comm", "--csv", "-i", "a.data"]);
+        assert!(stdout(&shown).contains("touch"), "{}{}", stdout(&shown), stderr(&shown));
+    }
+}
+
+#[test]
 fn an_unknown_option_is_an_error_and_no_command() {
     for words in [
         &["record", "--nonsense", "true"][..],

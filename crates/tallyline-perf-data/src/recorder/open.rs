@@ -10,7 +10,7 @@ use super::sysfs::{Pmus, cpu_list, text};
 use super::{CallChains, RecordError, RecordOptions, SampledCode, SamplingRate, Target, synthesize};
 use crate::abi::{attr_flag, branch, read_format, sample as bit};
 use crate::attr::Attr;
-use crate::names::{HARDWARE, SOFTWARE, TRACEPOINT};
+use crate::names::{BREAKPOINT, CACHE, HARDWARE, RAW, SOFTWARE, TRACEPOINT};
 use crate::sample::{aarch64, x86_64};
 use std::collections::HashMap;
 use std::io;
@@ -165,8 +165,10 @@ fn new_event(request: EventRequest, options: &RecordOptions) -> OpenEvent {
     let mut attr = request.attr.clone();
     match options.rate {
         SamplingRate::Period(period) if !request.has_period => attr.sample_period = period,
-        // each hit of a tracepoint, unless it is said how many
-        SamplingRate::Period(period) if request.attr.kind == TRACEPOINT => attr.sample_period = period,
+        // each hit of a tracepoint or breakpoint, unless it is said how many
+        SamplingRate::Period(period) if matches!(request.attr.kind, TRACEPOINT | BREAKPOINT) => {
+            attr.sample_period = period;
+        }
         SamplingRate::Frequency(frequency) if !request.has_period => {
             attr.sample_period = frequency;
             attr.flags |= attr_flag::FREQ;
@@ -196,8 +198,8 @@ fn dummy(index: usize) -> OpenEvent {
     OpenEvent { request, attr, ids: Vec::new(), leaders: Vec::new(), members: Vec::new(), is_dummy: true }
 }
 
-/// Sets the fields of samples, and the event that reports threads and mappings. All events sample the same fields,
-/// so that every record has its event's id at the same position.
+/// Sets the fields of samples, and the event that reports threads and mappings. Every record has its event's id at the
+/// same position (`PERF_SAMPLE_IDENTIFIER`), as the fields of events differ by their period and return address.
 fn complete(events: &mut [OpenEvent], options: &RecordOptions) {
     let mut fields = bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::ADDR | bit::CPU | bit::PERIOD;
     let (mut callers, mut branches, mut stack) = (0, 0, 0);
@@ -239,8 +241,9 @@ fn complete(events: &mut [OpenEvent], options: &RecordOptions) {
     let unwinds = matches!(options.call_chains, CallChains::UserStack(_));
     let wants_data = options.data_mappings || unwinds || events.iter().any(|event| event.request.is_memory);
     for (index, event) in events.iter_mut().enumerate() {
+        let omitted = if ignores_period(event) { bit::PERIOD } else { 0 };
         let attr = &mut event.attr;
-        attr.sample_type = fields;
+        attr.sample_type = fields & !omitted;
         attr.sample_regs_user = registers;
         attr.sample_stack_user = stack;
         add_return_address(attr, options);
@@ -273,6 +276,23 @@ fn complete(events: &mut [OpenEvent], options: &RecordOptions) {
     }
 }
 
+/// Returns `true` if the kernel would take a sample at each event, whatever the fixed period, where samples have their
+/// period: `perf_swevent_event` passes it on as that of the event then. Readers know it from the attributes.
+fn ignores_period(event: &OpenEvent) -> bool {
+    let attr = &event.attr;
+    let is_counted = match attr.kind {
+        // timers, which have no such rule
+        SOFTWARE => !CLOCKS.contains(&attr.config),
+        HARDWARE | CACHE | RAW => false,
+        // breakpoints, tracepoints, and probes, which are PMUs of their own as some hardware is
+        _ => !event.request.writes_packets,
+    };
+    is_counted && !attr.is_frequency() && attr.sample_period > 1
+}
+
+/// The software events that are timers: `cpu-clock` and `task-clock`.
+const CLOCKS: [u64; 2] = [0, 1];
+
 /// The bytes of the stack that hold the return address at a function's first instruction.
 const WORD: u32 = 8;
 
@@ -292,7 +312,6 @@ fn add_return_address(attr: &mut Attr, options: &RecordOptions) {
 /// Returns `true` if an event samples where programs spend time, and is not precise: then samples lie behind what
 /// stalled, and behind a call in another function.
 fn is_imprecise_time(attr: &Attr) -> bool {
-    const CLOCKS: [u64; 2] = [0, 1];
     const CYCLES: [u64; 2] = [0, 9];
     // the upper half of an event's number says on which kind of core it is counted
     let is_time = match attr.kind {
