@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             path: path.as_bytes(),
             is_executable,
             build_id: None,
+            shared_file: None,
         };
         writer.records(Encoder::mapping(&mapping, &attrs[0], 2).finish())?;
     }

@@ -415,6 +415,7 @@ mod tests {
             path: path.as_bytes(),
             is_executable: true,
             build_id: None,
+            shared_file: None,
         })
     }
 

@@ -39,6 +39,7 @@ mod registers;
 mod resolve;
 mod returns;
 pub mod samples;
+mod shared_memory;
 pub mod sharing;
 mod skid;
 mod unwind;

@@ -14,6 +14,7 @@ use super::programs::Programs;
 use super::registers::SampleRegisters;
 use super::returns::ReturnAddresses;
 use super::samples::{LoadedSamples, MergeGranularity, SampleGroup, Samples};
+use super::shared_memory::SharedMemory;
 use super::unwind::{Unwinder, has_stacks, of_sample};
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
@@ -568,6 +569,7 @@ impl SampleReader {
         };
         loader.registers.reserve(if same_has_registers { list.len() } else { 0 });
         let mut spaces = AddressSpaces::new(records.recording());
+        let mut shared = SharedMemory::default();
         let (mut samples, mut next) = (order.iter().peekable(), changes.iter());
         let mut positions = changes.iter().map(|(.., position)| *position);
         records.visit_at(&mut positions, &mut |record| {
@@ -578,6 +580,7 @@ impl SampleReader {
                 loader.add(*index, &list[*index as usize], &spaces);
             }
             spaces.apply(record.body())?;
+            shared.note(*time, record.body());
             loader.known.may_have_changed();
             Ok(())
         })?;
@@ -589,6 +592,7 @@ impl SampleReader {
             places: places.finish(),
             data: data.finish(),
             registers,
+            shared,
             dsos: spaces.dsos().map(|(_, dso)| dso.clone()).collect(),
             names,
         };

@@ -14,6 +14,7 @@ use super::names::{NameId, Names};
 use super::operand::{Joined, NOT_LOOKED, Outcome};
 use super::places::{CodePlaces, Resolved};
 use super::registers::SampleRegisters;
+use super::shared_memory::SharedMemory;
 use super::skid::{CallCounts, EventShift, FusionRules, Rule, Skid};
 use rustc_hash::FxHashMap;
 use tallyline_perf_data::sample::{CpuMode, DataSource, Weight};
@@ -94,6 +95,7 @@ pub(crate) struct Samples {
     pub(crate) places: CodePlaces,
     pub(crate) data: DataLocations,
     pub(crate) registers: SampleRegisters,
+    pub(crate) shared: SharedMemory,
     pub(crate) dsos: Vec<Dso>,
     pub(crate) names: Names,
 }

@@ -6,9 +6,11 @@ use super::index::{PlaceId, SymbolId};
 use super::operand::Outcome;
 use super::profile::Profile;
 use super::samples::SampleGroup;
+use super::shared_memory::SharedAddresses;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_inference::code::is_stored_back;
+use tallyline_perf_data::file::FileId;
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
 /// A report on cache lines that several CPUs or threads access, as `perf c2c` makes it: lines with their fields and
@@ -289,7 +291,7 @@ impl Line {
     }
 
     /// Returns the id of the process in whose address space the cache line's address is; 0 for a physical or a kernel
-    /// address.
+    /// address. Of memory that processes share (`MAP_SHARED`), it is the first one that accessed the line.
     pub fn pid(&self) -> i32 {
         self.pid
     }
@@ -432,7 +434,8 @@ fn find(profile: &Profile, filter: &Filter, is_computed: bool) -> Sharing {
         ..Sharing::default()
     };
     let size = u64::from(profile.info().line_size);
-    let mut lines: FxHashMap<(i32, u64), Building> = FxHashMap::default();
+    let mut shared = profile.samples.shared.resolver();
+    let mut lines: FxHashMap<(Space, u64), Building> = FxHashMap::default();
     for group in groups() {
         found.samples += 1;
         if group.address == 0 {
@@ -445,18 +448,23 @@ fn find(profile: &Profile, filter: &Filter, is_computed: bool) -> Sharing {
             store = *updates.entry(group.charged).or_insert_with(|| is_update(profile, group));
         }
         found.counts.count(group, store);
-        let (pid, address) = space(group);
+        let (space, address) = space(group, &mut shared);
         let offset = (address % size) as u32;
-        let building = lines
-            .entry((pid, address - u64::from(offset)))
-            .or_insert_with(|| Building { needs_return: is_computed, ..Building::default() });
+        let building = lines.entry((space, address - u64::from(offset))).or_insert_with(|| {
+            // pages are aligned in files, too: the address in one process stands for those in all
+            let (pid, address) = match space {
+                Space::Machine => (0, address),
+                Space::Process(_) | Space::File(_) => (group.pid, group.address),
+            };
+            let line = Line { pid, address: address - u64::from(offset), ..Line::default() };
+            Building { needs_return: is_computed, line, ..Building::default() }
+        });
         let cpu = group.cpu.filter(|_| found.by_cpu);
         let actor = cpu.map_or(i64::from(group.tid), i64::from);
         building.count(profile, group, outcome, actor, store, (offset, width));
     }
     found.all_lines = lines.len() as u64;
-    found.lines =
-        lines.into_iter().filter_map(|((pid, address), building)| building.finish(pid, address)).collect();
+    found.lines = lines.into_values().filter_map(Building::finish).collect();
     let rank = |line: &Line| (line.counts.hitm(), line.transfers, line.counts.records);
     found.lines.sort_by(|a, b| rank(b).cmp(&rank(a)).then(a.address.cmp(&b.address)));
     found
@@ -477,13 +485,27 @@ fn is_update(profile: &Profile, group: &SampleGroup) -> bool {
     program.is_some_and(|program| is_stored_back(program.image(), profile.at(group.charged).address))
 }
 
-/// Returns the address space of a sample and its address there.
-fn space(group: &SampleGroup) -> (i32, u64) {
+/// The space that an address of data is in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Space {
+    /// The machine: physical addresses, and those of the kernel.
+    Machine,
+    /// The private memory of a process.
+    Process(i32),
+    /// A file that processes share the memory of: addresses are offsets in it.
+    File(FileId),
+}
+
+/// Returns the space of a sample's address of data, and the address there.
+fn space(group: &SampleGroup, shared: &mut SharedAddresses<'_>) -> (Space, u64) {
     let is_kernels = group.address >> 63 != 0;
     match group.physical_address {
-        0 if is_kernels => (0, group.address),
-        0 => (group.pid, group.address),
-        physical => (0, physical),
+        0 if is_kernels => (Space::Machine, group.address),
+        0 => match shared.resolve(group.time, group.pid, group.address) {
+            Some((file, offset)) => (Space::File(file), offset),
+            None => (Space::Process(group.pid), group.address),
+        },
+        physical => (Space::Machine, physical),
     }
 }
 
@@ -522,7 +544,7 @@ impl Building {
     }
 
     /// Returns the line, if it is shared.
-    fn finish(mut self, pid: i32, address: u64) -> Option<Line> {
+    fn finish(mut self) -> Option<Line> {
         self.classify();
         let is_used_in_turn = self.needs_return && self.line.transfers == 0;
         let is_read = self.line.counts.stores == 0 && self.line.counts.hitm() == 0;
@@ -532,7 +554,7 @@ impl Building {
         let parts = self.parts.into_iter().map(|((offset, what), part)| Part { offset, what, ..part });
         let mut parts: Vec<Part> = parts.collect();
         parts.sort_by(|a, b| a.offset.cmp(&b.offset).then_with(|| a.what.cmp(&b.what)));
-        Some(Line { pid, address, parts, ..self.line })
+        Some(Line { parts, ..self.line })
     }
 
     fn classify(&mut self) {

@@ -190,6 +190,7 @@ fn write_places<W: Write + Seek>(
                 path: b"[kernel.kallsyms]_text",
                 is_executable: true,
                 build_id: None,
+                shared_file: None,
             };
             writer.records(Encoder::mapping(&kernel, attr, time).finish())?;
         }
@@ -221,6 +222,7 @@ fn write_places<W: Write + Seek>(
                 path: mapping.path.as_bytes(),
                 is_executable: mapping.is_code(),
                 build_id: None,
+                shared_file: None,
             };
             writer.records(Encoder::mapping(&mapping, attr, time).finish())?;
         }

@@ -164,7 +164,18 @@ impl Program {
         let path = self.path.to_str().expect("a plain path").as_bytes();
         let (mode, is_executable, build_id) = (CpuMode::User, true, None);
         let (start, len, file_offset) = (BASE, self.length, 0);
-        let mapping = Mmap { pid: 7, tid: 7, mode, start, len, file_offset, path, is_executable, build_id };
+        let mapping = Mmap {
+            pid: 7,
+            tid: 7,
+            mode,
+            start,
+            len,
+            file_offset,
+            path,
+            is_executable,
+            build_id,
+            shared_file: None,
+        };
         writer.records(Encoder::mapping(&mapping, &attr, 2).finish()).expect("memory");
         for (index, (ip, word)) in samples.iter().enumerate() {
             let bytes = word.to_le_bytes();

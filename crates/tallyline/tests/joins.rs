@@ -65,6 +65,7 @@ fn record(folder: &Path, arch: &str, samples: &[&[(u64, u64)]]) -> String {
         path,
         is_executable: true,
         build_id: None,
+        shared_file: None,
     };
     writer.records(Encoder::mapping(&mapping, &attr, 2).finish()).expect("memory");
     for (index, branches) in samples.iter().enumerate() {

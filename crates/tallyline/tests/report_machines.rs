@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use tallyline_inference::code::Image;
 use tallyline_perf_data::Attr;
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{BuildId, CacheLevel, Comm, Mmap};
+use tallyline_perf_data::file::{BuildId, CacheLevel, Comm, FileId, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, op, snoop};
 use tallyline_perf_data::writer::{Encoder, Event, MachineDescription, NumaNode, Writer};
 
@@ -48,7 +48,18 @@ fn at(ip: u64) -> At {
 fn mapping(pid: i32, start: u64, len: u64, file_offset: u64, path: &str) -> Mmap<'_> {
     let mode = if pid < 0 { CpuMode::Kernel } else { CpuMode::User };
     let path = path.as_bytes();
-    Mmap { pid, tid: pid, mode, start, len, file_offset, path, is_executable: true, build_id: None }
+    Mmap {
+        pid,
+        tid: pid,
+        mode,
+        start,
+        len,
+        file_offset,
+        path,
+        is_executable: true,
+        build_id: None,
+        shared_file: None,
+    }
 }
 
 /// Writes a recording of precise samples of two events, `one` and `two`.
@@ -412,6 +423,41 @@ fn samples_at_one_of_two_members_are_said_where_a_format_has_no_place_for_them()
     assert_eq!(document["dsos"][0]["types"][0]["histograms"][0]["total_samples"], 1);
     let output = run(&["annotate", "get_a", "--code", "-i", data]);
     assert!(!stderr(&output).contains("left out"), "{}", stderr(&output));
+}
+
+#[test]
+fn processes_contend_for_memory_that_they_share_and_not_for_equal_addresses() {
+    let folder = folder("shared-memory");
+    let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
+    let (data, path) = (folder.join("perf.data"), program.to_str().expect("a plain path"));
+    let ring = |pid: i32, start: u64, shared_file: Option<FileId>| Mmap {
+        is_executable: false,
+        shared_file,
+        ..mapping(pid, start, 0x2000, 0x1000, "/dev/shm/ring")
+    };
+    let sample = |pid: i32, function_name: &str, address: u64| At {
+        pid,
+        address,
+        cpu: pid as u32,
+        ..at(function(&image, function_name))
+    };
+    let shared = FileId::new(0, 27, 5);
+    // a private mapping of the same file, and a shared one of another
+    for (other, lines) in [(shared, 1), (None, 0), (FileId::new(0, 27, 6), 0)] {
+        let text = [7, 8].map(|pid| code_of(&image, pid, path));
+        let [one, two] = text;
+        let maps = [one, two, ring(7, 0x7000_0000, shared), ring(8, 0x7200_0000, other)];
+        let turns = [sample(7, "set_b", 0x7000_1048), sample(8, "get_a", 0x7200_1040)];
+        write(&data, &machine(), &maps, &turns.repeat(10));
+        let output = run(&["sharing", "--json", "-i", data.to_str().expect("a plain path")]);
+        let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+        let found = document["lines"].as_array().expect("a list");
+        assert_eq!(found.len(), lines, "{document:#}");
+        if let Some(line) = found.first() {
+            assert_eq!((&line["sharing"], &line["transfers"]), (&"false".into(), &19.into()), "{line:#}");
+            assert_eq!((&line["pid"], &line["address"]), (&7.into(), &0x7000_1040_u64.into()), "{line:#}");
+        }
+    }
 }
 
 /// Returns three functions in two processes and two events.

@@ -180,6 +180,7 @@ impl Fixture {
             path: self.program.as_os_str().as_encoded_bytes(),
             is_executable: true,
             build_id: None,
+            shared_file: None,
         };
         writer.records(Encoder::mapping(&mapping, &attr, 2).finish())?;
         let mut time = 1000;

@@ -107,6 +107,7 @@ fn map<W: Write + Seek>(image: &Image, program: &Path, attr: &Attr, writer: &mut
             path,
             is_executable: true,
             build_id: None,
+            shared_file: None,
         };
         writer.records(Encoder::mapping(&mapping, attr, 2).finish())?;
         id.into_iter().for_each(|id| writer.build_id(true, b"[kernel.kallsyms]", id));
@@ -128,6 +129,7 @@ fn map<W: Write + Seek>(image: &Image, program: &Path, attr: &Attr, writer: &mut
             is_executable: image.is_code(segment.address())
                 || has_code(image, segment.address(), segment.size()),
             build_id: None,
+            shared_file: None,
         };
         writer.records(Encoder::mapping(&mapping, attr, 2).finish())?;
     }

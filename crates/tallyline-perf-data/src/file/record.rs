@@ -95,6 +95,28 @@ pub struct Mmap<'a> {
     pub is_executable: bool,
     /// The build-id of the mapped file.
     pub build_id: Option<BuildId>,
+    /// The file whose memory the mapping shares with all others of it (`MAP_SHARED`); `None` for a private mapping, or
+    /// if the record does not say which file it is.
+    pub shared_file: Option<FileId>,
+}
+
+/// The identity of a file on the recorded machine: its device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// The major number of the device.
+    pub(crate) major: u32,
+    /// The minor number of the device.
+    pub(crate) minor: u32,
+    /// The number of the inode.
+    pub(crate) inode: u64,
+}
+
+impl FileId {
+    /// Identifies a file by the major and minor number of its device and by its inode's number; `None` for inode 0,
+    /// which no file has.
+    pub fn new(major: u32, minor: u32, inode: u64) -> Option<FileId> {
+        (inode != 0).then_some(FileId { major, minor, inode })
+    }
 }
 
 /// A record that a thread got a name: `PERF_RECORD_COMM`.
@@ -111,6 +133,12 @@ pub struct Comm<'a> {
 }
 
 impl<'a> Comm<'a> {
+    /// Returns the id of the process that the thread belongs to.
+    #[inline]
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// Returns the thread's name.
     #[inline]
     pub fn name(&self) -> &'a [u8] {
@@ -140,6 +168,20 @@ pub struct Task {
     pub(crate) tid: i32,
     /// The id of the parent thread.
     pub(crate) parent_tid: i32,
+}
+
+impl Task {
+    /// Returns the id of the process that the thread belongs to.
+    #[inline]
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Returns the id of the process of the parent thread.
+    #[inline]
+    pub fn parent_pid(&self) -> i32 {
+        self.parent_pid
+    }
 }
 
 /// A record that a range of kernel code, such as a BPF program, was registered or removed: `PERF_RECORD_KSYMBOL`.
@@ -265,19 +307,25 @@ fn decode_other<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<RecordBod
 fn mapping<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<Mmap<'a>> {
     const WHAT: &str = "a mapping";
     const EXECUTABLE: u32 = 4;
+    const SHARED: u32 = 1;
     let pid = at.u32(WHAT)?.cast_signed();
     let tid = at.u32(WHAT)?.cast_signed();
     let (start, len, file_offset) = (at.u64(WHAT)?, at.u64(WHAT)?, at.u64(WHAT)?);
-    let mut build_id = None;
+    let (mut build_id, mut shared_file) = (None, None);
     let mut is_executable = raw.misc & misc::MMAP_DATA == 0;
     if raw.kind == kind::MMAP2 {
         // a build-id with its length in front, or device, inode and generation
+        let (offset, order) = (at.offset(), at.order());
         let file = at.take(24, WHAT)?;
+        is_executable = at.u32(WHAT)? & EXECUTABLE != 0;
+        let is_shared = at.u32(WHAT)? & SHARED != 0;
         if raw.misc & misc::MMAP_BUILD_ID != 0 {
             build_id = BuildId::new(&file[4..4 + usize::from(file[0]).min(20)]);
+        } else if is_shared {
+            // without the generation, which recorders do not know of mappings that were there before
+            let mut file = Cursor::new(file, order, offset);
+            shared_file = FileId::new(file.u32(WHAT)?, file.u32(WHAT)?, file.u64(WHAT)?);
         }
-        is_executable = at.u32(WHAT)? & EXECUTABLE != 0;
-        at.u32(WHAT)?;
     }
     Ok(Mmap {
         pid,
@@ -289,6 +337,7 @@ fn mapping<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<Mmap<'a>> {
         path: until_nul(at.rest()),
         is_executable,
         build_id,
+        shared_file,
     })
 }
 

@@ -87,6 +87,7 @@ fn recording() -> Vec<u8> {
         path: b"/bin/program",
         is_executable: true,
         build_id: BuildId::new(&[0xab; 20]),
+        shared_file: None,
     };
     let comm = Comm { pid: 7, tid: 8, name: b"program", is_exec: true };
     let task = Task { pid: 7, parent_pid: 1, tid: 8, parent_tid: 1 };

@@ -6,7 +6,7 @@ use super::sysfs::{Pmus, cpu_list, text};
 use super::{Target, spe};
 use crate::abi::{attr_flag, auxtrace};
 use crate::attr::Attr;
-use crate::file::{BuildId, Comm, Mmap, Task};
+use crate::file::{BuildId, Comm, FileId, Mmap, Task};
 use crate::sample::CpuMode;
 use crate::spe::TimeConversion;
 use crate::writer::{Encoder, Writer};
@@ -31,6 +31,7 @@ pub(super) fn kernel(writer: &mut Writer<File>, attr: &Attr) -> Result<()> {
             path: path.as_bytes(),
             is_executable: true,
             build_id,
+            shared_file: None,
         };
         if let Some(id) = build_id {
             writer.build_id(true, path.trim_end_matches("_text").trim_end_matches("_s").as_bytes(), id);
@@ -239,12 +240,18 @@ fn parse_mapping(pid: i32, line: &str) -> Option<(Mmap<'_>, &str)> {
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
     let permissions = words.next()?;
     let file_offset = u64::from_str_radix(words.next()?, 16).ok()?;
-    let path = words.nth(2)?.trim_start();
+    let (device, inode) = (words.next()?, words.next()?);
+    let path = words.next()?.trim_start();
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     if !permissions.starts_with('r') && !permissions.contains('x') {
         return None;
     }
     let path = if path.is_empty() { "//anon" } else { path };
+    let file = || {
+        let (major, minor) = device.split_once(':')?;
+        let number = |text| u32::from_str_radix(text, 16).ok();
+        FileId::new(number(major)?, number(minor)?, inode.parse().ok()?)
+    };
     let mapping = Mmap {
         pid,
         tid: pid,
@@ -255,6 +262,7 @@ fn parse_mapping(pid: i32, line: &str) -> Option<(Mmap<'_>, &str)> {
         path: path.as_bytes(),
         is_executable: permissions.contains('x'),
         build_id: None,
+        shared_file: permissions.ends_with('s').then(file).flatten(),
     };
     Some((mapping, path))
 }
@@ -274,6 +282,10 @@ mod tests {
         assert_eq!((heap.path, heap.is_executable, heap.file_offset), (&b"[heap]"[..], false, 0x1000));
         let (nameless, _) = parse_mapping(7, "1000-2000 rw-p 00000000 00:00 0 ").expect("well-formed");
         assert_eq!(nameless.path, b"//anon");
+        assert_eq!((mapping.shared_file, heap.shared_file), (None, None));
+        let (shared, _) = parse_mapping(7, "1000-2000 rw-s 00003000 fe:0a 43144   /dev/zero (deleted)")
+            .expect("well-formed");
+        assert_eq!((shared.shared_file, shared.file_offset), (FileId::new(0xfe, 10, 43144), 0x3000));
         assert!(parse_mapping(7, "1000-2000 ---p 00000000 00:00 0 ").is_none());
         assert!(parse_mapping(7, "nonsense").is_none());
     }

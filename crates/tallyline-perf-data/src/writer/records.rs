@@ -44,9 +44,14 @@ impl Encoder {
             let id = id.as_bytes();
             file[0] = id.len() as u8;
             file[4..4 + id.len()].copy_from_slice(id);
+        } else if let Some(id) = mapping.shared_file {
+            file[..4].copy_from_slice(&id.major.to_ne_bytes());
+            file[4..8].copy_from_slice(&id.minor.to_ne_bytes());
+            file[8..16].copy_from_slice(&id.inode.to_ne_bytes());
         }
         const READABLE: u32 = 1;
         const EXECUTABLE: u32 = 4;
+        const SHARED: u32 = 1;
         const PRIVATE: u32 = 2;
         let mut record = Self::new(kind::MMAP2, header_misc);
         record.halves(mapping.pid, mapping.tid);
@@ -54,7 +59,8 @@ impl Encoder {
         record.bytes.extend(file);
         let protection = READABLE | if mapping.is_executable { EXECUTABLE } else { 0 };
         record.bytes.extend(protection.to_ne_bytes());
-        record.bytes.extend(PRIVATE.to_ne_bytes());
+        let flags = if mapping.shared_file.is_some() { SHARED } else { PRIVATE };
+        record.bytes.extend(flags.to_ne_bytes());
         record.text(mapping.path);
         record.trailer(attr, mapping.pid, mapping.tid, time);
         record

@@ -246,6 +246,7 @@ fn begin_described<W: Write + Seek>(
             path: path.as_bytes(),
             is_executable,
             build_id: None,
+            shared_file: None,
         };
         writer.records(Encoder::mapping(&mapping, attr, 0).finish())?;
     }

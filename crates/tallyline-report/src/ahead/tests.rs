@@ -105,6 +105,7 @@ fn map(path: &[u8], pid: i32) -> Mmap<'_> {
         path,
         is_executable: true,
         build_id: None,
+        shared_file: None,
     }
 }
 

@@ -131,6 +131,7 @@ pub(crate) fn record_program(
         path: program.to_str().expect("a plain path").as_bytes(),
         is_executable: true,
         build_id: None,
+        shared_file: None,
     };
     writer.records(Encoder::mapping(&mapping, &attr, 2).finish()).expect("memory");
     for (index, access) in accesses.iter().enumerate() {
