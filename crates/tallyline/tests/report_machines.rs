@@ -481,6 +481,57 @@ fn mixed(name: &str) -> Option<(PathBuf, Vec<At>)> {
 }
 
 #[test]
+fn recordings_are_compared_event_by_event() {
+    let folder = folder("compare-events");
+    let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
+    let path = program.to_str().expect("a plain path");
+    let recording = |name: &str, samples: &[(usize, &str, usize)]| {
+        let data = folder.join(name);
+        let at = |(event, function_name, count): &(usize, &str, usize)| {
+            std::iter::repeat_n(At { event: *event, ..at(function(&image, function_name)) }, *count)
+        };
+        write(
+            &data,
+            &machine(),
+            &[code_of(&image, 7, path)],
+            &samples.iter().flat_map(at).collect::<Vec<_>>(),
+        );
+        data
+    };
+    // `one` is as it was, of `two` half of the samples are elsewhere
+    let old = recording("old.data", &[(0, "get_a", 100), (0, "get_x", 100), (1, "set_b", 100)]);
+    let new =
+        recording("new.data", &[(0, "get_a", 10), (0, "get_x", 10), (1, "set_b", 50), (1, "get_x", 50)]);
+    let plain = |path: &Path| path.to_str().expect("a plain path").to_owned();
+    let document = json(&new, &["--diff", &plain(&old), "-s", "sym"]);
+    let rows = document["rows"].as_array().expect("a list").iter();
+    let mut deltas: Vec<_> = rows.map(|row| (row["event"].to_string(), row["delta"].to_string())).collect();
+    deltas.sort();
+    let expected = [("one", "0.0"), ("one", "0.0"), ("two", "-50.0"), ("two", "50.0")];
+    assert_eq!(
+        deltas,
+        expected.map(|(event, delta)| (format!("\"{event}\""), delta.to_owned())),
+        "{document:#}"
+    );
+    assert_eq!((&document["old"], &document["new"]), (&300.into(), &120.into()));
+    let text = stdout(&run(&["report", "--diff", &plain(&old), "-s", "sym", "-i", &plain(&new)]));
+    assert!(text.contains("# Samples of event 'two': 100 before, 100 now"), "{text}");
+    // what only one of them has is named
+    let one = recording("one.data", &[(0, "get_a", 10)]);
+    let output = run(&["report", "--diff", &plain(&old), "-s", "sym", "-i", &plain(&one)]);
+    assert!(stdout(&output).contains("# Samples: 200 before, 10 now"), "{}", stdout(&output));
+    assert!(
+        stderr(&output).contains("only the older one of the recordings has it: 'two'"),
+        "{}",
+        stderr(&output)
+    );
+    let two = recording("two.data", &[(1, "get_a", 10)]);
+    let output = run(&["report", "--diff", &plain(&one), "-s", "sym", "-i", &plain(&two)]);
+    assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+    assert!(stderr(&output).contains("no event is in both recordings"), "{}", stderr(&output));
+}
+
+#[test]
 fn samples_are_in_rows_and_have_a_type_or_a_reason_whatever_events_and_filters() {
     let Some((data, samples)) = mixed("conservation") else { return };
     let count = |accepts: &dyn Fn(&At) -> bool| samples.iter().filter(|at| accepts(at)).count() as u64;

@@ -53,7 +53,7 @@ pub(crate) struct ReportArgs {
     pub(super) event: Vec<Patterns>,
 
     /// Show the changes since this older recording, by the same keys
-    #[arg(long, value_name = "OLD", conflicts_with_all = ["csv", "html", "hierarchy", "explain"])]
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["csv", "html", "hierarchy", "explain", "group"])]
     pub(super) diff: Option<PathBuf>,
 
     /// Explain how the type of a sample (#12), of the first one at an address, or of one in a function was found
