@@ -220,6 +220,16 @@ impl TypeUse {
         &self.events
     }
 
+    /// Returns the type with the samples of one event (such as `cycles`) alone; `None` if it has no samples of that.
+    /// Those at one of two offsets, which are not kept by event, are left out.
+    pub fn of_event(&self, event: &str) -> Option<TypeUse> {
+        let events: Vec<_> = self.events.iter().filter(|(name, _)| name == event).cloned().collect();
+        let (rows, either) = (BTreeMap::new(), BTreeMap::new());
+        let mut made = (!events.is_empty()).then(|| TypeUse { events, rows, either, ..self.clone() })?;
+        made.fill_rows();
+        Some(made)
+    }
+
     /// Returns the sampled accesses, over all sampled events, by the members that they may belong to.
     pub fn rows(&self) -> &BTreeMap<Row, Use> {
         &self.rows

@@ -10,6 +10,8 @@ use std::collections::{BTreeSet, HashSet};
 /// is no condition.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
+    /// The events to show, by name.
+    pub events: Option<HashSet<String>>,
     /// The names of threads to show.
     pub comms: Option<HashSet<String>>,
     /// The files to show, by path.
@@ -58,6 +60,7 @@ impl Filter {
         (self.pids.is_empty() || self.pids.contains(&group.pid))
             && (self.tids.is_empty() || self.tids.contains(&group.tid))
             && (self.cpus.is_empty() || group.cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
+            && one_of(&self.events, NameKind::Event)
             && one_of(&self.comms, NameKind::Thread)
             && one_of(&self.dsos, NameKind::File)
             && one_of(&self.symbols, NameKind::Function)

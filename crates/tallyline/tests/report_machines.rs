@@ -532,6 +532,36 @@ fn recordings_are_compared_event_by_event() {
 }
 
 #[test]
+fn types_and_code_are_annotated_by_the_samples_of_one_event_at_a_time() {
+    let Some((data, _)) = mixed("annotate-events") else { return };
+    let data = data.to_str().expect("a plain path");
+    let annotate = |args: &[&str]| {
+        let output = run(&[&["annotate", "--stdio", "--plain"], args].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let types = std::env::temp_dir().join(format!("tallyline-types-{}.json", std::process::id()));
+    let types = types.to_str().expect("a plain path");
+    let both = annotate(&["-i", data, "--data-type-json", types]);
+    let heads = |text: &str| {
+        let is_head = |line: &&str| line.starts_with("# ") || line.starts_with("Annotate");
+        let short = |line: &str| line.rsplit_once(" in ").map_or(line, |(_, last)| last).to_owned();
+        text.lines().filter(is_head).map(short).collect::<Vec<_>>()
+    };
+    let found = heads(&both);
+    assert!(found[0] == "# Samples of event 'one'" && found[1].contains("(55 samples)"), "{both}");
+    assert!(found[2] == "# Samples of event 'two'" && found[3].contains("(25 samples)"), "{both}");
+    assert_eq!(annotate(&["--read-json", types]), both);
+    std::fs::remove_file(types).expect("own file");
+    let two = annotate(&["-i", data, "-e", "two"]);
+    assert!(!two.contains("# Samples") && heads(&two)[0].contains("(25 samples)"), "{two}");
+    let code = stdout(&run(&["annotate", "--code", "--symbol", "get_a", "-i", data]));
+    assert_eq!(code.matches("# Samples of event").count(), 2, "{code}");
+    let output = run(&["annotate", "-e", "three", "-i", data]);
+    assert!(stderr(&output).contains("no samples of event three"), "{}", stderr(&output));
+}
+
+#[test]
 fn samples_are_in_rows_and_have_a_type_or_a_reason_whatever_events_and_filters() {
     let Some((data, samples)) = mixed("conservation") else { return };
     let count = |accepts: &dyn Fn(&At) -> bool| samples.iter().filter(|at| accepts(at)).count() as u64;

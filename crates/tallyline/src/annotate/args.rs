@@ -9,7 +9,7 @@ use std::path::PathBuf;
 ///
 /// For each member: its share of the type's samples, loads and stores, cache lines and, if recorded, latencies,
 /// data sources and CPUs. With --code, shows functions instruction by instruction instead, with source lines and
-/// types.
+/// types. Of a recording with several events each has its own account: their periods do not add up.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AnnotateArgs {
@@ -36,6 +36,10 @@ pub(crate) struct AnnotateArgs {
     /// Compute percentages from the weights of memory samples instead of periods
     #[arg(long)]
     pub(super) mem_mode: bool,
+
+    /// Only this event: a name, a glob or a regular expression [default: all, one after the other]
+    #[arg(short, long, value_name = "EVENT", value_parser = Patterns::parse)]
+    pub(super) event: Vec<Patterns>,
 
     /// Begin with statistics: how many instructions have a type, and why the others have none
     #[arg(long)]
@@ -76,6 +80,7 @@ Examples:
   tallyline annotate                         all types of perf.data, field by field
   tallyline annotate order -i server.data    one of them
   tallyline annotate '_Rb_tree_node*'        all whose names match
+  tallyline annotate order -e page-faults    by the samples of one of several events
   tallyline annotate --code --symbol walk    a function with the type that each instruction accesses
   tallyline annotate --type-stat --plain     what perf annotate --data-type --type-stat shows
   tallyline annotate --data-type-json types.json

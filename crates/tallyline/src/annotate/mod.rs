@@ -7,17 +7,18 @@ pub(crate) use args::AnnotateArgs;
 
 use crate::browser;
 use crate::listing::{code, text};
-use crate::profile;
+use crate::profile::{self, Patterns};
 use crate::report::browse;
 use anyhow::{Context, Result};
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 use tallyline_report::annotate::{TypeUse, annotate};
 use tallyline_report::keys::Needs;
 use tallyline_report::operand::Outcome;
 use tallyline_report::pattern::NameKind;
-use tallyline_report::{PlaceId, Profile, SampleGroup, Weighing};
-use tallyline_support::output::{Color, Output};
+use tallyline_report::{Filter, PlaceId, Profile, SampleGroup, Weighing};
+use tallyline_support::output::{Color, Output, printable};
 
 /// Runs the sub-command `tallyline annotate`: prints types field by field with the samples that access each.
 pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
@@ -29,8 +30,9 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
             let wanted = wanted.select(NameKind::Type, &names)?;
             types.retain(|of_type| wanted.contains(of_type.name()));
         }
-        found(&types, path);
-        return output.write(|out| text::write(args.plain, &types, line, &args.fit(), out));
+        let types = of_events(&types, &args.event)?;
+        found(types.iter().map(|(_, types)| types.len()).sum(), path);
+        return output.write(|out| write(args, &types, line, out));
     }
     let is_browsed = args.is_browsable() && browser::is_wanted();
     let needs = if args.code || is_browsed { Needs::LINES.and(Needs::TYPES) } else { Needs::TYPES };
@@ -38,9 +40,18 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     let needs = needs.and(if is_browsed { Needs::SAMPLES } else { Needs::CPUS });
     let profile = profile::load(&args.input, needs)?;
     let mut filter = args.input.filter(&[&profile], None)?;
+    filter.events = profile::names::resolve(NameKind::Event, &args.event, &[&profile])?;
+    let events = events(&profile, &filter);
     if args.code {
         let root = args.input.symfs.as_deref();
-        return output.write(|out| code::write(&profile, &filter, root, &args.fit(), out));
+        return output.write(|out| {
+            for (event, _) in &events {
+                heading(event, events.len(), out)?;
+                let filter = Filter { events: Some(HashSet::from([event.clone()])), ..filter.clone() };
+                code::write(&profile, &filter, root, &args.fit(), out)?;
+            }
+            Ok(())
+        });
     }
     let weighing = if args.mem_mode { Weighing::Weight } else { Weighing::Period };
     if let Some(wanted) = args.name.as_ref().filter(|_| !profile.groups().is_empty()) {
@@ -52,7 +63,7 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     }
     let types = annotate(&profile, weighing, |point| filter.accepts(&profile, point));
     if !profile.groups().is_empty() {
-        found(&types, &args.input.input);
+        found(types.len(), &args.input.input);
     }
     if types.is_empty() {
         for hint in profile::debug_information(&profile, &filter) {
@@ -60,7 +71,8 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
         }
     }
     if is_browsed {
-        let pages = browse::Pages::new(&profile, filter, weighing, browse::Start::Types);
+        let start = browse::Start::Types { events: events.into_iter().map(|(_, indices)| indices).collect() };
+        let pages = browse::Pages::new(&profile, filter, weighing, start);
         return browser::run(&pages, output.has_colors());
     }
     if let Some(path) = &args.data_type_json {
@@ -78,14 +90,83 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
         if args.type_stat {
             statistics(&profile, out)?;
         }
-        text::write(args.plain, &types, profile.info().line_size.into(), &args.fit(), out)
+        let of_event = |(event, indices): &(String, Vec<usize>)| {
+            let accepts = |point: &SampleGroup| {
+                indices.contains(&(point.event as usize)) && filter.accepts(&profile, point)
+            };
+            (event.clone(), annotate(&profile, weighing, accepts))
+        };
+        let types: Vec<_> = events.iter().map(of_event).collect();
+        write(args, &types, profile.info().line_size.into(), out)
     });
     profile::keep_to_the_end(profile);
     written
 }
 
-fn found(types: &[TypeUse], file: &Path) {
-    if types.is_empty() {
+/// Returns the events of the samples that pass the filter: names, each with the indices of the events that have it.
+fn events(profile: &Profile, filter: &Filter) -> Vec<(String, Vec<usize>)> {
+    let mut has_samples = vec![false; profile.info().events.len()];
+    for point in profile.groups().iter().filter(|point| filter.accepts(profile, point)) {
+        has_samples[point.event as usize] = true;
+    }
+    let mut events: Vec<(String, Vec<usize>)> = Vec::new();
+    for (index, event) in profile.info().events.iter().enumerate().filter(|(index, _)| has_samples[*index]) {
+        match events.iter_mut().find(|(name, _)| *name == event.name) {
+            Some((_, indices)) => indices.push(index),
+            None => events.push((event.name.clone(), vec![index])),
+        }
+    }
+    events
+}
+
+/// Returns the types of a document for each event that `wanted` selects, the most accessed first.
+fn of_events(types: &[TypeUse], wanted: &[Patterns]) -> Result<Vec<(String, Vec<TypeUse>)>> {
+    let mut events: Vec<&str> = Vec::new();
+    for (event, _) in types.iter().flat_map(TypeUse::events) {
+        if !events.contains(&event.as_str()) {
+            events.push(event);
+        }
+    }
+    if !wanted.is_empty() && !events.is_empty() {
+        let names = events.iter().copied().collect();
+        let mut selected = HashSet::new();
+        for patterns in wanted {
+            selected.extend(patterns.select(NameKind::Event, &names)?);
+        }
+        events.retain(|event| selected.contains(*event));
+    }
+    let of_event = |event: &str| {
+        let mut found: Vec<_> = types.iter().filter_map(|of_type| of_type.of_event(event)).collect();
+        found.sort_by_key(|of_type| std::cmp::Reverse(of_type.whole().total()));
+        (event.to_owned(), found)
+    };
+    Ok(events.into_iter().map(of_event).collect())
+}
+
+/// Writes the types of each event.
+fn write(
+    args: &AnnotateArgs,
+    types: &[(String, Vec<TypeUse>)],
+    line: u64,
+    out: &mut dyn Write,
+) -> Result<()> {
+    for (event, of_event) in types {
+        heading(event, types.len(), out)?;
+        text::write(args.plain, of_event, line, &args.fit(), out)?;
+    }
+    Ok(())
+}
+
+/// Writes an event's name, if there are several.
+fn heading(event: &str, count: usize, out: &mut dyn Write) -> Result<()> {
+    if count > 1 {
+        writeln!(out, "# Samples of event '{}'\n", printable(event.as_bytes()))?;
+    }
+    Ok(())
+}
+
+fn found(types: usize, file: &Path) {
+    if types == 0 {
         eprintln!(
             "tallyline: {}: no sample has a type; tallyline report -s dso,type says why",
             file.display()

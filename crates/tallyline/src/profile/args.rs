@@ -126,6 +126,7 @@ impl InputArgs {
         require("thread", &self.tid, points(), |point| point.tid)?;
         require("CPU", &cpus, points().filter(|group| group.cpu.is_some()), |group| group.cpu.unwrap_or(0))?;
         let filter = Filter {
+            events: None,
             comms: names::resolve(NameKind::Thread, &self.comm, profiles)?,
             dsos: names::resolve(NameKind::File, &self.dso, profiles)?,
             symbols: names::resolve(NameKind::Function, &self.symbol, profiles)?,

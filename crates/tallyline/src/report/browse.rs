@@ -37,8 +37,8 @@ pub(crate) struct Pages<'p> {
 pub(crate) enum Start<'p> {
     /// The tables of a report, as trees or not.
     Tables { make: Make<'p>, columns: Vec<Column>, is_tree: bool },
-    /// The types that the filter lets through.
-    Types,
+    /// The types that the filter lets through, for each event by its indices.
+    Types { events: Vec<Vec<usize>> },
 }
 
 /// The state that keys change.
@@ -103,7 +103,7 @@ impl<'p> Pages<'p> {
     ) -> Pages<'p> {
         let columns = match &start {
             Start::Tables { columns, .. } => columns.clone(),
-            Start::Types => Vec::new(),
+            Start::Types { .. } => Vec::new(),
         };
         let state = State { columns, zooms: Vec::new(), filter: Rc::new(filter.clone()), views: None };
         let pages =
@@ -126,7 +126,7 @@ impl<'p> Pages<'p> {
         }
         state.views = match &self.start {
             Start::Tables { make, .. } => Some(Rc::new(make(&state.columns, &filter))),
-            Start::Types => None,
+            Start::Types { .. } => None,
         };
         state.filter = Rc::new(filter);
         // lines of the pages before are gone
@@ -199,6 +199,20 @@ impl<'p> Pages<'p> {
         annotate(self.profile, self.weighing, |point| {
             scope.accepts(self.profile, point) && filter.accepts(self.profile, point)
         })
+    }
+
+    /// Returns the types that the samples of an event access, or of all; of a single type its fields.
+    fn types(&self, events: Option<Vec<usize>>) -> Page {
+        let name = events.as_ref().and_then(|events| self.profile.info().events.get(*events.first()?));
+        let of_event = name.map(|event| format!(" of event '{}'", event.name)).unwrap_or_default();
+        let scope = Rc::new(Scope { events, ..Scope::default() });
+        let found = self.annotated(&scope);
+        let page = match &found[..] {
+            [only] => self.fields(only.name(), &scope),
+            _ => None,
+        };
+        let title = || format!("Types that samples{of_event} access{}", self.zoomed());
+        page.unwrap_or_else(|| self.accessed(title(), &scope, false))
     }
 
     /// Lists everything that some samples access: types, and the places without one.
@@ -430,23 +444,18 @@ fn about(text: &str) -> String {
 
 impl Source for Pages<'_> {
     fn roots(&self) -> usize {
-        self.state.borrow().views.as_ref().map_or(1, |views| views.views.len())
+        match &self.start {
+            Start::Types { events } => events.len().max(1),
+            Start::Tables { .. } => self.state.borrow().views.as_ref().map_or(1, |views| views.views.len()),
+        }
     }
 
     fn root(&self, index: usize) -> Page {
         let views = self.state.borrow().views.clone();
         match (&self.start, views) {
             (Start::Tables { is_tree, .. }, Some(views)) => self.table(&views, index, *is_tree),
-            _ => {
-                let scope = Rc::new(Scope::default());
-                let found = self.annotated(&scope);
-                let page = match &found[..] {
-                    [only] => self.fields(only.name(), &scope),
-                    _ => None,
-                };
-                let title = || format!("Types that samples access{}", self.zoomed());
-                page.unwrap_or_else(|| self.accessed(title(), &scope, false))
-            }
+            (Start::Types { events }, _) if events.len() > 1 => self.types(events.get(index).cloned()),
+            _ => self.types(None),
         }
     }
 
