@@ -20,6 +20,7 @@ mod data_locations;
 mod demangle;
 pub mod evidence;
 pub mod filter;
+mod group_reads;
 mod hierarchy;
 mod index;
 mod info;

@@ -3,6 +3,7 @@
 use super::ahead::{EagerAnalysis, First};
 use super::data_locations::DataCollector;
 use super::evidence::has_registers;
+use super::group_reads::GroupReads;
 use super::index::PlaceId;
 use super::info::{EventInfo, RecordingInfo};
 use super::keys::Needs;
@@ -135,6 +136,7 @@ fn read(
     let mut samples = SampleReader { info: described(about), apart, list, ..SampleReader::default() };
     samples.registers = super::evidence::needed(&samples.info.arch);
     let mut first = ahead.is_some().then(|| First::new(AddressSpaces::new(about)));
+    let mut reads = GroupReads::new(about.events());
     let (mut damage, mut branch_stacks) = (Damage::default(), 0_u64);
     let is_complete = records.visit(&mut |position, seen| match seen {
         VisitedRecord::Sample(event, sample) => {
@@ -144,7 +146,12 @@ fn read(
             {
                 ahead.begin(&first);
             }
-            samples.add(position, event, sample, about.events())
+            let counted = about.events().get(event).and_then(|event| reads.split(event, sample));
+            let Some(counted) = counted else { return samples.add(position, event, sample, about.events()) };
+            counted.iter().try_for_each(|(event, period)| {
+                let sample = Sample { period: Some(*period), ..sample.clone() };
+                samples.add(position, *event, &sample, about.events())
+            })
         }
         VisitedRecord::Access(sample) => {
             let event = samples.memory_event(about.events().len());

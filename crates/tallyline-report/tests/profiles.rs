@@ -6,10 +6,12 @@ mod stream;
 
 use std::io::Cursor;
 use stream::CLOCK;
-use tallyline_perf_data::Recording;
+use tallyline_perf_data::abi::{attr_flag, read_format, sample as bit};
 use tallyline_perf_data::file::{ChunkedRecording, RecordBody};
-use tallyline_perf_data::sample::CpuMode;
+use tallyline_perf_data::sample::{CpuMode, Sample};
 use tallyline_perf_data::spaces::DsoId;
+use tallyline_perf_data::writer::{Encoder, Event, MachineDescription, Writer};
+use tallyline_perf_data::{Attr, Recording};
 use tallyline_report::{LoadedSamples, MergeGranularity};
 
 fn bytes(name: &str) -> Vec<u8> {
@@ -29,6 +31,56 @@ fn found(samples: &LoadedSamples) -> Found {
         *entry = (entry.0 + group.samples, entry.1 + group.period);
     }
     found
+}
+
+/// Returns a recording of `{one,two}:S` by perf: samples of the leader alone, with the counts of both.
+fn counted_by_the_leader(counts: &[[u64; 2]], is_inherited: bool) -> Vec<u8> {
+    let attr = |config| Attr {
+        kind: 1,
+        config,
+        sample_type: bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::READ,
+        read_format: read_format::ID | read_format::GROUP,
+        flags: attr_flag::SAMPLE_ID_ALL | if is_inherited { attr_flag::INHERIT } else { 0 },
+        ..Attr::default()
+    };
+    let events = ["one", "two"].iter().zip(1..).map(|(name, id)| Event::new(*name, attr(id), vec![id]));
+    let mut writer = Writer::new(Cursor::new(Vec::new()), events.collect()).expect("memory");
+    for (index, [one, two]) in counts.iter().enumerate() {
+        let sample = Sample {
+            mode: CpuMode::User,
+            ip: Some(0x1000),
+            pid: Some(7),
+            tid: Some(7 + (index % 2) as i32),
+            time: Some(10 + index as u64),
+            id: Some(1),
+            ..Sample::default()
+        };
+        // the counts are the last field
+        let plain = Attr { sample_type: attr(1).sample_type & !bit::READ, ..attr(1) };
+        let mut bytes = Encoder::sample(&sample, &plain).finish().to_vec();
+        bytes.extend([2, *one, 1, *two, 2].iter().flat_map(|word: &u64| word.to_ne_bytes()));
+        let size = bytes.len() as u16;
+        bytes[6..8].copy_from_slice(&size.to_ne_bytes());
+        writer.records(&bytes).expect("memory");
+    }
+    let machine = MachineDescription { arch: "x86_64".to_owned(), ..MachineDescription::default() };
+    writer.finish(&machine, &[]).expect("memory").into_inner()
+}
+
+#[test]
+fn each_event_of_a_group_has_samples_by_the_counts_at_the_leaders() {
+    let periods = |counts: &[[u64; 2]], is_inherited: bool| {
+        let bytes = counted_by_the_leader(counts, is_inherited);
+        let recording = Recording::parse(&bytes).expect("well-formed");
+        let loaded = LoadedSamples::load(&recording, MergeGranularity::Samples).expect("well-formed");
+        loaded.groups().iter().map(|group| (group.event, group.period)).collect::<Vec<_>>()
+    };
+    // the second event did not count between the first two samples
+    let counts = [[100, 5], [200, 5], [350, 25]];
+    assert_eq!(periods(&counts, false), [(0, 100), (1, 5), (0, 100), (0, 150), (1, 20)]);
+    // threads that inherit an event have its id, and counts of their own
+    let counts = [[100, 5], [30, 3], [350, 5]];
+    assert_eq!(periods(&counts, true), [(0, 100), (1, 5), (0, 30), (1, 3), (0, 250)]);
 }
 
 #[test]

@@ -42,6 +42,12 @@ impl Event {
         &self.attr
     }
 
+    /// Returns the ids that the kernel gave the event, one for each CPU or thread: samples and counts carry them.
+    #[inline]
+    pub fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
     /// Returns the group of events that this one was scheduled and counted with; `None` if it was alone.
     #[inline]
     pub fn group(&self) -> Option<&EventGroup> {

@@ -16,6 +16,18 @@ pub struct ReadValue {
 }
 
 impl ReadValue {
+    /// Returns the count of the event.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.value
+    }
+
+    /// Returns the id that the kernel gave the event; `None` if not recorded.
+    #[inline]
+    pub fn id(&self) -> Option<u64> {
+        self.id
+    }
+
     /// Returns the number of the event's samples that were lost before the sample that has this count; `None` if not
     /// recorded.
     #[inline]
