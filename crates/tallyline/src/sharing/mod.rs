@@ -17,7 +17,8 @@ use tallyline_support::output::{Color, Output};
 /// For each line: which CPUs read and write which bytes. True sharing: several access the same bytes. False
 /// sharing: they access different bytes of one line. Lines are ranked by loads that found them modified in another
 /// cache (HITM) if the hardware reports these, else by an estimate from the order of the samples. Where no sample has an
-/// address of data, as none has of cycles or a clock, addresses are computed from the sampled registers.
+/// address of data, as none has of cycles or a clock, addresses are computed from the sampled registers. Lines of memory
+/// that processes share are found if mappings of data were recorded (record -d).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SharingArgs {
