@@ -127,7 +127,11 @@ fn of_events(types: &[TypeUse], wanted: &[Patterns]) -> Result<Vec<(String, Vec<
             events.push(event);
         }
     }
-    if !wanted.is_empty() && !events.is_empty() {
+    // a document of types alone
+    if events.is_empty() {
+        return Ok(vec![(String::new(), types.to_vec())]);
+    }
+    if !wanted.is_empty() {
         let names = events.iter().copied().collect();
         let mut selected = HashSet::new();
         for patterns in wanted {
