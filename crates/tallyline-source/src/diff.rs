@@ -7,8 +7,9 @@ const CONTEXT: usize = 3;
 const CELLS: usize = 1 << 24;
 
 /// Returns the differences between two versions of a file as a unified diff that `git apply` and `patch -p1` accept;
-/// empty if they are equal. `path` is the file's path relative to the folder in which the patch is applied.
-pub fn unified_diff(path: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
+/// empty if they are equal. `path` is the file's path relative to the folder in which the patch is applied; it is quoted
+/// as git quotes it.
+pub fn unified_diff(path: impl AsRef<[u8]>, old: &[u8], new: &[u8]) -> Vec<u8> {
     let (old, new) = (lines(old), lines(new));
     let operations = operations(&old, &new);
     let hunks = hunks(&operations);
@@ -16,7 +17,10 @@ pub fn unified_diff(path: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     if hunks.is_empty() {
         return out;
     }
-    out.extend_from_slice(format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n").as_bytes());
+    let (from, to) = (quoted(b"a/", path.as_ref()), quoted(b"b/", path.as_ref()));
+    // patch takes what is behind a blank for a date, but for a tab at the end
+    let tab = if path.as_ref().contains(&b' ') { "\t" } else { "" };
+    out.extend_from_slice(format!("diff --git {from} {to}\n--- {from}{tab}\n+++ {to}{tab}\n").as_bytes());
     for hunk in hunks {
         let count = |is_counted: fn(&Operation) -> bool| hunk.iter().filter(|one| is_counted(one)).count();
         let (taken, given) = (
@@ -47,6 +51,29 @@ pub fn unified_diff(path: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
         }
     }
     out
+}
+
+/// Returns a path behind a prefix as git prints it: between quotes with C's escapes if it has a quote, a backslash, a
+/// control character or a byte beyond ASCII.
+fn quoted(prefix: &[u8], path: &[u8]) -> String {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    let bytes = prefix.iter().chain(path);
+    if path.iter().all(is_plain) {
+        return bytes.map(|byte| char::from(*byte)).collect();
+    }
+    let escaped = bytes.map(|byte| match byte {
+        0x07 => "\\a".to_owned(),
+        0x08 => "\\b".to_owned(),
+        b'\t' => "\\t".to_owned(),
+        b'\n' => "\\n".to_owned(),
+        0x0b => "\\v".to_owned(),
+        0x0c => "\\f".to_owned(),
+        b'\r' => "\\r".to_owned(),
+        b'"' | b'\\' => format!("\\{}", char::from(*byte)),
+        byte if is_plain(byte) => char::from(*byte).to_string(),
+        byte => format!("\\{byte:03o}"),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 fn lines(text: &[u8]) -> Vec<&[u8]> {
@@ -136,6 +163,22 @@ mod tests {
             text,
             "diff --git a/a/b.h b/a/b.h\n--- a/a/b.h\n+++ b/a/b.h\n@@ -1,8 +1,8 @@\n 1\n-2\n 3\n 4\n 5\n+2\n 6\n 7\n 8\n"
         );
+    }
+
+    #[test]
+    fn paths_are_quoted_as_git_quotes_them() {
+        let head = |path: &str| {
+            let diff = unified_diff(path, b"x\n", b"y\n");
+            String::from_utf8_lossy(&diff).split("@@").next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(head("d/a b.h"), "diff --git a/d/a b.h b/d/a b.h\n--- a/d/a b.h\t\n+++ b/d/a b.h\t\n");
+        let quoted = "\"a/t\\tb\\\"\\\\\\303\\274\\001.h\"";
+        let expected = format!(
+            "diff --git {quoted} {}\n--- {quoted}\n+++ {}\n",
+            quoted.replacen('a', "b", 1),
+            quoted.replacen('a', "b", 1)
+        );
+        assert_eq!(head("t\tb\"\\ü\u{1}.h"), expected);
     }
 
     #[test]

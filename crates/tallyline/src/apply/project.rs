@@ -136,8 +136,9 @@ fn lines_added(edits: &[Edit], text: &[u8], line: u32) -> i64 {
 pub(crate) fn patch(edits: &[FileEdit], root: &Path) -> Vec<u8> {
     let mut patch = Vec::new();
     for edit in edits {
-        let path = edit.path.strip_prefix(root).unwrap_or(&edit.path).to_string_lossy();
-        patch.extend(unified_diff(path.trim_start_matches('/'), &edit.old, &edit.new));
+        let path = edit.path.strip_prefix(root).unwrap_or(&edit.path).as_os_str().as_encoded_bytes();
+        let relative = path.strip_prefix(b"/").unwrap_or(path);
+        patch.extend(unified_diff(relative, &edit.old, &edit.new));
     }
     patch
 }
