@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use tallyline_source::{
-    Change, Language, Refusal, defined_symbols, edit, foreign_uses, typedefs, unified_diff, uses,
+    Change, Language, Refusal, SearchedType, defined_symbols, edit, foreign_uses, typedefs,
+    unified_diff, uses,
 };
 
 fuzz_target!(|data: &[u8]| {
@@ -35,7 +36,12 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let names = vec![vec![b"s".to_vec()]];
-    uses(text, language, &names);
+    let searched = SearchedType {
+        names: names[0].clone(),
+        holders: vec![b"t".to_vec()],
+        held_as: vec![b"m".to_vec()],
+    };
+    uses(text, language, &[searched]);
     typedefs(text, language, &names[0]);
     foreign_uses(text, &names);
     defined_symbols(text);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tallyline_source::{
-    Edit, Language, UseKind, defined_symbols, edit, foreign_uses, typedefs, unified_diff, uses,
+    Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, typedefs, unified_diff, uses,
 };
 
 /// The most bytes of a file that is read as source.
@@ -212,7 +212,8 @@ pub(crate) fn search(
             continue;
         }
         let of_path = language_of(&path).unwrap_or(Language::C);
-        let wanted: Vec<Vec<Vec<u8>>> = inside.iter().map(|at| names[*at].clone()).collect();
+        let of = |at: &usize| SearchedType { names: names[*at].clone(), ..SearchedType::default() };
+        let wanted: Vec<SearchedType> = inside.iter().map(of).collect();
         for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted)) {
             let is_same = (targets[*at].language == Language::Rust) == (of_path == Language::Rust);
             let by_compiler =

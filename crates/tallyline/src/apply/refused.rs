@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Transfer,
     /// A range of members is set or copied as bytes.
     Range,
-    /// Objects are initialised by position.
+    /// Objects are initialised, bound to names, or compared by the position of their members.
     Positional,
     /// An assertion at compile time is about the type.
     Assertion,
@@ -100,6 +100,7 @@ impl Refused {
             UseKind::Range => (Kind::Range, "treats a range of members as bytes"),
             UseKind::Transmute => (Kind::Cast, "makes objects of one type those of another"),
             UseKind::Positional => (Kind::Positional, "initialises an object by position"),
+            UseKind::Ordering => (Kind::Positional, "compares objects by the order of their members"),
             _ => (Kind::Assertion, "asserts about the type at compile time"),
         };
         Refused::new(kind, format!("{place} {what}"))

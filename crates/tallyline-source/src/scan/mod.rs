@@ -1,0 +1,677 @@
+//! Uses of a type that rely on the order of its members, as far as the text shows them.
+
+mod rust;
+
+use crate::Language;
+use crate::declarator::skip_group;
+use crate::find::bytes;
+use crate::lexer::{Kind, LineCounter, Token, tokens};
+use std::ops::Range;
+
+/// The kinds of uses of a struct that rely on the order of its members: `offsetof`, static assertions, I/O of its
+/// bytes, copies of a range of members, positional initialisers, transmutation, comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum UseKind {
+    /// The offset of a member is taken.
+    Offset,
+    /// An assertion at compile time names the type.
+    Assertion,
+    /// The bytes of an object are written to a file or a socket, or read from there.
+    Transfer,
+    /// The bytes from one member to another are set, copied or compared.
+    Range,
+    /// An object is initialised by position.
+    Positional,
+    /// The bytes of an object become one of another type, or the other way round.
+    Transmute,
+    /// Objects are compared member by member, in the order of the members.
+    Ordering,
+}
+
+/// A struct that sources are searched for: its names, those of the types that hold it, and the members that are one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchedType {
+    /// The tag and the typedefs.
+    pub names: Vec<Vec<u8>>,
+    /// The names of types with an object of the struct among their bytes.
+    pub holders: Vec<Vec<u8>>,
+    /// The names of members of other types that are objects of the struct or of a holder.
+    pub held_as: Vec<Vec<u8>>,
+}
+
+/// Finds uses of structs that rely on the order of their members in one source's text, also in the bodies of its macros.
+/// The result has, for each struct of `types`, the kinds of its uses with their lines, counted from 1. Uses that only a
+/// compiler sees, through other files' macros and through casts, are not found.
+pub fn uses(text: &[u8], language: Language, types: &[SearchedType]) -> Vec<Vec<(UseKind, u32)>> {
+    let all = code(text, 0, language);
+    let mut lines = LineCounter::new(text);
+    let (scopes, macros) = match language {
+        Language::Rust => (Vec::new(), Vec::new()),
+        _ => (scopes(text, &all), macros(text, language)),
+    };
+    let mut found = Vec::with_capacity(types.len());
+    for searched in types {
+        let of = |names| Scan::new(text, &all, names, &searched.held_as);
+        let (own, held) = (of(&searched.names), of(&searched.holders));
+        let mut uses = match language {
+            // initial values of Rust have names
+            Language::Rust => {
+                let mut uses = own.uses_of_rust();
+                uses.extend(held.uses_of_rust().into_iter().filter(is_transfer));
+                uses
+            }
+            _ => {
+                let (own, held) = (own.with_variables(&scopes), held.with_variables(&scopes));
+                let mut uses = own.uses();
+                uses.extend(held.uses().into_iter().filter(is_transfer));
+                for body in &macros {
+                    uses.extend(own.of_macro(body).uses());
+                    uses.extend(held.of_macro(body).uses().into_iter().filter(is_transfer));
+                }
+                uses
+            }
+        };
+        uses.sort_by_key(|(_, at)| *at);
+        let mut of_lines: Vec<(UseKind, u32)> = Vec::with_capacity(uses.len());
+        for (kind, at) in uses {
+            let use_of_line = (kind, lines.of(at));
+            if !of_lines.contains(&use_of_line) {
+                of_lines.push(use_of_line);
+            }
+        }
+        found.push(of_lines);
+    }
+    found
+}
+
+/// Returns `true` if a use is of the bytes of a whole object, so also of all that it holds.
+fn is_transfer((kind, _): &(UseKind, usize)) -> bool {
+    *kind == UseKind::Transfer
+}
+
+/// Returns the tokens of a text from a byte on, without blanks and comments.
+fn code(text: &[u8], start: usize, language: Language) -> Vec<Token> {
+    let all = tokens(text.get(start..).unwrap_or_default(), language).into_iter();
+    let moved = |token: Token| Token { span: token.span.start + start..token.span.end + start, ..token };
+    all.filter(|token| !token.is_trivia()).map(moved).collect()
+}
+
+/// A macro's parameters and the tokens of its body.
+struct Macro<'t> {
+    parameters: Vec<&'t [u8]>,
+    body: Vec<Token>,
+}
+
+/// Returns the macros that a text defines, but for empty ones.
+fn macros(text: &[u8], language: Language) -> Vec<Macro<'_>> {
+    let mut macros = Vec::new();
+    for directive in tokens(text, language).into_iter().filter(|token| token.kind == Kind::Directive) {
+        let (start, end) = (directive.span.start + 1, directive.span.end);
+        let mut body = code(text.get(..end).unwrap_or_default(), start, language);
+        let [define, name, ..] = body.as_slice() else { continue };
+        if bytes(text, define) != b"define" {
+            continue;
+        }
+        // only a parenthesis right behind the name begins parameters
+        let is_called = body.get(2).is_some_and(|open| open.is(b'(') && open.span.start == name.span.end);
+        let first = if is_called { skip_group(&body, 2) } else { 2 };
+        let parameters = body[2..first].iter().filter(|token| token.kind == Kind::Word);
+        let parameters = parameters.map(|token| bytes(text, token)).collect();
+        body.drain(..first);
+        if !body.is_empty() {
+            macros.push(Macro { parameters, body });
+        }
+    }
+    macros
+}
+
+/// Finds the typedefs of C and the aliases of Rust in a source that name one of some structs, given by their tags.
+/// Returns pairs of the tag's index and the other name.
+pub fn typedefs(text: &[u8], language: Language, tags: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
+    let all = code(text, 0, language);
+    let scan = Scan::new(text, &all, &[], &[]);
+    let mut found = Vec::new();
+    if language == Language::Rust {
+        for at in (0..all.len()).filter(|at| scan.word(*at) == b"type" && scan.punct(at + 2, b'=')) {
+            // the last segment of the path; a pointer's alias is another type
+            let end = (at + 3..all.len()).find(|at| scan.word(*at).is_empty() && !scan.punct(*at, b':'));
+            let Some(end) = end.filter(|end| scan.punct(*end, b';')) else { continue };
+            let index = tags.iter().position(|tag| !tag.is_empty() && *tag == scan.word(end - 1));
+            found.extend(index.map(|index| (index, scan.word(at + 1).to_vec())));
+        }
+        return found;
+    }
+    for at in (0..all.len()).filter(|at| scan.word(*at) == b"typedef" && scan.word(at + 1) == b"struct") {
+        let tag = scan.word(at + 2);
+        let Some(index) = tags.iter().position(|known| known == tag && !tag.is_empty()) else { continue };
+        let mut next = at + 3;
+        if scan.punct(next, b'{') {
+            next = skip_group(&all, next);
+        }
+        // a pointer's typedef is another type
+        while scan.word(next) == b"__attribute__" {
+            next = skip_group(&all, next + 1);
+        }
+        let name = scan.word(next);
+        if !name.is_empty() && (scan.punct(next + 1, b';') || scan.punct(next + 1, b',')) {
+            found.push((index, name.to_vec()));
+        }
+    }
+    found
+}
+
+/// Returns the tokens in which parameters and local variables are known: each definition of a function with its
+/// parameters, and the parameters of each declaration. All else is known everywhere, as members are.
+fn scopes(text: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
+    let mut scopes = Vec::new();
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    let mut is_function = false;
+    while let Some(token) = tokens.get(at) {
+        if token.is(b'(') {
+            let end = skip_group(tokens, at);
+            let word =
+                at.checked_sub(1).and_then(|before| tokens.get(before)).map(|token| bytes(text, token));
+            // a struct may have attributes in front of its body
+            let is_attribute = matches!(
+                word,
+                Some(b"__attribute__" | b"__attribute" | b"alignas" | b"_Alignas" | b"__declspec")
+            );
+            is_function = !is_attribute;
+            groups.push(at..end);
+            at = end;
+            continue;
+        }
+        if token.is(b'{') {
+            at = skip_group(tokens, at);
+            if is_function {
+                scopes.push(start..at);
+                groups.clear();
+            }
+            (start, is_function) = (at, false);
+            continue;
+        }
+        is_function = false;
+        at += 1;
+        if token.is(b';') || token.kind == Kind::Directive {
+            scopes.append(&mut groups);
+            start = at;
+        }
+    }
+    scopes
+}
+
+#[derive(Clone)]
+struct Scan<'t> {
+    text: &'t [u8],
+    tokens: &'t [Token],
+    // sorted, as many types may hold one
+    names: Vec<&'t [u8]>,
+    held_as: &'t [Vec<u8>],
+    // the variables, parameters and members declared with the type, and the tokens where each is known
+    variables: Vec<(&'t [u8], Range<usize>)>,
+}
+
+impl<'t> Scan<'t> {
+    fn new(text: &'t [u8], tokens: &'t [Token], names: &'t [Vec<u8>], held_as: &'t [Vec<u8>]) -> Scan<'t> {
+        let mut names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        names.sort_unstable();
+        Scan { text, tokens, names, held_as, variables: Vec::new() }
+    }
+
+    /// Returns the search of a macro's body, where the variables of the whole file are known.
+    fn of_macro(&self, body: &'t Macro<'t>) -> Scan<'t> {
+        let everywhere = 0..self.tokens.len();
+        let known = self
+            .variables
+            .iter()
+            .filter(|(name, scope)| *scope == everywhere && !body.parameters.contains(name));
+        let known: Vec<(&[u8], Range<usize>)> = known.map(|(name, _)| (*name, 0..body.body.len())).collect();
+        let mut scan = Scan { tokens: &body.body, ..self.clone() }.with_variables(&[]);
+        scan.variables.extend(known);
+        scan
+    }
+
+    fn word(&self, at: usize) -> &'t [u8] {
+        self.tokens
+            .get(at)
+            .filter(|token| token.kind == Kind::Word)
+            .map_or(b"", |token| bytes(self.text, token))
+    }
+
+    fn is_type(&self, at: usize) -> bool {
+        let word = self.word(at);
+        !word.is_empty() && self.names.binary_search(&word).is_ok()
+    }
+
+    fn is_variable(&self, at: usize) -> bool {
+        let word = self.word(at);
+        !word.is_empty() && self.variables.iter().any(|(name, scope)| *name == word && scope.contains(&at))
+    }
+
+    fn punct(&self, at: usize, byte: u8) -> bool {
+        self.tokens.get(at).is_some_and(|token| token.is(byte))
+    }
+
+    fn with_variables(mut self, scopes: &[Range<usize>]) -> Scan<'t> {
+        let mut variables: Vec<(&[u8], Range<usize>)> = Vec::new();
+        for at in (0..self.tokens.len()).filter(|at| self.is_type(*at) || self.holds_type(*at)) {
+            let mut next = at + 1;
+            // the variables of a definition stand behind its body
+            if self.punct(next, b'{') {
+                next = skip_group(self.tokens, next);
+            }
+            while self.punct(next, b'*')
+                || self.punct(next, b'&')
+                || matches!(self.word(next), b"const" | b"restrict")
+            {
+                next += 1;
+            }
+            let name = self.word(next);
+            let index = scopes.partition_point(|scope| scope.end <= at);
+            let scope = scopes.get(index).filter(|scope| scope.contains(&at));
+            let known = (name, scope.cloned().unwrap_or(0..self.tokens.len()));
+            if !name.is_empty() && !variables.contains(&known) {
+                variables.push(known);
+            }
+        }
+        self.variables = variables;
+        self
+    }
+
+    /// Returns `true` if a `struct` or a `union` without a name begins at a token, with an object of the type in it.
+    fn holds_type(&self, at: usize) -> bool {
+        let is_unnamed = matches!(self.word(at), b"struct" | b"union") && self.punct(at + 1, b'{');
+        is_unnamed
+            && (at + 2..skip_group(self.tokens, at + 1))
+                .any(|at| self.is_type(at) && !self.word(at + 1).is_empty())
+    }
+
+    /// Finds the uses of a struct of C or C++, with the byte offset of each.
+    fn uses(&self) -> Vec<(UseKind, usize)> {
+        if !(0..self.tokens.len()).any(|at| self.is_type(at)) && self.variables.is_empty() {
+            return Vec::new();
+        }
+        let kinds = (0..self.tokens.len()).filter_map(|at| Some((self.kind(at)?, at)));
+        kinds.map(|(kind, at)| (kind, self.tokens[at].span.start)).collect()
+    }
+
+    fn kind(&self, at: usize) -> Option<UseKind> {
+        let kind = self.call(at).or_else(|| self.io_vector(at));
+        kind.or_else(|| self.initialiser(at)).or_else(|| self.ordering(at))
+    }
+
+    /// The use that a call is.
+    fn call(&self, at: usize) -> Option<UseKind> {
+        let name = self.word(at);
+        let open = at + 1 + usize::from(self.punct(at + 1, b'!'));
+        if name.is_empty() || !self.punct(open, b'(') {
+            return None;
+        }
+        let end = skip_group(self.tokens, open);
+        let inside = open + 1..end.saturating_sub(1);
+        let names_type = || inside.clone().any(|at| self.is_type(at));
+        match name {
+            b"offsetof" | b"__builtin_offsetof" | b"offset_of" | b"memset_after" | b"memset_startat" => {
+                let mut first = inside.clone().take_while(|at| !self.punct(*at, b','));
+                first.any(|at| self.is_type(at) || self.is_variable(at)).then_some(UseKind::Offset)
+            }
+            b"static_assert" | b"_Static_assert" | b"BUILD_BUG_ON" | b"G_STATIC_ASSERT"
+            | b"STATIC_ASSERT" | b"StaticAssertStmt" | b"const_assert" | b"assert_eq_size" => {
+                names_type().then_some(UseKind::Assertion)
+            }
+            b"memset" | b"memcpy" | b"memmove" | b"memcmp" | b"bzero" => {
+                self.is_range(inside).then_some(UseKind::Range)
+            }
+            // the size is a part of the number of an ioctl, and the kernel knows the members
+            b"_IOR" | b"_IOW" | b"_IOWR" => names_type().then_some(UseKind::Transfer),
+            _ if transfers(name) => self.is_sized(inside).then_some(UseKind::Transfer),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if some tokens have the size of the type, or of an object of it.
+    fn is_sized(&self, mut inside: Range<usize>) -> bool {
+        inside.any(|at| self.word(at) == b"sizeof" && self.names_object(at + 1..self.operand_end(at + 1)))
+    }
+
+    /// Returns the token behind the operand of a `sizeof`.
+    fn operand_end(&self, mut at: usize) -> usize {
+        while self.punct(at, b'*') || self.punct(at, b'&') {
+            at += 1;
+        }
+        at = if self.punct(at, b'(') { skip_group(self.tokens, at) } else { at + 1 };
+        loop {
+            at = match () {
+                () if self.punct(at, b'[') => skip_group(self.tokens, at),
+                () if self.punct(at, b'.') => at + 2,
+                () if self.punct(at, b'-') && self.punct(at + 1, b'>') => at + 3,
+                () => return at,
+            };
+        }
+    }
+
+    /// Returns `true` if an operand is the type, or an object of it: a variable, what one points to, an element, a
+    /// member.
+    fn names_object(&self, operand: Range<usize>) -> bool {
+        let (mut at, end) = (operand.start, operand.end);
+        if self.punct(at, b'(') && skip_group(self.tokens, at) == end {
+            return self.names_object(at + 1..end.saturating_sub(1).max(at + 1));
+        }
+        // as in struct rec, const rec_t and db::rec
+        let is_spelled = operand.clone().all(|at| !self.word(at).is_empty() || self.punct(at, b':'));
+        if is_spelled && end > at {
+            return self.is_type(end - 1) || end - at == 1 && self.is_variable(at);
+        }
+        while self.punct(at, b'*') || self.punct(at, b'&') {
+            at += 1;
+        }
+        let is_group = self.punct(at, b'(');
+        let mut name = at;
+        at = if is_group { skip_group(self.tokens, at) } else { at + 1 };
+        while at < end {
+            at = match () {
+                () if self.punct(at, b'[') => skip_group(self.tokens, at),
+                () if self.punct(at, b'.') => at + 1,
+                () if self.punct(at, b'-') && self.punct(at + 1, b'>') => at + 2,
+                // a sum, or a cast
+                () if self.word(at).is_empty() => return false,
+                () => {
+                    name = at;
+                    at + 1
+                }
+            };
+        }
+        let is_member = name > operand.start && (self.punct(name - 1, b'.') || self.punct(name - 1, b'>'));
+        self.is_variable(name) || is_member && self.held_as.iter().any(|held| held == self.word(name))
+    }
+
+    /// The use that an element of `readv` and `writev` is.
+    fn io_vector(&self, at: usize) -> Option<UseKind> {
+        let inside = match self.word(at) {
+            b"iovec" => {
+                let mut open = at + 1;
+                while !self.word(open).is_empty() || self.punct(open, b'=') || self.punct(open, b')') {
+                    open += 1;
+                }
+                if self.punct(open, b'[') {
+                    open = skip_group(self.tokens, open);
+                    open += usize::from(self.punct(open, b'='));
+                }
+                if !self.punct(open, b'{') {
+                    return None;
+                }
+                open..skip_group(self.tokens, open)
+            }
+            b"iov_len" if self.punct(at + 1, b'=') && !self.punct(at + 2, b'=') => {
+                let ends = |at: &usize| [b';', b',', b'}'].iter().any(|end| self.punct(*at, *end));
+                at + 2..(at + 2..self.tokens.len()).find(ends).unwrap_or(self.tokens.len())
+            }
+            _ => return None,
+        };
+        self.is_sized(inside).then_some(UseKind::Transfer)
+    }
+
+    /// The use that a comparison is which C++ derives from the order of the members.
+    fn ordering(&self, at: usize) -> Option<UseKind> {
+        if self.word(at) != b"operator" || !(self.punct(at + 1, b'<') || self.punct(at + 1, b'>')) {
+            return None;
+        }
+        let open = (at + 2..at + 5).find(|open| self.punct(*open, b'('))?;
+        let end = skip_group(self.tokens, open);
+        if !(open..end).any(|at| self.is_type(at)) {
+            return None;
+        }
+        // const and noexcept may stand between
+        let assigned = (end..self.tokens.len()).find(|at| self.word(*at).is_empty())?;
+        let is_default = self.punct(assigned, b'=') && self.word(assigned + 1) == b"default";
+        is_default.then_some(UseKind::Ordering)
+    }
+
+    /// Returns `true` if a call's arguments have the address of a member, and a difference as the size.
+    fn is_range(&self, inside: Range<usize>) -> bool {
+        let member = inside.clone().any(|at| {
+            self.punct(at, b'&')
+                && self.is_variable(at + 1)
+                && (self.punct(at + 2, b'.') || self.punct(at + 2, b'-') && self.punct(at + 3, b'>'))
+        });
+        let difference = inside.clone().any(|at| self.punct(at, b'-') && !self.punct(at + 1, b'>'));
+        member && difference
+    }
+
+    /// The use that an initialiser behind a declaration or a cast is.
+    fn initialiser(&self, at: usize) -> Option<UseKind> {
+        if !self.is_type(at) {
+            return None;
+        }
+        let mut next = at + 1;
+        let is_literal = self.punct(next, b')');
+        if is_literal {
+            next += 1;
+        } else {
+            if self.word(next).is_empty() {
+                return None;
+            }
+            next += 1;
+            while self.punct(next, b'[') {
+                next = skip_group(self.tokens, next);
+            }
+            if !self.punct(next, b'=') {
+                return None;
+            }
+            next += 1;
+        }
+        if !self.punct(next, b'{') {
+            return None;
+        }
+        // elements of an array
+        while self.punct(next, b'{') {
+            next += 1;
+        }
+        let first = self.tokens.get(next)?;
+        let is_zero = self.word(next) == b"0"
+            && (self.punct(next + 1, b'}') || self.punct(next + 1, b',') && self.punct(next + 2, b'}'));
+        let is_named = first.is(b'.') || first.is(b'[') || self.punct(next + 1, b':');
+        (!first.is(b'}') && !is_zero && !is_named).then_some(UseKind::Positional)
+    }
+}
+
+/// Returns `true` if a function, by its name, passes bytes to or from a file or a socket.
+fn transfers(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    let ends = [
+        b"write".as_slice(),
+        b"read",
+        b"send",
+        b"recv",
+        b"sendto",
+        b"recvfrom",
+        b"write_all",
+        b"read_all",
+        b"writen",
+        b"readn",
+        b"msgsnd",
+        b"msgrcv",
+    ];
+    ends.iter().any(|end| name.ends_with(end)) && !name.ends_with(b"thread")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<(UseKind, u32)> {
+        let names = vec![b"rec".to_vec(), b"rec_t".to_vec()];
+        uses(text.as_bytes(), Language::C, &[SearchedType { names, ..SearchedType::default() }]).remove(0)
+    }
+
+    fn kinds_of_rust(text: &str) -> Vec<(UseKind, u32)> {
+        let searched = SearchedType {
+            names: vec![b"Rec".to_vec()],
+            holders: vec![b"Outer".to_vec()],
+            ..SearchedType::default()
+        };
+        uses(text.as_bytes(), Language::Rust, &[searched]).remove(0)
+    }
+
+    #[test]
+    fn offsets_assertions_and_transfers_are_found() {
+        assert_eq!(kinds("int x = offsetof(struct rec, a);"), [(UseKind::Offset, 1)]);
+        assert_eq!(kinds("rec_t *p;\n_Static_assert(sizeof(rec_t) == 8, \"\");"), [(UseKind::Assertion, 2)]);
+        assert_eq!(
+            kinds("void f(struct rec *r)\n{ fwrite(r, sizeof(*r), 1, out); }"),
+            [(UseKind::Transfer, 2)]
+        );
+        assert_eq!(kinds("void f(rec_t r)\n{ safe_read(fd, &r, sizeof r); }"), [(UseKind::Transfer, 2)]);
+        assert_eq!(
+            kinds("void f(rec_t *r) { memset(&r->a, 0, (char *)&r->b - (char *)&r->a); }"),
+            [(UseKind::Range, 1)]
+        );
+    }
+
+    #[test]
+    fn the_size_of_a_member_and_of_another_functions_variable_are_no_transfer() {
+        assert_eq!(kinds("void f(rec_t *r) { proc_send(1, &r->a, sizeof r->a); }"), []);
+        assert_eq!(
+            kinds(
+                "void f(rec_t *r) { }\nvoid g(struct other *r) { write(1, r, sizeof(*r)); }\nrec_t *h(rec_t *r);"
+            ),
+            []
+        );
+        assert_eq!(
+            kinds("static rec_t r;\nvoid g(void) { write(1, &r, sizeof r); }"),
+            [(UseKind::Transfer, 2)]
+        );
+        let member = "struct outer { rec_t r; };\nvoid g(struct outer *o) { write(1, &o->r, sizeof(o->r)); }";
+        assert_eq!(kinds(member), [(UseKind::Transfer, 2)]);
+    }
+
+    #[test]
+    fn transfers_of_members_elements_and_vectors_are_found() {
+        assert_eq!(
+            kinds("struct o { int n; rec_t r; } o;\nvoid f(void) { fread(&o.r, sizeof o.r, 1, in); }"),
+            [(UseKind::Transfer, 2)]
+        );
+        assert_eq!(
+            kinds("rec_t p[4]; void f(void) { fwrite(p, sizeof p[0], 4, out); }"),
+            [(UseKind::Transfer, 1)]
+        );
+        assert_eq!(
+            kinds("rec_t x; void f(void) { struct iovec v = { &x, sizeof x }; }"),
+            [(UseKind::Transfer, 1)]
+        );
+        assert_eq!(kinds("void f(rec_t *r) { v[0].iov_len = sizeof *r; }"), [(UseKind::Transfer, 1)]);
+        assert_eq!(kinds("int n = _IOR('x', 1, struct rec);"), [(UseKind::Transfer, 1)]);
+        assert_eq!(
+            kinds("struct { int n; rec_t r; } o; void f(void) { fread(&o, sizeof o, 1, in); }"),
+            [(UseKind::Transfer, 1)]
+        );
+        assert_eq!(
+            kinds("struct rec { int n; } o; void f(void) { fread(&o, sizeof(o), 1, in); }"),
+            [(UseKind::Transfer, 1)]
+        );
+        assert_eq!(kinds("struct { rec_t *r; } o; void f(void) { fread(&o, sizeof o, 1, in); }"), []);
+        let others = "void f(rec_t *r) { v.iov_len = sizeof r->a; v.iov_len = n; }";
+        assert_eq!(kinds(others), []);
+    }
+
+    #[test]
+    fn transfers_of_what_holds_the_type_are_found_and_other_uses_of_that_are_not() {
+        let kinds = |text: &str| {
+            let searched = SearchedType {
+                names: vec![b"rec".to_vec()],
+                holders: vec![b"header".to_vec(), b"Header".to_vec()],
+                held_as: vec![b"first".to_vec()],
+            };
+            uses(text.as_bytes(), Language::C, &[searched]).remove(0)
+        };
+        assert_eq!(
+            kinds("void f(struct header *h) { fwrite(h, sizeof *h, 1, out); }"),
+            [(UseKind::Transfer, 1)]
+        );
+        assert_eq!(
+            kinds("void f(struct header *h) { fread(&h->first, sizeof h->first, 1, in); }"),
+            [(UseKind::Transfer, 1)]
+        );
+        assert_eq!(kinds("struct header h = { 1, { .a = 1 } }; int x = offsetof(struct header, first);"), []);
+    }
+
+    #[test]
+    fn bodies_of_macros_are_searched() {
+        let text = "rec_t *r;\n#define RESET(p) memset(&(p)->b, 0, sizeof(rec_t) - \\\n  offsetof(rec_t, b))\n\
+                    #define SAVE write(1, r, sizeof *r)\n#define NEW (rec_t){ 1, 2 }";
+        let expected = [(UseKind::Offset, 3), (UseKind::Transfer, 4), (UseKind::Positional, 5)];
+        assert_eq!(kinds(text), expected);
+    }
+
+    #[test]
+    fn a_macros_parameter_is_no_variable_of_its_name() {
+        assert_eq!(kinds("rec_t *r;\n#define SAVE(r) write(1, r, sizeof *r)\n#define rec_t (other)"), []);
+        assert_eq!(kinds("void f(rec_t *r) { }\n#define SAVE write(1, r, sizeof *r)"), []);
+    }
+
+    #[test]
+    fn comparisons_by_the_order_of_members_are_found() {
+        assert_eq!(
+            kinds("struct rec {\n auto operator<=>(const rec &) const = default; };"),
+            [(UseKind::Ordering, 2)]
+        );
+        assert_eq!(
+            kinds("struct rec { friend bool operator<(const rec&, const rec&) noexcept = default; };"),
+            [(UseKind::Ordering, 1)]
+        );
+        let others = "struct rec { bool operator==(const rec &) const = default; bool operator<(const rec &r) const; \
+                      rec &operator=(const rec &) = default; };";
+        assert_eq!(kinds(others), []);
+    }
+
+    #[test]
+    fn transmutations_of_rust_are_found_and_initial_values_with_names_are_not() {
+        let uses = kinds_of_rust;
+        assert_eq!(uses("fn f(a: u8) -> Rec { Rec { a, b: 1 } }\nfn g() { transmute(x) }"), []);
+        assert_eq!(
+            uses(
+                "impl Rec {\n fn f(&mut self) -> &mut Other {\n  let o = core::mem::transmute(self);\n  o\n }\n}"
+            ),
+            [(UseKind::Transmute, 3)]
+        );
+        assert_eq!(uses("const A: usize = core::mem::offset_of!(Rec, a);"), [(UseKind::Offset, 1)]);
+    }
+
+    #[test]
+    fn typedefs_are_found_by_their_tags() {
+        let text = "typedef struct rec rec_t, *rec_p; typedef struct rec *p; typedef struct other { int a; } other_t;";
+        let found = typedefs(text.as_bytes(), Language::C, &[b"rec".to_vec(), b"other".to_vec()]);
+        assert_eq!(found, [(0, b"rec_t".to_vec()), (1, b"other_t".to_vec())]);
+    }
+
+    #[test]
+    fn aliases_of_rust_are_found_and_those_of_pointers_are_not() {
+        let text = "pub type rec_t = Rec; type list::other = *mut Rec; type Same = crate::a::Rec; type V = Vec<Rec>;";
+        let found = typedefs(text.as_bytes(), Language::Rust, &[b"Rec".to_vec()]);
+        assert_eq!(found, [(0, b"rec_t".to_vec()), (0, b"Same".to_vec())]);
+    }
+
+    #[test]
+    fn what_relies_on_no_order_is_not_found() {
+        assert_eq!(
+            kinds("void f(rec_t *r) { memset(r, 0, sizeof(*r)); memcpy(&r->a, b, sizeof r->a); }"),
+            []
+        );
+        assert_eq!(kinds("write(fd, r, sizeof(struct other)); struct rec r;"), []);
+    }
+
+    #[test]
+    fn initialisers_by_position_are_told_from_those_by_name() {
+        assert_eq!(kinds("struct rec a = { 1, 2 };"), [(UseKind::Positional, 1)]);
+        assert_eq!(kinds("static const rec_t all[] = {\n { 1, 2 } };"), [(UseKind::Positional, 1)]);
+        assert_eq!(kinds("f((struct rec){ x });"), [(UseKind::Positional, 1)]);
+        assert_eq!(
+            kinds(
+                "rec_t a = { .x = 1 }, b; struct rec c = {0}; struct rec d = {}; struct rec e[] = {[1] = {.x = 2}};"
+            ),
+            []
+        );
+    }
+}
