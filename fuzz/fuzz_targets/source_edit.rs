@@ -40,6 +40,7 @@ fuzz_target!(|data: &[u8]| {
         names: names[0].clone(),
         holders: vec![b"t".to_vec()],
         held_as: vec![b"m".to_vec()],
+        members: 3,
     };
     uses(text, language, &[searched]);
     typedefs(text, language, &names[0]);

@@ -188,6 +188,48 @@ fn what_relies_on_the_order_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_structured_binding_counts_in_what_includes_the_struct() {
+    let folder = folder("patch-binding");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+    let files = [
+        ("a.hpp", "struct conn { char a;\n\tlong b;\n\tchar c;\n\tlong d;\n};\nconn make();\n"),
+        ("b.hpp", "#include \"a.hpp\"\n"),
+        ("a.cpp", "#include \"b.hpp\"\nint main() {\n\tauto [a, b, c, d] = make();\n\treturn c;\n}\n"),
+        ("b.cpp", "#include \"a.hpp\"\nconn make() { conn made{}; return made; }\n"),
+        ("c.cpp", "void f() { auto [a, b, c, d] = elsewhere(); }\n"),
+    ];
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).expect("written");
+    }
+    let compiler = ["-std=c++17", "-g", "a.cpp", "b.cpp", "-o", "a"];
+    if !compiles(Command::new("c++").current_dir(&folder).args(compiler)) {
+        return;
+    }
+    let output = run_in(&folder, &["reorganize", "--patch", "--unpin", "last", "conn", "./a"]);
+    assert!(stderr(&output).contains("conn: not edited: positional: a.cpp:3 "), "{output:?}");
+    std::fs::remove_file(folder.join("a.cpp")).expect("removed");
+    let output = run_in(&folder, &["reorganize", "--patch", "--unpin", "last", "conn", "./a"]);
+    assert!(stdout(&output).starts_with("diff --git a/a.hpp b/a.hpp\n"), "{output:?}");
+}
+
+#[test]
+fn git_applies_a_patch_of_paths_with_any_characters() {
+    let folder = folder("patch-path");
+    let inside = folder.join("t\tb \"q\" \\ü");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+    std::fs::create_dir_all(&inside).expect("a folder");
+    std::fs::write(inside.join("a.c"), format!("{HEADER}{UNIT}")).expect("written");
+    let unit = Path::new(inside.file_name().expect("a name")).join("a.c");
+    if !compiles(Command::new("cc").current_dir(&folder).args(["-g", "-o", "a"]).arg(&unit)) {
+        return;
+    }
+    std::fs::write(folder.join("a.h"), "").expect("written");
+    applied(&folder, &patch(&folder, &[]));
+    let edited = std::fs::read_to_string(folder.join(unit)).expect("the unit");
+    assert_ne!(edited, format!("{HEADER}{UNIT}"));
+}
+
+#[test]
 fn a_source_that_has_changed_is_refused() {
     let Some(folder) = program("patch-changed", HEADER, UNIT, &[]) else { return };
     std::fs::write(folder.join("a.h"), HEADER.replace("short port", "int other;\n\tshort port"))

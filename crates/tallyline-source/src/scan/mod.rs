@@ -1,5 +1,6 @@
 //! Uses of a type that rely on the order of its members, as far as the text shows them.
 
+mod binding;
 mod rust;
 
 use crate::Language;
@@ -9,7 +10,7 @@ use crate::lexer::{Kind, LineCounter, Token, tokens};
 use std::ops::Range;
 
 /// The kinds of uses of a struct that rely on the order of its members: `offsetof`, static assertions, I/O of its
-/// bytes, copies of a range of members, positional initialisers, transmutation, comparisons.
+/// bytes, copies of a range of members, positional initialisers, transmutation, structured bindings, comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum UseKind {
@@ -25,11 +26,13 @@ pub enum UseKind {
     Positional,
     /// The bytes of an object become one of another type, or the other way round.
     Transmute,
+    /// The members are given names by position.
+    Binding,
     /// Objects are compared member by member, in the order of the members.
     Ordering,
 }
 
-/// A struct that sources are searched for: its names, those of the types that hold it, and the members that are one.
+/// A struct that sources are searched for: its names, those of the types that hold it, and its number of members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchedType {
     /// The tag and the typedefs.
@@ -38,6 +41,8 @@ pub struct SearchedType {
     pub holders: Vec<Vec<u8>>,
     /// The names of members of other types that are objects of the struct or of a holder.
     pub held_as: Vec<Vec<u8>>,
+    /// The number of members, which a structured binding has to have names for.
+    pub members: usize,
 }
 
 /// Finds uses of structs that rely on the order of their members in one source's text, also in the bodies of its macros.
@@ -63,7 +68,8 @@ pub fn uses(text: &[u8], language: Language, types: &[SearchedType]) -> Vec<Vec<
             }
             _ => {
                 let (own, held) = (own.with_variables(&scopes), held.with_variables(&scopes));
-                let mut uses = own.uses();
+                let mut uses = own.bindings(&scopes, searched.members);
+                uses.extend(own.uses());
                 uses.extend(held.uses().into_iter().filter(is_transfer));
                 for body in &macros {
                     uses.extend(own.of_macro(body).uses());
@@ -583,6 +589,7 @@ mod tests {
                 names: vec![b"rec".to_vec()],
                 holders: vec![b"header".to_vec(), b"Header".to_vec()],
                 held_as: vec![b"first".to_vec()],
+                members: 0,
             };
             uses(text.as_bytes(), Language::C, &[searched]).remove(0)
         };

@@ -3,7 +3,7 @@
 use super::refused::{Kind, Refused};
 use super::target::Target;
 use anyhow::{Context, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tallyline_source::{
@@ -203,16 +203,25 @@ pub(crate) fn search(
         }
     }
     let foreign = passed_to_others(targets, &names, &paths, root, texts);
+    let including = including(targets, &paths, texts);
     let mut found: Vec<Option<(UseKind, String)>> = vec![None; targets.len()];
     for path in paths {
         let Ok(text) = texts.read(&path) else { continue };
-        let inside: Vec<usize> =
-            (0..targets.len()).filter(|at| names[*at].iter().any(|name| contains(&text, name))).collect();
+        let binds = contains(&text, b"auto");
+        let is_inside = |at: &usize| {
+            let is_named = names[*at].iter().any(|name| contains(&text, name));
+            is_named || binds && including[*at].contains(&path)
+        };
+        let inside: Vec<usize> = (0..targets.len()).filter(is_inside).collect();
         if inside.is_empty() {
             continue;
         }
         let of_path = language_of(&path).unwrap_or(Language::C);
-        let of = |at: &usize| SearchedType { names: names[*at].clone(), ..SearchedType::default() };
+        let of = |at: &usize| SearchedType {
+            names: names[*at].clone(),
+            members: targets[*at].member_count(),
+            ..SearchedType::default()
+        };
         let wanted: Vec<SearchedType> = inside.iter().map(of).collect();
         for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted)) {
             let is_same = (targets[*at].language == Language::Rust) == (of_path == Language::Rust);
@@ -229,6 +238,35 @@ pub(crate) fn search(
     }
     let found = found.into_iter().map(|found| found.map(|(kind, place)| Refused::of_use(kind, &place)));
     foreign.into_iter().zip(found).map(|(foreign, found)| foreign.or(found)).collect()
+}
+
+/// Returns for each target the sources that include its declaration, also by other files, as far as files' names tell.
+fn including(targets: &[&Target], paths: &[PathBuf], texts: &mut Texts) -> Vec<BTreeSet<PathBuf>> {
+    let mut including: HashMap<Vec<u8>, Vec<&PathBuf>> = HashMap::new();
+    for path in paths.iter().filter(|path| language_of(path) != Some(Language::Rust)) {
+        let Ok(text) = texts.read(path) else { continue };
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some(line) = line.trim_ascii_start().strip_prefix(b"#") else { continue };
+            let Some(line) = line.trim_ascii_start().strip_prefix(b"include") else { continue };
+            let name = line.trim_ascii_start().split(|byte| matches!(byte, b'"' | b'<' | b'>')).nth(1);
+            let Some(base) = name.and_then(|name| name.rsplit(|byte| *byte == b'/').next()) else { continue };
+            including.entry(base.to_vec()).or_default().push(path);
+        }
+    }
+    let of = |target: &&Target| {
+        let mut found: BTreeSet<PathBuf> = BTreeSet::from([target.path.clone()]);
+        let mut open = vec![&target.path];
+        while let Some(path) = open.pop() {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            for by in including.get(name).into_iter().flatten() {
+                if found.insert((*by).clone()) {
+                    open.push(by);
+                }
+            }
+        }
+        found
+    };
+    targets.iter().map(of).collect()
 }
 
 /// Returns for each target of Rust the reason not to edit it that code in another language knows its layout: an `extern`

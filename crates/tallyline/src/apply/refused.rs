@@ -100,6 +100,7 @@ impl Refused {
             UseKind::Range => (Kind::Range, "treats a range of members as bytes"),
             UseKind::Transmute => (Kind::Cast, "makes objects of one type those of another"),
             UseKind::Positional => (Kind::Positional, "initialises an object by position"),
+            UseKind::Binding => (Kind::Positional, "binds names to as many members by position"),
             UseKind::Ordering => (Kind::Positional, "compares objects by the order of their members"),
             _ => (Kind::Assertion, "asserts about the type at compile time"),
         };
