@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tallyline_source::{
-    Change, Language, Refusal, SearchedType, defined_symbols, edit, foreign_uses, typedefs,
+    Change, Language, Refusal, SearchedType, defined_symbols, edit, foreign_uses, holders, typedefs,
     unified_diff, uses,
 };
 
@@ -38,7 +38,7 @@ fuzz_target!(|data: &[u8]| {
     let names = vec![vec![b"s".to_vec()]];
     let searched = SearchedType {
         names: names[0].clone(),
-        holders: vec![b"t".to_vec()],
+        holders: holders(text, language).into_iter().flat_map(|holder| holder.names).collect(),
         held_as: vec![b"m".to_vec()],
         members: 3,
     };

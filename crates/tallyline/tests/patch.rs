@@ -188,6 +188,16 @@ fn what_relies_on_the_order_is_refused_with_its_place() {
 }
 
 #[test]
+fn what_is_written_within_another_files_struct_is_refused() {
+    let header = format!("{HEADER}struct file {{ int magic; struct conn first; }};\n");
+    let Some(folder) = program("patch-holder", &header, UNIT, &[]) else { return };
+    let other = "#include \"a.h\"\nvoid save(struct file *f)\n{ fwrite(f, sizeof *f, 1, out); }\n";
+    std::fs::write(folder.join("b.c"), other).expect("written");
+    let output = run_in(&folder, &["reorganize", "--patch", "conn", "./a"]);
+    assert!(stderr(&output).contains("conn: not edited: transfer: b.c:3 "), "{output:?}");
+}
+
+#[test]
 fn a_structured_binding_counts_in_what_includes_the_struct() {
     let folder = folder("patch-binding");
     std::fs::create_dir_all(folder.join(".git")).expect("a folder");

@@ -1,7 +1,10 @@
 //! Uses of a type that rely on the order of its members, as far as the text shows them.
 
 mod binding;
+mod holder;
 mod rust;
+
+pub use holder::{Holder, holders};
 
 use crate::Language;
 use crate::declarator::skip_group;

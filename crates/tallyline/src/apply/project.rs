@@ -3,11 +3,12 @@
 use super::refused::{Kind, Refused};
 use super::target::Target;
 use anyhow::{Context, Result};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tallyline_source::{
-    Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, typedefs, unified_diff, uses,
+    Edit, Holder, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, holders, typedefs,
+    unified_diff, uses,
 };
 
 /// The most bytes of a file that is read as source.
@@ -187,47 +188,35 @@ pub(crate) fn search(
     texts: &mut Texts,
     is_compiled: bool,
 ) -> Vec<Option<Refused>> {
-    let mut names: Vec<Vec<Vec<u8>>> = targets.iter().map(|target| target.names()).collect();
-    let tags: Vec<Vec<u8>> = targets.iter().map(|target| target.tag.clone()).collect();
     let paths = sources(root);
-    for path in &paths {
-        let Ok(text) = texts.read(path) else { continue };
-        let language = language_of(path).unwrap_or(Language::C);
-        if !contains(&text, if language == Language::Rust { b"type " } else { b"typedef" }) {
-            continue;
-        }
-        for (at, name) in typedefs(&text, language, &tags) {
-            if !names[at].contains(&name) {
-                names[at].push(name);
-            }
-        }
-    }
+    let searched = searched_types(targets, &paths, texts);
+    let names: Vec<Vec<Vec<u8>>> = searched.iter().map(|searched| searched.names.clone()).collect();
     let foreign = passed_to_others(targets, &names, &paths, root, texts);
     let including = including(targets, &paths, texts);
     let mut found: Vec<Option<(UseKind, String)>> = vec![None; targets.len()];
     for path in paths {
         let Ok(text) = texts.read(&path) else { continue };
+        let of_path = language_of(&path).unwrap_or(Language::C);
+        let names_size = contains(&text, b"sizeof") || contains(&text, b"size_of");
+        // there may be thousands of holders
+        let words = if names_size { words(&text) } else { HashSet::new() };
         let binds = contains(&text, b"auto");
         let is_inside = |at: &usize| {
-            let is_named = names[*at].iter().any(|name| contains(&text, name));
-            is_named || binds && including[*at].contains(&path)
+            let searched = &searched[*at];
+            let is_same = (targets[*at].language == Language::Rust) == (of_path == Language::Rust);
+            let is_named = || searched.names.iter().any(|name| contains(&text, name));
+            let holds = || searched.holders.iter().any(|name| words.contains(name.as_slice()));
+            is_same && (is_named() || holds() || binds && including[*at].contains(&path))
         };
         let inside: Vec<usize> = (0..targets.len()).filter(is_inside).collect();
         if inside.is_empty() {
             continue;
         }
-        let of_path = language_of(&path).unwrap_or(Language::C);
-        let of = |at: &usize| SearchedType {
-            names: names[*at].clone(),
-            members: targets[*at].member_count(),
-            ..SearchedType::default()
-        };
-        let wanted: Vec<SearchedType> = inside.iter().map(of).collect();
+        let wanted: Vec<SearchedType> = inside.iter().map(|at| searched[*at].clone()).collect();
         for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted)) {
-            let is_same = (targets[*at].language == Language::Rust) == (of_path == Language::Rust);
             let by_compiler =
                 |kind: UseKind| is_compiled && matches!(kind, UseKind::Positional | UseKind::Assertion);
-            for (kind, line) in uses.into_iter().filter(|(kind, _)| is_same && !by_compiler(*kind)) {
+            for (kind, line) in uses.into_iter().filter(|(kind, _)| !by_compiler(*kind)) {
                 let known = &mut found[*at];
                 if known.as_ref().is_none_or(|(known, _)| kind < *known) {
                     let shown = path.strip_prefix(root).unwrap_or(&path);
@@ -238,6 +227,60 @@ pub(crate) fn search(
     }
     let found = found.into_iter().map(|found| found.map(|(kind, place)| Refused::of_use(kind, &place)));
     foreign.into_iter().zip(found).map(|(foreign, found)| foreign.or(found)).collect()
+}
+
+/// Returns what to search for of each target: its names by all sources, and the types that hold it, also within others.
+fn searched_types(targets: &[&Target], paths: &[PathBuf], texts: &mut Texts) -> Vec<SearchedType> {
+    let of = |target: &&Target| SearchedType {
+        names: target.names(),
+        members: target.member_count(),
+        ..SearchedType::default()
+    };
+    let mut searched: Vec<SearchedType> = targets.iter().map(of).collect();
+    let tags: Vec<Vec<u8>> = targets.iter().map(|target| target.tag.clone()).collect();
+    let mut all: Vec<Holder> = Vec::new();
+    for path in paths {
+        let Ok(text) = texts.read(path) else { continue };
+        let language = language_of(path).unwrap_or(Language::C);
+        // a struct is held in its own language
+        if targets.iter().any(|target| (target.language == Language::Rust) == (language == Language::Rust)) {
+            all.extend(holders(&text, language));
+        }
+        if !contains(&text, if language == Language::Rust { b"type " } else { b"typedef" }) {
+            continue;
+        }
+        for (at, name) in typedefs(&text, language, &tags) {
+            let names = &mut searched[at].names;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let mut by_type: HashMap<&[u8], Vec<(usize, &[u8])>> = HashMap::new();
+    for (index, holder) in all.iter().enumerate() {
+        for (ty, member) in &holder.held {
+            by_type.entry(ty).or_default().push((index, member));
+        }
+    }
+    for searched in &mut searched {
+        let (mut held_as, mut known) = (BTreeSet::new(), BTreeSet::new());
+        let mut open: Vec<&[u8]> = searched.names.iter().map(Vec::as_slice).collect();
+        let mut holders: BTreeSet<&[u8]> = BTreeSet::new();
+        while let Some(ty) = open.pop() {
+            for (index, member) in by_type.get(ty).into_iter().flatten() {
+                held_as.insert(*member);
+                if known.insert(*index) {
+                    let names = all[*index].names.iter().map(Vec::as_slice);
+                    open.extend(names.filter(|name| holders.insert(name)));
+                }
+            }
+        }
+        held_as.remove(&b""[..]);
+        let own = |name: &&&[u8]| !searched.names.iter().any(|own| own == *name);
+        searched.holders = holders.iter().filter(own).map(|name| name.to_vec()).collect();
+        searched.held_as = held_as.into_iter().map(<[u8]>::to_vec).collect();
+    }
+    searched
 }
 
 /// Returns for each target the sources that include its declaration, also by other files, as far as files' names tell.
@@ -303,6 +346,12 @@ fn passed_to_others(
         refused[at] = Some(Refused::new(Kind::Abi, evidence));
     }
     refused
+}
+
+/// Returns the words of a text, among them those of its comments and literals.
+fn words(text: &[u8]) -> HashSet<&[u8]> {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+    text.split(|byte| !is_word(byte)).collect()
 }
 
 fn contains(text: &[u8], name: &[u8]) -> bool {
