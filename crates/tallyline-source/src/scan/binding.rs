@@ -19,12 +19,16 @@ enum ValueType {
 }
 
 impl Scan<'_> {
-    /// Finds the structured bindings with as many names as the struct has `members`, with the byte offset of each. The
+    /// Finds the structured bindings, of those at some tokens `auto`, with as many names as the struct has `members`, with the byte offset of each. The
     /// type is seldom spelled there: those of values count whose type is not known to be another.
-    pub(super) fn bindings(&self, scopes: &[Range<usize>], members: usize) -> Vec<(UseKind, usize)> {
-        let autos = (0..self.tokens.len()).filter(|at| members > 0 && self.word(*at) == b"auto");
-        let bindings = autos.filter(|at| self.is_binding(*at, scopes, members));
-        bindings.map(|at| (UseKind::Binding, self.tokens[at].span.start)).collect()
+    pub(super) fn bindings(
+        &self,
+        autos: &[usize],
+        scopes: &[Range<usize>],
+        members: usize,
+    ) -> Vec<(UseKind, usize)> {
+        let bindings = autos.iter().filter(|at| members > 0 && self.is_binding(**at, scopes, members));
+        bindings.map(|at| (UseKind::Binding, self.tokens[*at].span.start)).collect()
     }
 
     fn is_binding(&self, at: usize, scopes: &[Range<usize>], members: usize) -> bool {

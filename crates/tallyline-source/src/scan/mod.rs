@@ -56,8 +56,10 @@ pub fn uses(text: &[u8], language: Language, types: &[SearchedType]) -> Vec<Vec<
     let mut lines = LineCounter::new(text);
     let (scopes, macros) = match language {
         Language::Rust => (Vec::new(), Vec::new()),
-        _ => (scopes(text, &all), macros(text, language)),
+        _ => (scopes(text, &all), macros(text, &all, language)),
     };
+    let is_auto = |at: &usize| all[*at].kind == Kind::Word && bytes(text, &all[*at]) == b"auto";
+    let autos: Vec<usize> = (0..all.len()).filter(is_auto).collect();
     let mut found = Vec::with_capacity(types.len());
     for searched in types {
         let of = |names| Scan::new(text, &all, names, &searched.held_as);
@@ -71,12 +73,12 @@ pub fn uses(text: &[u8], language: Language, types: &[SearchedType]) -> Vec<Vec<
             }
             _ => {
                 let (own, held) = (own.with_variables(&scopes), held.with_variables(&scopes));
-                let mut uses = own.bindings(&scopes, searched.members);
+                let mut uses = own.bindings(&autos, &scopes, searched.members);
                 uses.extend(own.uses());
                 uses.extend(held.uses().into_iter().filter(is_transfer));
                 for body in &macros {
-                    uses.extend(own.of_macro(body).uses());
-                    uses.extend(held.of_macro(body).uses().into_iter().filter(is_transfer));
+                    uses.extend(own.of_macro(body).iter().flat_map(Scan::uses));
+                    uses.extend(held.of_macro(body).iter().flat_map(Scan::uses).filter(is_transfer));
                 }
                 uses
             }
@@ -113,9 +115,9 @@ struct Macro<'t> {
 }
 
 /// Returns the macros that a text defines, but for empty ones.
-fn macros(text: &[u8], language: Language) -> Vec<Macro<'_>> {
+fn macros<'t>(text: &'t [u8], all: &[Token], language: Language) -> Vec<Macro<'t>> {
     let mut macros = Vec::new();
-    for directive in tokens(text, language).into_iter().filter(|token| token.kind == Kind::Directive) {
+    for directive in all.iter().filter(|token| token.kind == Kind::Directive) {
         let (start, end) = (directive.span.start + 1, directive.span.end);
         let mut body = code(text.get(..end).unwrap_or_default(), start, language);
         let [define, name, ..] = body.as_slice() else { continue };
@@ -229,17 +231,29 @@ impl<'t> Scan<'t> {
         Scan { text, tokens, names, held_as, variables: Vec::new() }
     }
 
-    /// Returns the search of a macro's body, where the variables of the whole file are known.
-    fn of_macro(&self, body: &'t Macro<'t>) -> Scan<'t> {
+    /// Returns the search of a macro's body, where the variables of the whole file are known; `None` if the body names
+    /// neither the type nor one of those.
+    fn of_macro(&self, body: &'t Macro<'t>) -> Option<Scan<'t>> {
+        if self.names.is_empty() {
+            return None;
+        }
         let everywhere = 0..self.tokens.len();
-        let known = self
-            .variables
-            .iter()
-            .filter(|(name, scope)| *scope == everywhere && !body.parameters.contains(name));
+        let is_known =
+            |(name, scope): &&(&[u8], Range<usize>)| *scope == everywhere && !body.parameters.contains(name);
+        let is_named = |token: &Token| {
+            let word = bytes(self.text, token);
+            token.kind == Kind::Word
+                && (self.names.binary_search(&word).is_ok()
+                    || self.variables.iter().any(|known| known.0 == word && is_known(&known)))
+        };
+        if !body.body.iter().any(is_named) {
+            return None;
+        }
+        let known = self.variables.iter().filter(is_known);
         let known: Vec<(&[u8], Range<usize>)> = known.map(|(name, _)| (*name, 0..body.body.len())).collect();
         let mut scan = Scan { tokens: &body.body, ..self.clone() }.with_variables(&[]);
         scan.variables.extend(known);
-        scan
+        Some(scan)
     }
 
     fn word(&self, at: usize) -> &'t [u8] {
@@ -265,6 +279,9 @@ impl<'t> Scan<'t> {
 
     fn with_variables(mut self, scopes: &[Range<usize>]) -> Scan<'t> {
         let mut variables: Vec<(&[u8], Range<usize>)> = Vec::new();
+        if self.names.is_empty() {
+            return self;
+        }
         for at in (0..self.tokens.len()).filter(|at| self.is_type(*at) || self.holds_type(*at)) {
             let mut next = at + 1;
             // the variables of a definition stand behind its body
@@ -299,7 +316,11 @@ impl<'t> Scan<'t> {
 
     /// Finds the uses of a struct of C or C++, with the byte offset of each.
     fn uses(&self) -> Vec<(UseKind, usize)> {
-        if !(0..self.tokens.len()).any(|at| self.is_type(at)) && self.variables.is_empty() {
+        if self.names.is_empty() {
+            return Vec::new();
+        }
+        // a variable is declared with the type, but in a macro's body
+        if self.variables.is_empty() && !(0..self.tokens.len()).any(|at| self.is_type(at)) {
             return Vec::new();
         }
         let kinds = (0..self.tokens.len()).filter_map(|at| Some((self.kind(at)?, at)));

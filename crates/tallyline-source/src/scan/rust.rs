@@ -30,6 +30,9 @@ impl<'t> Scan<'t> {
         let mut uses: Vec<(UseKind, usize)> = Vec::new();
         let (mut start, mut at) = (0, 0);
         let mut scan = self;
+        if scan.names.is_empty() {
+            return uses;
+        }
         while let Some(token) = scan.tokens.get(at) {
             let open = at;
             let is_body = token.is(b'{');

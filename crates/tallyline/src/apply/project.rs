@@ -212,7 +212,15 @@ pub(crate) fn search(
         if inside.is_empty() {
             continue;
         }
-        let wanted: Vec<SearchedType> = inside.iter().map(|at| searched[*at].clone()).collect();
+        let of = |at: &usize| {
+            let SearchedType { names, holders, held_as, members } = &searched[*at];
+            let inside = |all: &[Vec<u8>]| -> Vec<Vec<u8>> {
+                all.iter().filter(|name| words.contains(name.as_slice())).cloned().collect()
+            };
+            let (holders, held_as) = (inside(holders), inside(held_as));
+            SearchedType { names: names.clone(), holders, held_as, members: *members }
+        };
+        let wanted: Vec<SearchedType> = inside.iter().map(of).collect();
         for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted)) {
             let by_compiler =
                 |kind: UseKind| is_compiled && matches!(kind, UseKind::Positional | UseKind::Assertion);
