@@ -116,8 +116,8 @@ impl ObjectVotes {
     }
 
     /// Returns the objects in the program's memory for whose start addresses accesses voted; of overlapping ones of a
-    /// type, those with the most votes and those with accesses to as many members. Only objects that overlap a cache line whose number `admits` accepts can be
-    /// looked up by address.
+    /// type, those with the most votes and those with accesses to as many members. Only objects that overlap a cache
+    /// line whose number `admits` accepts can be looked up by address.
     pub(crate) fn finish(self, line_size: u64, admits: &dyn Fn(u64) -> bool, resolved: &Resolved) -> Found {
         let mut found = Found::default();
         for (subject, starts) in self.0 {

@@ -16,7 +16,8 @@ pub struct Definitions<'t> {
     sources: FxHashMap<TypeId, TypeSource>,
     /// The types by own name in canonical spelling, of Go also without the package; `None` before they are asked for.
     by_name: Option<FxHashMap<Vec<u8>, Vec<TypeId>>>,
-    /// The distinct records with a definition and a name, their own or a typedef's, sorted by name; `None` before they are asked for.
+    /// The distinct records with a definition and a name, their own or a typedef's, sorted by name; `None` before they
+    /// are asked for.
     records: Option<Vec<(TypeId, RecordId)>>,
 }
 

@@ -19,8 +19,9 @@ enum ValueType {
 }
 
 impl Scan<'_> {
-    /// Finds the structured bindings, of those at some tokens `auto`, with as many names as the struct has `members`, with the byte offset of each. The
-    /// type is seldom spelled there: those of values count whose type is not known to be another.
+    /// Finds those of the structured bindings at some tokens `auto` that have as many names as the struct has `members`,
+    /// with the byte offset of each. The type is seldom spelled there: those of values count whose type is not known to
+    /// be another.
     pub(super) fn bindings(
         &self,
         autos: &[usize],
