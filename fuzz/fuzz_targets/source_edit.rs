@@ -36,12 +36,9 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let names = vec![vec![b"s".to_vec()]];
-    let searched = SearchedType {
-        names: names[0].clone(),
-        holders: holders(text, language).into_iter().flat_map(|holder| holder.names).collect(),
-        held_as: vec![b"m".to_vec()],
-        members: 3,
-    };
+    let mut searched = SearchedType::new(names[0].clone(), 3);
+    let of_text = holders(text, language).into_iter().map(|(_, _, name)| name).collect();
+    searched.set_holders(of_text, vec![b"m".to_vec()]);
     uses(text, language, &[searched]);
     typedefs(text, language, &names[0]);
     foreign_uses(text, &names);

@@ -291,9 +291,9 @@ pub fn formats(file: &std::fs::File) -> Result<Vec<Format>> {
 
 /// A stripped file's reference to its separate debug file: build-id, name, and CRC-32 checksum, each if it has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DebugFileRef {
+pub(crate) struct DebugFileRef {
     /// The build-id; the debug file has the same.
-    pub build_id: Option<Vec<u8>>,
+    pub(crate) build_id: Option<Vec<u8>>,
     /// The name of the debug file.
     pub(crate) link: Option<Vec<u8>>,
     /// The checksum (CRC-32) of the debug file.
@@ -302,8 +302,13 @@ pub struct DebugFileRef {
 
 /// Reads a stripped ELF file's reference to its separate debug file; its fields are `None` if the file has no such
 /// reference. An error if the file is not ELF.
-pub fn debug_file_ref(file: &std::fs::File) -> Result<DebugFileRef> {
+pub(crate) fn debug_file_ref(file: &std::fs::File) -> Result<DebugFileRef> {
     elf::File::parse(&object::ReadCache::new(file), elf::Input::File(file))?.debug_file_ref()
+}
+
+/// Reads an ELF file's build-id; `None` if it has none. An error if the file is not ELF.
+pub fn build_id(file: &std::fs::File) -> Result<Option<Vec<u8>>> {
+    Ok(debug_file_ref(file)?.build_id)
 }
 
 fn read_elf<'a, R: object::ReadRef<'a>>(

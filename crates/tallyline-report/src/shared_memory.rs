@@ -2,7 +2,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use tallyline_perf_data::file::{FileId, RecordBody};
+use tallyline_perf_data::file::RecordBody;
+
+/// The identity of a file on the recorded machine: the major and minor number of its device, and its inode.
+pub(crate) type FileId = (u32, u32, u64);
 
 /// The changes of processes' shared mappings over a recording. Processes that share nothing leave none.
 #[derive(Clone, Debug, Default)]
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn addresses_of_shared_mappings_are_those_of_the_file_while_it_is_mapped() {
-        let file = FileId::new(0, 1, 77);
+        let file = Some((0, 1, 77));
         let mut memory = SharedMemory::default();
         memory.note(10, &mapping(1, 0x1000, 0, None));
         assert!(memory.changes.is_empty(), "a process that shares nothing");

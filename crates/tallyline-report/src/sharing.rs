@@ -6,11 +6,10 @@ use super::index::{PlaceId, SymbolId};
 use super::operand::Outcome;
 use super::profile::Profile;
 use super::samples::SampleGroup;
-use super::shared_memory::SharedAddresses;
+use super::shared_memory::{FileId, SharedAddresses};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_inference::code::is_stored_back;
-use tallyline_perf_data::file::FileId;
 use tallyline_perf_data::sample::{DataSource, level, level_number};
 
 /// A report on cache lines that several CPUs or threads access, as `perf c2c` makes it: lines with their fields and

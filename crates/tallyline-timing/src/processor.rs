@@ -27,7 +27,7 @@ pub struct Processor {
     /// Bytes of the last level that are left for the program where other users of that cache are busy.
     pub last_level_share: u64,
     /// Cycles between two lines from the last level to a core.
-    pub last_level_interval: u32,
+    pub(crate) last_level_interval: u32,
     /// Cycles from a load's address to its data in memory.
     pub memory_latency: u32,
     /// Cycles between two lines from memory.
@@ -44,7 +44,7 @@ pub struct Processor {
     /// Misses of the first level that are under way at once.
     pub miss_buffers: u32,
     /// Cycles from a mispredicted branch's result to the next instruction in the window.
-    pub misprediction_penalty: u32,
+    pub(crate) misprediction_penalty: u32,
     /// Cycles of an atomic update of a line that the core owns, one behind the other.
     pub(crate) atomic_update: u32,
     /// Cycles from the arrival of a line that another core took before a load from it retired to the fetch of what follows
@@ -66,7 +66,7 @@ pub struct Processor {
     /// Lines that a stride is prefetched ahead; 0 without a prefetcher.
     pub prefetch_distance: u32,
     /// `true` if the kernel has just cleared a page that is touched for the first time, so that its lines are close.
-    pub zeroed_pages_cached: bool,
+    pub(crate) zeroed_pages_cached: bool,
 }
 
 impl Default for Processor {
@@ -108,6 +108,11 @@ impl Default for Processor {
 }
 
 impl Processor {
+    /// Returns the cycles that a mispredicted jump costs.
+    pub fn misprediction_penalty(&self) -> u32 {
+        self.misprediction_penalty
+    }
+
     /// Returns the parameters for simulating a processor on which nothing was measured: those of [`Processor::default`]
     /// without what Zen 5 does when another core takes a line, and with Zen 4's cycles of an atomic update.
     pub fn unmeasured() -> Processor {

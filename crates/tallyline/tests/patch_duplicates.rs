@@ -127,7 +127,7 @@ fn a_struct_that_rust_and_c_declare_alike_is_refused_in_both() {
         "#[repr(C)]\npub struct node {\n    a: u8,\n    b: u64,\n    c: u8,\n    d: u64,\n    e: u8,\n}\n";
     let main = "#[repr(C)]\npub struct holder {\n    of: node,\n}\nextern \"C\" {\n    fn get(from: *const holder) -> i64;\n}\n\
                 fn main() {\n    let of = node { a: 1, b: 2, c: 3, d: 4, e: 5 };\n    let own = holder { of };\n    \
-                println!(\"{}\", unsafe { get(&own) } + (own.of.b + own.of.d) as i64);\n}\n";
+                println!(\"{}\", unsafe\n{ get(&own) } + (own.of.b + own.of.d) as i64);\n}\n";
     let c = format!(
         "{NODE}struct holder {{ struct node of; }};\nlong get(const struct holder *from)\n{{\n\treturn from->of.c;\n}}\n"
     );

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use tallyline_inference::code::Image;
 use tallyline_perf_data::Attr;
 use tallyline_perf_data::abi::{attr_flag, sample as bit};
-use tallyline_perf_data::file::{BuildId, CacheLevel, Comm, FileId, Mmap};
+use tallyline_perf_data::file::{BuildId, CacheLevel, Comm, Mmap};
 use tallyline_perf_data::sample::{CpuMode, DataSource, Sample, level, op, snoop};
 use tallyline_perf_data::writer::{Encoder, Event, MachineDescription, NumaNode, Writer};
 
@@ -430,7 +430,7 @@ fn processes_contend_for_memory_that_they_share_and_not_for_equal_addresses() {
     let folder = folder("shared-memory");
     let Some((program, image)) = linked(&folder, "pair", 0x40_1000) else { return };
     let (data, path) = (folder.join("perf.data"), program.to_str().expect("a plain path"));
-    let ring = |pid: i32, start: u64, shared_file: Option<FileId>| Mmap {
+    let ring = |pid: i32, start: u64, shared_file: Option<(u32, u32, u64)>| Mmap {
         is_executable: false,
         shared_file,
         ..mapping(pid, start, 0x2000, 0x1000, "/dev/shm/ring")
@@ -441,9 +441,9 @@ fn processes_contend_for_memory_that_they_share_and_not_for_equal_addresses() {
         cpu: pid as u32,
         ..at(function(&image, function_name))
     };
-    let shared = FileId::new(0, 27, 5);
+    let shared = Some((0, 27, 5));
     // a private mapping of the same file, and a shared one of another
-    for (other, lines) in [(shared, 1), (None, 0), (FileId::new(0, 27, 6), 0)] {
+    for (other, lines) in [(shared, 1), (None, 0), (Some((0, 27, 6)), 0)] {
         let text = [7, 8].map(|pid| code_of(&image, pid, path));
         let [one, two] = text;
         let maps = [one, two, ring(7, 0x7000_0000, shared), ring(8, 0x7200_0000, other)];

@@ -561,12 +561,16 @@ mod tests {
 
     #[test]
     fn variables_without_a_value_lie_behind_the_data_of_the_last_page() {
-        // 4 bytes of data, and 4096 of zeros behind them
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tallyline/tests/data/trace/pair");
-        let image = Image::parse(&std::fs::read(path).expect("committed")).expect("an ELF file");
-        assert_eq!(image.address_of(0x3000), Some(0x40_3000));
+        let bytes = std::fs::read(std::env::current_exe().expect("a program")).expect("the program");
+        let mut image = Image::parse(&bytes).expect("an ELF file");
+        image.segments = vec![Segment { offset: 0x3000, address: 0x40_3000, size: 4, memory: 0x1080 }];
+        assert_eq!(image.address_of(0x3003), Some(0x40_3003));
         assert_eq!(image.address_of(0x3080), Some(0x40_3080));
         assert_eq!(image.address_of(0x4000), None, "no page of the file");
+        image.segments[0].memory = 0x40;
+        assert_eq!(image.address_of(0x3080), None, "no variable");
+        image.segments[0].size = u64::MAX;
+        assert_eq!(image.address_of(u64::MAX), None);
     }
 
     #[test]

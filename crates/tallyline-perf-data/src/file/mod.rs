@@ -26,7 +26,8 @@ pub use event::Event;
 pub(crate) use event::Events;
 pub(crate) use features::Feature;
 pub use features::{CacheLevel, EventGroup, Features};
-pub use record::{Comm, FileId, KernelSymbol, Mmap, Record, RecordBody, Task};
+pub(crate) use record::shared_file_of;
+pub use record::{Comm, KernelSymbol, Mmap, Record, RecordBody, Task};
 pub use records::{RecordSource, RecordVisitor, VisitedRecord};
 
 use super::abi::record as kind;

@@ -95,28 +95,14 @@ pub struct Mmap<'a> {
     pub is_executable: bool,
     /// The build-id of the mapped file.
     pub build_id: Option<BuildId>,
-    /// The file whose memory the mapping shares with all others of it (`MAP_SHARED`); `None` for a private mapping, or
-    /// if the record does not say which file it is.
-    pub shared_file: Option<FileId>,
+    /// The file whose memory the mapping shares with all others of it (`MAP_SHARED`), by the major and minor number of
+    /// its device and its inode; `None` for a private mapping, or if the record does not say which file it is.
+    pub shared_file: Option<(u32, u32, u64)>,
 }
 
-/// The identity of a file on the recorded machine: its device and inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileId {
-    /// The major number of the device.
-    pub(crate) major: u32,
-    /// The minor number of the device.
-    pub(crate) minor: u32,
-    /// The number of the inode.
-    pub(crate) inode: u64,
-}
-
-impl FileId {
-    /// Identifies a file by the major and minor number of its device and by its inode's number; `None` for inode 0,
-    /// which no file has.
-    pub fn new(major: u32, minor: u32, inode: u64) -> Option<FileId> {
-        (inode != 0).then_some(FileId { major, minor, inode })
-    }
+/// Identifies a file by the major and minor number of its device and its inode; `None` for inode 0, which no file has.
+pub(crate) fn shared_file_of(major: u32, minor: u32, inode: u64) -> Option<(u32, u32, u64)> {
+    (inode != 0).then_some((major, minor, inode))
 }
 
 /// A record that a thread got a name: `PERF_RECORD_COMM`.
@@ -324,7 +310,7 @@ fn mapping<'a>(raw: &RawRecord<'a>, mut at: Cursor<'a>) -> Result<Mmap<'a>> {
         } else if is_shared {
             // without the generation, which recorders do not know of mappings that were there before
             let mut file = Cursor::new(file, order, offset);
-            shared_file = FileId::new(file.u32(WHAT)?, file.u32(WHAT)?, file.u64(WHAT)?);
+            shared_file = shared_file_of(file.u32(WHAT)?, file.u32(WHAT)?, file.u64(WHAT)?);
         }
     }
     Ok(Mmap {

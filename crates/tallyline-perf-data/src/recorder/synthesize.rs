@@ -6,7 +6,7 @@ use super::sysfs::{Pmus, cpu_list, text};
 use super::{Target, spe};
 use crate::abi::{attr_flag, auxtrace};
 use crate::attr::Attr;
-use crate::file::{BuildId, Comm, FileId, Mmap, Task};
+use crate::file::{BuildId, Comm, Mmap, Task, shared_file_of};
 use crate::sample::CpuMode;
 use crate::spe::TimeConversion;
 use crate::writer::{Encoder, Writer};
@@ -250,7 +250,7 @@ fn parse_mapping(pid: i32, line: &str) -> Option<(Mmap<'_>, &str)> {
     let file = || {
         let (major, minor) = device.split_once(':')?;
         let number = |text| u32::from_str_radix(text, 16).ok();
-        FileId::new(number(major)?, number(minor)?, inode.parse().ok()?)
+        shared_file_of(number(major)?, number(minor)?, inode.parse().ok()?)
     };
     let mapping = Mmap {
         pid,
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!((mapping.shared_file, heap.shared_file), (None, None));
         let (shared, _) = parse_mapping(7, "1000-2000 rw-s 00003000 fe:0a 43144   /dev/zero (deleted)")
             .expect("well-formed");
-        assert_eq!((shared.shared_file, shared.file_offset), (FileId::new(0xfe, 10, 43144), 0x3000));
+        assert_eq!((shared.shared_file, shared.file_offset), (Some((0xfe, 10, 43144)), 0x3000));
         assert!(parse_mapping(7, "1000-2000 ---p 00000000 00:00 0 ").is_none());
         assert!(parse_mapping(7, "nonsense").is_none());
     }

@@ -45,9 +45,9 @@ impl Encoder {
             file[0] = id.len() as u8;
             file[4..4 + id.len()].copy_from_slice(id);
         } else if let Some(id) = mapping.shared_file {
-            file[..4].copy_from_slice(&id.major.to_ne_bytes());
-            file[4..8].copy_from_slice(&id.minor.to_ne_bytes());
-            file[8..16].copy_from_slice(&id.inode.to_ne_bytes());
+            file[..4].copy_from_slice(&id.0.to_ne_bytes());
+            file[4..8].copy_from_slice(&id.1.to_ne_bytes());
+            file[8..16].copy_from_slice(&id.2.to_ne_bytes());
         }
         const READABLE: u32 = 1;
         const EXECUTABLE: u32 = 4;

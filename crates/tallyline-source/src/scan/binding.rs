@@ -11,7 +11,7 @@ const NO_TYPES: [&[u8]; 9] =
 const PASSES_THROUGH: [&[u8]; 9] =
     [b"as_const", b"exchange", b"forward", b"get", b"move", b"ranges", b"ref", b"span", b"views"];
 
-/// What the text tells of a value's type, where it does not name the struct.
+/// The type of a value, as far as the text tells it where it does not name the struct.
 enum ValueType {
     Unknown,
     Struct,

@@ -6,16 +6,28 @@ use crate::declarator::skip_group;
 
 /// A struct or a union, with what it holds by value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Holder {
+struct Holder {
     /// The tag and the typedefs.
-    pub names: Vec<Vec<u8>>,
+    names: Vec<Vec<u8>>,
     /// The types of its members and the members' names, which are empty for bases.
-    pub held: Vec<(Vec<u8>, Vec<u8>)>,
+    held: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// Finds the structs and unions that a source defines, with the types of their members, of which pointers and containers
-/// are none. Members that macros declare are not found.
-pub fn holders(text: &[u8], language: Language) -> Vec<Holder> {
+/// are none: the type of each member, the member's name (empty for a base), and a name of the struct or union. Members
+/// that macros declare are not found.
+pub fn holders(text: &[u8], language: Language) -> Vec<(Vec<u8>, Vec<u8>, Vec<u8>)> {
+    let of_holder = |holder: Holder| {
+        let names = holder.names;
+        let held = holder.held.into_iter();
+        held.flat_map(move |(ty, member)| {
+            names.clone().into_iter().map(move |name| (ty.clone(), member.clone(), name))
+        })
+    };
+    all_holders(text, language).into_iter().flat_map(of_holder).collect()
+}
+
+fn all_holders(text: &[u8], language: Language) -> Vec<Holder> {
     let all = code(text, 0, language);
     let scan = Scan::new(text, &all, &[], &[]);
     let is_aggregate = |at: &usize| match language {
@@ -128,7 +140,7 @@ mod tests {
                 holder.held.iter().map(|(ty, name)| format!("{} {}", text_of(ty), text_of(name))).collect();
             (names.join(" "), held.join(", "))
         };
-        holders(text.as_bytes(), language).into_iter().map(joined).collect()
+        all_holders(text.as_bytes(), language).into_iter().map(joined).collect()
     }
 
     #[test]

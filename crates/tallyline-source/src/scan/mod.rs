@@ -4,7 +4,7 @@ mod binding;
 mod holder;
 mod rust;
 
-pub use holder::{Holder, holders};
+pub use holder::holders;
 
 use crate::Language;
 use crate::declarator::skip_group;
@@ -39,13 +39,51 @@ pub enum UseKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchedType {
     /// The tag and the typedefs.
-    pub names: Vec<Vec<u8>>,
+    names: Vec<Vec<u8>>,
     /// The names of types with an object of the struct among their bytes.
-    pub holders: Vec<Vec<u8>>,
+    holders: Vec<Vec<u8>>,
     /// The names of members of other types that are objects of the struct or of a holder.
-    pub held_as: Vec<Vec<u8>>,
+    held_as: Vec<Vec<u8>>,
     /// The number of members, which a structured binding has to have names for.
-    pub members: usize,
+    members: usize,
+}
+
+impl SearchedType {
+    /// Creates a struct to search for by its tag and typedefs, and its number of members; nothing holds it.
+    pub fn new(names: Vec<Vec<u8>>, members: usize) -> Self {
+        Self { names, members, ..Self::default() }
+    }
+
+    /// Returns the tag and the typedefs.
+    pub fn names(&self) -> &[Vec<u8>] {
+        &self.names
+    }
+
+    /// Adds a typedef, unless it is there.
+    pub fn add_name(&mut self, name: Vec<u8>) {
+        if !self.names.contains(&name) {
+            self.names.push(name);
+        }
+    }
+
+    /// Returns the names of the types with an object of the struct among their bytes.
+    pub fn holders(&self) -> &[Vec<u8>] {
+        &self.holders
+    }
+
+    /// Sets the names of the types with an object of the struct among their bytes, and the names of members of other types
+    /// that are objects of the struct or of such a type.
+    pub fn set_holders(&mut self, holders: Vec<Vec<u8>>, held_as: Vec<Vec<u8>>) {
+        (self.holders, self.held_as) = (holders, held_as);
+    }
+
+    /// Returns the same struct with those of its holders and of the members that are objects of it whose names `admits`
+    /// accepts.
+    pub fn held_by(&self, admits: impl Fn(&[u8]) -> bool) -> Self {
+        let admitted = |all: &[Vec<u8>]| all.iter().filter(|name| admits(name)).cloned().collect();
+        let (holders, held_as) = (admitted(&self.holders), admitted(&self.held_as));
+        Self { names: self.names.clone(), holders, held_as, members: self.members }
+    }
 }
 
 /// Finds uses of structs that rely on the order of their members in one source's text, also in the bodies of its macros.

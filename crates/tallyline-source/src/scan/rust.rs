@@ -222,7 +222,7 @@ mod tests {
             "fn f(t: *mut crate::Rec) { libc::read(0, t as *mut c_void, mem::size_of::<Rec>()); }",
             "fn f(o: &Outer) { libc::write(0, o as *const _ as *const c_void, size_of::<Outer>()); }",
             "#[repr(C)]\n#[derive(Clone, FromBytes)] pub(crate) struct Rec { a: u8 }",
-            "unsafe impl bytemuck::Pod for Rec {}",
+            "unsafe\nimpl bytemuck::Pod for Rec {}",
         ] {
             let found = kinds(text);
             assert_eq!(

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tallyline_source::{
-    Edit, Holder, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, holders, typedefs,
+    Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, holders, typedefs,
     unified_diff, uses,
 };
 
@@ -190,7 +190,7 @@ pub(crate) fn search(
 ) -> Vec<Option<Refused>> {
     let paths = sources(root);
     let searched = searched_types(targets, &paths, texts);
-    let names: Vec<Vec<Vec<u8>>> = searched.iter().map(|searched| searched.names.clone()).collect();
+    let names: Vec<Vec<Vec<u8>>> = searched.iter().map(|searched| searched.names().to_vec()).collect();
     let foreign = passed_to_others(targets, &names, &paths, root, texts);
     let including = including(targets, &paths, texts);
     let mut found: Vec<Option<(UseKind, String)>> = vec![None; targets.len()];
@@ -204,23 +204,16 @@ pub(crate) fn search(
         let is_inside = |at: &usize| {
             let searched = &searched[*at];
             let is_same = (targets[*at].language == Language::Rust) == (of_path == Language::Rust);
-            let is_named = || searched.names.iter().any(|name| contains(&text, name));
-            let holds = || searched.holders.iter().any(|name| words.contains(name.as_slice()));
+            let is_named = || searched.names().iter().any(|name| contains(&text, name));
+            let holds = || searched.holders().iter().any(|name| words.contains(name.as_slice()));
             is_same && (is_named() || holds() || binds && including[*at].contains(&path))
         };
         let inside: Vec<usize> = (0..targets.len()).filter(is_inside).collect();
         if inside.is_empty() {
             continue;
         }
-        let of = |at: &usize| {
-            let SearchedType { names, holders, held_as, members } = &searched[*at];
-            let inside = |all: &[Vec<u8>]| -> Vec<Vec<u8>> {
-                all.iter().filter(|name| words.contains(name.as_slice())).cloned().collect()
-            };
-            let (holders, held_as) = (inside(holders), inside(held_as));
-            SearchedType { names: names.clone(), holders, held_as, members: *members }
-        };
-        let wanted: Vec<SearchedType> = inside.iter().map(of).collect();
+        let wanted: Vec<SearchedType> =
+            inside.iter().map(|at| searched[*at].held_by(|name| words.contains(name))).collect();
         for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted)) {
             let by_compiler =
                 |kind: UseKind| is_compiled && matches!(kind, UseKind::Positional | UseKind::Assertion);
@@ -239,14 +232,10 @@ pub(crate) fn search(
 
 /// Returns what to search for of each target: its names by all sources, and the types that hold it, also within others.
 fn searched_types(targets: &[&Target], paths: &[PathBuf], texts: &mut Texts) -> Vec<SearchedType> {
-    let of = |target: &&Target| SearchedType {
-        names: target.names(),
-        members: target.member_count(),
-        ..SearchedType::default()
-    };
+    let of = |target: &&Target| SearchedType::new(target.names(), target.member_count());
     let mut searched: Vec<SearchedType> = targets.iter().map(of).collect();
     let tags: Vec<Vec<u8>> = targets.iter().map(|target| target.tag.clone()).collect();
-    let mut all: Vec<Holder> = Vec::new();
+    let mut all = Vec::new();
     for path in paths {
         let Ok(text) = texts.read(path) else { continue };
         let language = language_of(path).unwrap_or(Language::C);
@@ -258,35 +247,30 @@ fn searched_types(targets: &[&Target], paths: &[PathBuf], texts: &mut Texts) -> 
             continue;
         }
         for (at, name) in typedefs(&text, language, &tags) {
-            let names = &mut searched[at].names;
-            if !names.contains(&name) {
-                names.push(name);
-            }
+            searched[at].add_name(name);
         }
     }
-    let mut by_type: HashMap<&[u8], Vec<(usize, &[u8])>> = HashMap::new();
-    for (index, holder) in all.iter().enumerate() {
-        for (ty, member) in &holder.held {
-            by_type.entry(ty).or_default().push((index, member));
-        }
+    // by the type of a member: its name, and what it is a member of
+    let mut by_type: HashMap<&[u8], Vec<[&[u8]; 2]>> = HashMap::new();
+    for (ty, member, holder) in &all {
+        by_type.entry(ty).or_default().push([member, holder]);
     }
     for searched in &mut searched {
-        let (mut held_as, mut known) = (BTreeSet::new(), BTreeSet::new());
-        let mut open: Vec<&[u8]> = searched.names.iter().map(Vec::as_slice).collect();
+        let mut held_as = BTreeSet::new();
+        let mut open: Vec<&[u8]> = searched.names().iter().map(Vec::as_slice).collect();
         let mut holders: BTreeSet<&[u8]> = BTreeSet::new();
         while let Some(ty) = open.pop() {
-            for (index, member) in by_type.get(ty).into_iter().flatten() {
+            for [member, holder] in by_type.get(ty).into_iter().flatten() {
                 held_as.insert(*member);
-                if known.insert(*index) {
-                    let names = all[*index].names.iter().map(Vec::as_slice);
-                    open.extend(names.filter(|name| holders.insert(name)));
+                if holders.insert(holder) {
+                    open.push(holder);
                 }
             }
         }
         held_as.remove(&b""[..]);
-        let own = |name: &&&[u8]| !searched.names.iter().any(|own| own == *name);
-        searched.holders = holders.iter().filter(own).map(|name| name.to_vec()).collect();
-        searched.held_as = held_as.into_iter().map(<[u8]>::to_vec).collect();
+        let own = |name: &&&[u8]| !searched.names().iter().any(|own| own == *name);
+        let holders = holders.iter().filter(own).map(|name| name.to_vec()).collect();
+        searched.set_holders(holders, held_as.into_iter().map(<[u8]>::to_vec).collect());
     }
     searched
 }

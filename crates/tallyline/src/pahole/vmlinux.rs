@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use tallyline_debuginfo::debug_file_ref;
 
 /// The notes of the running kernel, its build ID among them.
 const NOTES: &str = "/sys/kernel/notes";
@@ -40,7 +39,7 @@ fn is_of(path: &Path, build_id: &[u8]) -> bool {
     // it could be a pipe, which would never open
     path.is_file()
         && File::open(path).is_ok_and(|file| {
-            debug_file_ref(&file).is_ok_and(|said| said.build_id.as_deref() == Some(build_id))
+            tallyline_debuginfo::build_id(&file).is_ok_and(|own| own.as_deref() == Some(build_id))
         })
 }
 

@@ -49,7 +49,7 @@ fn document(findings: &CostFindings) -> Value {
             "window": processor.reorder_buffer,
             "stores": processor.store_buffer,
             "misses": processor.miss_buffers,
-            "misprediction": processor.misprediction_penalty,
+            "misprediction": processor.misprediction_penalty(),
             "indirect_by_history": processor.indirect_by_history,
             "page": processor.page_size,
             "tlb": processor.tlb_entries,
