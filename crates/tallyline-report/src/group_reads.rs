@@ -31,7 +31,8 @@ impl GroupReads {
     }
 
     /// Returns the events, by index, that a sample stands for, each with its period; `None` if that is the sample's own
-    /// event and period. An event whose count is what it was has no sample.
+    /// event and period, as where none of the counts is of a known event or has grown: no sample is lost. A member whose
+    /// count is what it was has none.
     pub(crate) fn split(&mut self, event: &Event, sample: &Sample<'_>) -> Option<&[(usize, u64)]> {
         let read = sample.read.filter(|_| !self.events.is_empty())?;
         let is_inherited = event.attr().flags & attr_flag::INHERIT != 0;
@@ -47,6 +48,6 @@ impl GroupReads {
                 self.found.push((*event, period));
             }
         }
-        Some(&self.found)
+        (!self.found.is_empty()).then_some(self.found.as_slice())
     }
 }
