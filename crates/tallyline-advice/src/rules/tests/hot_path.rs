@@ -1,5 +1,18 @@
 use super::*;
 
+fn field_use(offset: u64, field: &str, heat: u64, sites: Vec<(usize, u64)>) -> FieldUse {
+    FieldUse {
+        offset,
+        size: 8,
+        field: field.into(),
+        accesses: 10_000,
+        cycles: 20_000,
+        heat,
+        misses: 5_000,
+        sites,
+    }
+}
+
 #[test]
 fn a_hot_path_over_several_lines_gets_its_fields_together() {
     let members = vec![
@@ -9,16 +22,7 @@ fn a_hot_path_over_several_lines_gets_its_fields_together() {
         member("next", 72, 8),
         member("note", 80, 48),
     ];
-    let of_field = |offset, field: &str| FieldUse {
-        offset,
-        size: 8,
-        field: field.into(),
-        accesses: 10_000,
-        cycles: 20_000,
-        heat: 20_000,
-        misses: 5_000,
-        sites: vec![(0, 10_000)],
-    };
+    let of_field = |offset, field: &str| field_use(offset, field, 20_000, vec![(0, 10_000)]);
     let used = TypeUse {
         subject: 0,
         // an instruction takes the last two members at once
@@ -65,24 +69,14 @@ fn what_a_hot_path_touches_now_and_then_fills_its_line() {
         member("printed", 160, 8),
         member("trail", 168, 24),
     ];
-    let of_field = |offset, field: &str, heat, sites: Vec<(usize, u64)>| FieldUse {
-        offset,
-        size: 8,
-        field: field.into(),
-        accesses: 10_000,
-        cycles: 20_000,
-        heat,
-        misses: 5_000,
-        sites,
-    };
     let fields = vec![
-        of_field(0, "x", 20_000, vec![(0, 10_000)]),
-        of_field(64, "vx", 20_000, vec![(0, 10_000)]),
-        of_field(144, "collisions", 300, vec![(0, 200), (2, 150)]),
+        field_use(0, "x", 20_000, vec![(0, 10_000)]),
+        field_use(64, "vx", 20_000, vec![(0, 10_000)]),
+        field_use(144, "collisions", 300, vec![(0, 200), (2, 150)]),
         // less than once in a hundred times; by a function that runs seldom; more than the line has room for
-        of_field(152, "note", 300, vec![(0, 50)]),
-        of_field(160, "printed", 300, vec![(1, 2000)]),
-        FieldUse { size: 8, ..of_field(168, "trail", 300, vec![(0, 4000)]) },
+        field_use(152, "note", 300, vec![(0, 50)]),
+        field_use(160, "printed", 300, vec![(1, 2000)]),
+        field_use(168, "trail", 300, vec![(0, 4000)]),
     ];
     let used = TypeUse {
         subject: 0,
