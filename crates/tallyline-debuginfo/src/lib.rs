@@ -20,8 +20,8 @@
 //!   [`Companions`] for other files: split DWARF, and the supplementary files of dwz.
 //!
 //! # Limits
-//! Debug files of stripped programs are the caller's to open, see [`debug_file_ref`]. Of C++ classes only
-//! data members, bases and static members are read.
+//! Debug files of stripped programs are the caller's to find and open, with [`locate::debug_file`] for
+//! instance. Of C++ classes only data members, bases and static members are read.
 //!
 //! # Modules
 //! [`model`] holds the types; the readers (`dwarf`, `btf`) are private and fill it; [`abi`] answers
