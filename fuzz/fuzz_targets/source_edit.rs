@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use tallyline_source::{
     Change, Language, Refusal, SearchedType, defined_symbols, edit, foreign_uses, holders, typedefs,
-    unified_diff, uses,
+    unified_diff, uses, wrapper_calls, wrappers,
 };
 
 fuzz_target!(|data: &[u8]| {
@@ -39,7 +39,8 @@ fuzz_target!(|data: &[u8]| {
     let mut searched = SearchedType::new(names[0].clone(), 3);
     let of_text = holders(text, language).into_iter().map(|(_, _, name)| name).collect();
     searched.set_holders(of_text, vec![b"m".to_vec()]);
-    uses(text, language, &[searched]);
+    let wrappers = wrappers(&wrapper_calls(text, language));
+    uses(text, language, &[searched], &wrappers);
     typedefs(text, language, &names[0]);
     foreign_uses(text, &names);
     defined_symbols(text);

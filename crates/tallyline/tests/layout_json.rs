@@ -90,6 +90,18 @@ fn anonymous_structs_show_their_own_members() {
 }
 
 #[test]
+fn typedefs_of_anonymous_structs_show_their_members() {
+    for file in ["nesting.o", "nesting.btf"] {
+        let document = document(&["point_t", "cell_t", "nested", &data(file)]);
+        let point = &find(&document["types"], "point_t")["inner"];
+        assert_eq!((&point["kind"], &point["size"]), (&"struct".into(), &8.into()), "{file}");
+        assert_eq!(find(&point["members"], "y")["offset"], 4);
+        assert_eq!(find(&document["types"], "cell_t")["inner"]["kind"], "union");
+        assert!(find(&document["types"], "nested").get("inner").is_none());
+    }
+}
+
+#[test]
 fn a_document_goes_into_a_file_and_filters_apply() {
     let path = folder("layout-json").join("types.json");
     let name = path.to_str().expect("a plain path");

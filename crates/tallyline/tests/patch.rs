@@ -198,6 +198,21 @@ fn what_is_written_within_another_files_struct_is_refused() {
 }
 
 #[test]
+fn what_another_files_functions_and_macros_write_is_refused() {
+    let macros = "#define PUT(x) \\\n\tput(&(x), sizeof(x))\n";
+    let header = format!("{HEADER}__attribute__((weak)) int put(const void *p, unsigned long n);\n{macros}");
+    let functions = "long write(int, const void *, unsigned long);\nint put(const void *p, unsigned long n)\n\
+                     { while (n) { long k = write(1, p, n); p = (char *)p + k; n -= k; } return 0; }\n";
+    for (name, call) in [("function", "put(&c, sizeof c)"), ("macro", "PUT(c)")] {
+        let unit = format!("int f(struct conn c)\n{{ return {call}; }}\n{UNIT}");
+        let Some(folder) = program(&format!("patch-wrapper-{name}"), &header, &unit, &[]) else { return };
+        std::fs::write(folder.join("b.c"), functions).expect("written");
+        let output = run_in(&folder, &["reorganize", "--patch", "conn", "./a"]);
+        assert!(stderr(&output).contains("conn: not edited: transfer: a.c:3 "), "{output:?}");
+    }
+}
+
+#[test]
 fn a_structured_binding_counts_in_what_includes_the_struct() {
     let folder = folder("patch-binding");
     std::fs::create_dir_all(folder.join(".git")).expect("a folder");

@@ -193,7 +193,7 @@ mod tests {
     /// The lines of the bindings to a struct `rec` of three members.
     fn lines(text: &str) -> Vec<u32> {
         let searched = SearchedType { names: vec![b"rec".to_vec()], members: 3, ..SearchedType::default() };
-        let found = uses(text.as_bytes(), Language::Cpp, &[searched]).remove(0);
+        let found = uses(text.as_bytes(), Language::Cpp, &[searched], &Default::default()).remove(0);
         found.into_iter().filter(|(kind, _)| *kind == UseKind::Binding).map(|(_, line)| line).collect()
     }
 

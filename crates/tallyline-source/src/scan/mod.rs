@@ -3,14 +3,22 @@
 mod binding;
 mod holder;
 mod rust;
+mod transfer;
+mod wrapper;
 
 pub use holder::holders;
+pub use wrapper::{wrapper_calls, wrappers};
 
 use crate::Language;
 use crate::declarator::skip_group;
 use crate::find::bytes;
 use crate::lexer::{Kind, LineCounter, Token, tokens};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use transfer::BYTE_TYPES;
+
+/// The wrappers of a search without any.
+static NO_WRAPPERS: BTreeMap<Vec<u8>, BTreeSet<usize>> = BTreeMap::new();
 
 /// The kinds of uses of a struct that rely on the order of its members: `offsetof`, static assertions, I/O of its
 /// bytes, copies of a range of members, positional initialisers, transmutation, structured bindings, comparisons.
@@ -88,19 +96,37 @@ impl SearchedType {
 
 /// Finds uses of structs that rely on the order of their members in one source's text, also in the bodies of its macros.
 /// The result has, for each struct of `types`, the kinds of its uses with their lines, counted from 1. Uses that only a
-/// compiler sees, through other files' macros and through casts, are not found.
-pub fn uses(text: &[u8], language: Language, types: &[SearchedType]) -> Vec<Vec<(UseKind, u32)>> {
+/// compiler sees, through other files' macros and through casts, are not found, but for transfers: by the functions and
+/// macros of `wrappers`, each with the indices of the arguments that are an object or its size.
+pub fn uses(
+    text: &[u8],
+    language: Language,
+    types: &[SearchedType],
+    wrappers: &BTreeMap<Vec<u8>, BTreeSet<usize>>,
+) -> Vec<Vec<(UseKind, u32)>> {
     let all = code(text, 0, language);
     let mut lines = LineCounter::new(text);
     let (scopes, macros) = match language {
         Language::Rust => (Vec::new(), Vec::new()),
         _ => (scopes(text, &all), macros(text, &all, language)),
     };
+    let byte_variables = match language {
+        Language::Rust => Vec::new(),
+        _ => {
+            let mut names = BYTE_TYPES.to_vec();
+            names.sort_unstable();
+            Scan { names, ..Scan::new(text, &all, &[], &[]) }.with_variables(&scopes).variables
+        }
+    };
     let is_auto = |at: &usize| all[*at].kind == Kind::Word && bytes(text, &all[*at]) == b"auto";
     let autos: Vec<usize> = (0..all.len()).filter(is_auto).collect();
     let mut found = Vec::with_capacity(types.len());
     for searched in types {
-        let of = |names| Scan::new(text, &all, names, &searched.held_as);
+        let of = |names| Scan {
+            wrappers,
+            byte_variables: &byte_variables,
+            ..Scan::new(text, &all, names, &searched.held_as)
+        };
         let (own, held) = (of(&searched.names), of(&searched.holders));
         let mut uses = match language {
             // initial values of Rust have names
@@ -146,8 +172,9 @@ fn code(text: &[u8], start: usize, language: Language) -> Vec<Token> {
     all.filter(|token| !token.is_trivia()).map(moved).collect()
 }
 
-/// A macro's parameters and the tokens of its body.
+/// A macro's name, its parameters and the tokens of its body.
 struct Macro<'t> {
+    name: &'t [u8],
     parameters: Vec<&'t [u8]>,
     body: Vec<Token>,
 }
@@ -167,9 +194,10 @@ fn macros<'t>(text: &'t [u8], all: &[Token], language: Language) -> Vec<Macro<'t
         let first = if is_called { skip_group(&body, 2) } else { 2 };
         let parameters = body[2..first].iter().filter(|token| token.kind == Kind::Word);
         let parameters = parameters.map(|token| bytes(text, token)).collect();
+        let name = bytes(text, name);
         body.drain(..first);
         if !body.is_empty() {
-            macros.push(Macro { parameters, body });
+            macros.push(Macro { name, parameters, body });
         }
     }
     macros
@@ -260,13 +288,17 @@ struct Scan<'t> {
     held_as: &'t [Vec<u8>],
     // the variables, parameters and members declared with the type, and the tokens where each is known
     variables: Vec<(&'t [u8], Range<usize>)>,
+    // those that are bytes, or point to some
+    byte_variables: &'t [(&'t [u8], Range<usize>)],
+    wrappers: &'t BTreeMap<Vec<u8>, BTreeSet<usize>>,
 }
 
 impl<'t> Scan<'t> {
     fn new(text: &'t [u8], tokens: &'t [Token], names: &'t [Vec<u8>], held_as: &'t [Vec<u8>]) -> Scan<'t> {
         let mut names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         names.sort_unstable();
-        Scan { text, tokens, names, held_as, variables: Vec::new() }
+        let (variables, byte_variables) = (Vec::new(), &[][..]);
+        Scan { text, tokens, names, held_as, variables, byte_variables, wrappers: &NO_WRAPPERS }
     }
 
     /// Returns the search of a macro's body, where the variables of the whole file are known; `None` if the body names
@@ -326,22 +358,48 @@ impl<'t> Scan<'t> {
             if self.punct(next, b'{') {
                 next = skip_group(self.tokens, next);
             }
-            while self.punct(next, b'*')
-                || self.punct(next, b'&')
-                || matches!(self.word(next), b"const" | b"restrict")
-            {
-                next += 1;
-            }
-            let name = self.word(next);
             let index = scopes.partition_point(|scope| scope.end <= at);
             let scope = scopes.get(index).filter(|scope| scope.contains(&at));
-            let known = (name, scope.cloned().unwrap_or(0..self.tokens.len()));
-            if !name.is_empty() && !variables.contains(&known) {
-                variables.push(known);
+            let scope = scope.cloned().unwrap_or(0..self.tokens.len());
+            let mut is_first = true;
+            loop {
+                while self.punct(next, b'*')
+                    || self.punct(next, b'&')
+                    || matches!(self.word(next), b"const" | b"restrict")
+                {
+                    next += 1;
+                }
+                let known = (self.word(next), scope.clone());
+                let end = self.declarator_end(next + 1);
+                // behind a comma may be another parameter's type
+                if known.0.is_empty() || !is_first && !(self.punct(end, b',') || self.punct(end, b';')) {
+                    break;
+                }
+                if !variables.contains(&known) {
+                    variables.push(known);
+                }
+                if !self.punct(end, b',') {
+                    break;
+                }
+                (next, is_first) = (end + 1, false);
             }
         }
         self.variables = variables;
         self
+    }
+
+    /// Returns the token behind an array's size and an initial value that a declarator has after its name.
+    fn declarator_end(&self, mut at: usize) -> usize {
+        while self.punct(at, b'[') {
+            at = skip_group(self.tokens, at);
+        }
+        if self.punct(at, b'=') {
+            while at < self.tokens.len() && ![b',', b';', b')', b'}'].iter().any(|end| self.punct(at, *end)) {
+                let is_group = [b'(', b'[', b'{'].iter().any(|open| self.punct(at, *open));
+                at = if is_group { skip_group(self.tokens, at) } else { at + 1 };
+            }
+        }
+        at
     }
 
     /// Returns `true` if a `struct` or a `union` without a name begins at a token, with an object of the type in it.
@@ -377,8 +435,7 @@ impl<'t> Scan<'t> {
         if name.is_empty() || !self.punct(open, b'(') {
             return None;
         }
-        let end = skip_group(self.tokens, open);
-        let inside = open + 1..end.saturating_sub(1);
+        let inside = open + 1..skip_group(self.tokens, open).saturating_sub(1);
         let names_type = || inside.clone().any(|at| self.is_type(at));
         match name {
             b"offsetof" | b"__builtin_offsetof" | b"offset_of" | b"memset_after" | b"memset_startat" => {
@@ -389,19 +446,11 @@ impl<'t> Scan<'t> {
             | b"STATIC_ASSERT" | b"StaticAssertStmt" | b"const_assert" | b"assert_eq_size" => {
                 names_type().then_some(UseKind::Assertion)
             }
-            b"memset" | b"memcpy" | b"memmove" | b"memcmp" | b"bzero" => {
-                self.is_range(inside).then_some(UseKind::Range)
+            b"memset" | b"memcpy" | b"memmove" | b"memcmp" | b"bzero" if self.is_range(inside.clone()) => {
+                Some(UseKind::Range)
             }
-            // the size is a part of the number of an ioctl, and the kernel knows the members
-            b"_IOR" | b"_IOW" | b"_IOWR" => names_type().then_some(UseKind::Transfer),
-            _ if transfers(name) => self.is_sized(inside).then_some(UseKind::Transfer),
-            _ => None,
+            _ => self.is_transfer(name, open).then_some(UseKind::Transfer),
         }
-    }
-
-    /// Returns `true` if some tokens have the size of the type, or of an object of it.
-    fn is_sized(&self, mut inside: Range<usize>) -> bool {
-        inside.any(|at| self.word(at) == b"sizeof" && self.names_object(at + 1..self.operand_end(at + 1)))
     }
 
     /// Returns the token behind the operand of a `sizeof`.
@@ -453,32 +502,6 @@ impl<'t> Scan<'t> {
         }
         let is_member = name > operand.start && (self.punct(name - 1, b'.') || self.punct(name - 1, b'>'));
         self.is_variable(name) || is_member && self.held_as.iter().any(|held| held == self.word(name))
-    }
-
-    /// The use that an element of `readv` and `writev` is.
-    fn io_vector(&self, at: usize) -> Option<UseKind> {
-        let inside = match self.word(at) {
-            b"iovec" => {
-                let mut open = at + 1;
-                while !self.word(open).is_empty() || self.punct(open, b'=') || self.punct(open, b')') {
-                    open += 1;
-                }
-                if self.punct(open, b'[') {
-                    open = skip_group(self.tokens, open);
-                    open += usize::from(self.punct(open, b'='));
-                }
-                if !self.punct(open, b'{') {
-                    return None;
-                }
-                open..skip_group(self.tokens, open)
-            }
-            b"iov_len" if self.punct(at + 1, b'=') && !self.punct(at + 2, b'=') => {
-                let ends = |at: &usize| [b';', b',', b'}'].iter().any(|end| self.punct(*at, *end));
-                at + 2..(at + 2..self.tokens.len()).find(ends).unwrap_or(self.tokens.len())
-            }
-            _ => return None,
-        };
-        self.is_sized(inside).then_some(UseKind::Transfer)
     }
 
     /// The use that a comparison is which C++ derives from the order of the members.
@@ -545,33 +568,25 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// Returns `true` if a function, by its name, passes bytes to or from a file or a socket.
-fn transfers(name: &[u8]) -> bool {
-    let name = name.to_ascii_lowercase();
-    let ends = [
-        b"write".as_slice(),
-        b"read",
-        b"send",
-        b"recv",
-        b"sendto",
-        b"recvfrom",
-        b"write_all",
-        b"read_all",
-        b"writen",
-        b"readn",
-        b"msgsnd",
-        b"msgrcv",
-    ];
-    ends.iter().any(|end| name.ends_with(end)) && !name.ends_with(b"thread")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<(UseKind, u32)> {
+    fn kinds_of(text: &str, language: Language) -> Vec<(UseKind, u32)> {
         let names = vec![b"rec".to_vec(), b"rec_t".to_vec()];
-        uses(text.as_bytes(), Language::C, &[SearchedType { names, ..SearchedType::default() }]).remove(0)
+        let searched = SearchedType { names, ..SearchedType::default() };
+        let wrappers = wrappers(&wrapper_calls(text.as_bytes(), language));
+        uses(text.as_bytes(), language, &[searched], &wrappers).remove(0)
+    }
+
+    /// Returns the uses of a struct `rec`, also called `rec_t`, in a text of C, with their lines.
+    pub(super) fn kinds(text: &str) -> Vec<(UseKind, u32)> {
+        kinds_of(text, Language::C)
+    }
+
+    /// Returns the uses of a struct `rec`, also called `rec_t`, in a text of C++, with their lines.
+    pub(super) fn kinds_of_cpp(text: &str) -> Vec<(UseKind, u32)> {
+        kinds_of(text, Language::Cpp)
     }
 
     fn kinds_of_rust(text: &str) -> Vec<(UseKind, u32)> {
@@ -580,7 +595,7 @@ mod tests {
             holders: vec![b"Outer".to_vec()],
             ..SearchedType::default()
         };
-        uses(text.as_bytes(), Language::Rust, &[searched]).remove(0)
+        uses(text.as_bytes(), Language::Rust, &[searched], &NO_WRAPPERS).remove(0)
     }
 
     #[test]
@@ -653,7 +668,7 @@ mod tests {
                 held_as: vec![b"first".to_vec()],
                 members: 0,
             };
-            uses(text.as_bytes(), Language::C, &[searched]).remove(0)
+            uses(text.as_bytes(), Language::C, &[searched], &NO_WRAPPERS).remove(0)
         };
         assert_eq!(
             kinds("void f(struct header *h) { fwrite(h, sizeof *h, 1, out); }"),
@@ -706,6 +721,19 @@ mod tests {
             [(UseKind::Transmute, 3)]
         );
         assert_eq!(uses("const A: usize = core::mem::offset_of!(Rec, a);"), [(UseKind::Offset, 1)]);
+    }
+
+    #[test]
+    fn all_variables_of_a_declaration_are_known_and_the_next_parameters_are_not() {
+        let write =
+            |declared: &str| kinds(&format!("{declared}\nvoid f(void) {{ write(1, &x, sizeof x); }}"));
+        for declared in ["rec_t a, x;", "static struct rec a[2] = {{}}, *b = &a[1], x;", "rec_t x, b;"] {
+            assert_eq!(write(declared), [(UseKind::Transfer, 2)], "{declared}");
+        }
+        for declared in ["void g(rec_t a, other x);", "rec_t a; other x;", "void g(rec_t a, long x, int n);"]
+        {
+            assert_eq!(write(declared), [], "{declared}");
+        }
     }
 
     #[test]

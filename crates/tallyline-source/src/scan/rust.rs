@@ -1,6 +1,7 @@
 //! Uses of structs of Rust.
 
-use super::{Scan, UseKind, skip_group, transfers};
+use super::transfer::transfers;
+use super::{Scan, UseKind, skip_group};
 use std::ops::Range;
 
 /// The traits by which crates make a struct's objects bytes, or the other way round: bytemuck, zerocopy, plain,
@@ -210,7 +211,7 @@ mod tests {
     fn kinds(text: &str) -> Vec<(UseKind, u32)> {
         let names = vec![b"Rec".to_vec()];
         let searched = SearchedType { names, holders: vec![b"Outer".to_vec()], ..SearchedType::default() };
-        uses(text.as_bytes(), Language::Rust, &[searched]).remove(0)
+        uses(text.as_bytes(), Language::Rust, &[searched], &Default::default()).remove(0)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tallyline_source::{
     Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, holders, typedefs,
-    unified_diff, uses,
+    unified_diff, uses, wrapper_calls, wrappers,
 };
 
 /// The most bytes of a file that is read as source.
@@ -193,19 +193,21 @@ pub(crate) fn search(
     let names: Vec<Vec<Vec<u8>>> = searched.iter().map(|searched| searched.names().to_vec()).collect();
     let foreign = passed_to_others(targets, &names, &paths, root, texts);
     let including = including(targets, &paths, texts);
+    let wrappers = wrappers_of(targets, &paths, texts);
     let mut found: Vec<Option<(UseKind, String)>> = vec![None; targets.len()];
     for path in paths {
         let Ok(text) = texts.read(&path) else { continue };
         let of_path = language_of(&path).unwrap_or(Language::C);
+        let words = words(&text);
         let names_size = contains(&text, b"sizeof") || contains(&text, b"size_of");
-        // there may be thousands of holders
-        let words = if names_size { words(&text) } else { HashSet::new() };
+        let transfers = names_size || wrappers.keys().any(|name| words.contains(name.as_slice()));
         let binds = contains(&text, b"auto");
         let is_inside = |at: &usize| {
             let searched = &searched[*at];
             let is_same = (targets[*at].language == Language::Rust) == (of_path == Language::Rust);
             let is_named = || searched.names().iter().any(|name| contains(&text, name));
-            let holds = || searched.holders().iter().any(|name| words.contains(name.as_slice()));
+            // there may be thousands of holders
+            let holds = || transfers && searched.holders().iter().any(|name| words.contains(name.as_slice()));
             is_same && (is_named() || holds() || binds && including[*at].contains(&path))
         };
         let inside: Vec<usize> = (0..targets.len()).filter(is_inside).collect();
@@ -214,7 +216,7 @@ pub(crate) fn search(
         }
         let wanted: Vec<SearchedType> =
             inside.iter().map(|at| searched[*at].held_by(|name| words.contains(name))).collect();
-        for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted)) {
+        for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted, &wrappers)) {
             let by_compiler =
                 |kind: UseKind| is_compiled && matches!(kind, UseKind::Positional | UseKind::Assertion);
             for (kind, line) in uses.into_iter().filter(|(kind, _)| !by_compiler(*kind)) {
@@ -273,6 +275,27 @@ fn searched_types(targets: &[&Target], paths: &[PathBuf], texts: &mut Texts) -> 
         searched.set_holders(holders, held_as.into_iter().map(<[u8]>::to_vec).collect());
     }
     searched
+}
+
+/// Returns the functions and macros of all sources that pass their callers' objects on as bytes, with the indices of the
+/// arguments by which they get them.
+fn wrappers_of(
+    targets: &[&Target],
+    paths: &[PathBuf],
+    texts: &mut Texts,
+) -> BTreeMap<Vec<u8>, BTreeSet<usize>> {
+    let mut calls = Vec::new();
+    for path in paths {
+        let language = language_of(path).unwrap_or(Language::C);
+        let is_searched =
+            |target: &&&Target| (target.language == Language::Rust) == (language == Language::Rust);
+        if !targets.iter().any(|target| is_searched(&target)) {
+            continue;
+        }
+        let Ok(text) = texts.read(path) else { continue };
+        calls.extend(wrapper_calls(&text, language));
+    }
+    wrappers(&calls)
 }
 
 /// Returns for each target the sources that include its declaration, also by other files, as far as files' names tell.

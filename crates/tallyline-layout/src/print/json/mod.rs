@@ -31,7 +31,7 @@
 //! | `flexible` | whether it ends with an array of no given length |
 //! | `declared_at` | `file` and `line`, or null |
 //! | `enumerators` | of an enumeration: `name`, `value` |
-//! | `of`, `of_id` | of a typedef: the type it stands for |
+//! | `of`, `of_id`, `inner` | of a typedef: the type it stands for; what an anonymous one has, as of a member |
 //!
 //! | of a member | |
 //! |---|---|

@@ -47,8 +47,16 @@ type Name<'t> = Option<Cow<'t, str>>;
 #[serde(untagged)]
 enum Body<'t> {
     Record(RecordView<'t>),
-    Enum { enumerators: Vec<EnumeratorView<'t>>, declared_at: Option<PositionView<'t>> },
-    Typedef { of: String, of_id: usize },
+    Enum {
+        enumerators: Vec<EnumeratorView<'t>>,
+        declared_at: Option<PositionView<'t>>,
+    },
+    Typedef {
+        of: String,
+        of_id: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        inner: Option<Option<Box<InnerView<'t>>>>,
+    },
     Other {},
 }
 
@@ -177,7 +185,8 @@ impl<'t> Views<'t> {
                 ("enum", item.size, Body::Enum { enumerators: enumerators.collect(), declared_at })
             }
             Type::Typedef { of, .. } => {
-                let body = Body::Typedef { of: type_text(types, of), of_id: of.index() };
+                let inner = self.inner(of, 0);
+                let body = Body::Typedef { of: type_text(types, of), of_id: of.index(), inner };
                 ("typedef", size_of(types, id), body)
             }
             _ => ("other", size_of(types, id), Body::Other {}),
@@ -254,15 +263,14 @@ impl<'t> Views<'t> {
             size: member.size,
             align: (member.align != 0).then_some(member.align),
             declared_at: self.position(member.declared_at),
-            inner: self.inner(member, depth),
+            inner: self.inner(member.ty, depth),
         }
     }
 
     /// Returns the members of an anonymous type, which are shown where it is used, also for the element of an
     /// array.
-    fn inner(&mut self, member: &Member, depth: usize) -> Option<Option<Box<InnerView<'t>>>> {
+    fn inner(&mut self, mut ty: TypeId, depth: usize) -> Option<Option<Box<InnerView<'t>>>> {
         let types = self.types;
-        let mut ty = member.ty;
         for _ in 0..DEPTH_LIMIT {
             match types.get(ty) {
                 Type::Array(array) => ty = types.array(array).of,
