@@ -288,6 +288,8 @@ struct Scan<'t> {
     held_as: &'t [Vec<u8>],
     // the variables, parameters and members declared with the type, and the tokens where each is known
     variables: Vec<(&'t [u8], Range<usize>)>,
+    // those of them that are pointers, with the number of `*`
+    pointers: Vec<(&'t [u8], Range<usize>, usize)>,
     // those that are bytes, or point to some
     byte_variables: &'t [(&'t [u8], Range<usize>)],
     wrappers: &'t BTreeMap<Vec<u8>, BTreeSet<usize>>,
@@ -297,8 +299,8 @@ impl<'t> Scan<'t> {
     fn new(text: &'t [u8], tokens: &'t [Token], names: &'t [Vec<u8>], held_as: &'t [Vec<u8>]) -> Scan<'t> {
         let mut names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         names.sort_unstable();
-        let (variables, byte_variables) = (Vec::new(), &[][..]);
-        Scan { text, tokens, names, held_as, variables, byte_variables, wrappers: &NO_WRAPPERS }
+        let (variables, pointers, byte_variables) = (Vec::new(), Vec::new(), &[][..]);
+        Scan { text, tokens, names, held_as, variables, pointers, byte_variables, wrappers: &NO_WRAPPERS }
     }
 
     /// Returns the search of a macro's body, where the variables of the whole file are known; `None` if the body names
@@ -321,7 +323,7 @@ impl<'t> Scan<'t> {
         }
         let known = self.variables.iter().filter(is_known);
         let known: Vec<(&[u8], Range<usize>)> = known.map(|(name, _)| (*name, 0..body.body.len())).collect();
-        let mut scan = Scan { tokens: &body.body, ..self.clone() }.with_variables(&[]);
+        let mut scan = Scan { tokens: &body.body, byte_variables: &[], ..self.clone() }.with_variables(&[]);
         scan.variables.extend(known);
         Some(scan)
     }
@@ -349,6 +351,7 @@ impl<'t> Scan<'t> {
 
     fn with_variables(mut self, scopes: &[Range<usize>]) -> Scan<'t> {
         let mut variables: Vec<(&[u8], Range<usize>)> = Vec::new();
+        let mut pointers = Vec::new();
         if self.names.is_empty() {
             return self;
         }
@@ -363,6 +366,7 @@ impl<'t> Scan<'t> {
             let scope = scope.cloned().unwrap_or(0..self.tokens.len());
             let mut is_first = true;
             loop {
+                let first = next;
                 while self.punct(next, b'*')
                     || self.punct(next, b'&')
                     || matches!(self.word(next), b"const" | b"restrict")
@@ -375,6 +379,11 @@ impl<'t> Scan<'t> {
                 if known.0.is_empty() || !is_first && !(self.punct(end, b',') || self.punct(end, b';')) {
                     break;
                 }
+                let stars = (first..next).filter(|at| self.punct(*at, b'*')).count();
+                let pointer = (known.0, known.1.clone(), stars);
+                if stars > 0 && !pointers.contains(&pointer) {
+                    pointers.push(pointer);
+                }
                 if !variables.contains(&known) {
                     variables.push(known);
                 }
@@ -384,7 +393,7 @@ impl<'t> Scan<'t> {
                 (next, is_first) = (end + 1, false);
             }
         }
-        self.variables = variables;
+        (self.variables, self.pointers) = (variables, pointers);
         self
     }
 

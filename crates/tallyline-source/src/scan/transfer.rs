@@ -40,7 +40,10 @@ impl Scan<'_> {
                 let arguments = self.arguments(inside.clone());
                 let [first, second, ..] = arguments.as_slice() else { return false };
                 let is_copy = |bytes: &Range<usize>, object: &Range<usize>| {
-                    self.names_bytes(bytes.clone()) && self.is_object(object.clone())
+                    // other bytes in the file may have the name of an object
+                    self.is_object(object.clone())
+                        && self.names_bytes(bytes.clone())
+                        && !self.is_object(bytes.clone())
                 };
                 self.is_sized(inside) && (is_copy(first, second) || is_copy(second, first))
             }
@@ -112,7 +115,19 @@ impl Scan<'_> {
 
     /// Returns `true` if some tokens have the size of the type, or of an object of it.
     pub(super) fn is_sized(&self, mut inside: Range<usize>) -> bool {
-        inside.any(|at| self.word(at) == b"sizeof" && self.names_object(at + 1..self.operand_end(at + 1)))
+        inside.any(|at| {
+            let operand = at + 1..self.operand_end(at + 1);
+            self.word(at) == b"sizeof" && self.names_object(operand.clone()) && !self.names_pointer(operand)
+        })
+    }
+
+    /// Returns `true` if an operand is a pointer itself, and not what it points to.
+    fn names_pointer(&self, operand: Range<usize>) -> bool {
+        let followed = operand.clone().filter(|at| self.punct(*at, b'*') || self.punct(*at, b'[')).count();
+        let Some(last) = operand.rev().find(|at| !self.word(*at).is_empty()) else { return false };
+        self.pointers.iter().any(|(name, scope, stars)| {
+            *name == self.word(last) && scope.contains(&last) && followed < *stars
+        })
     }
 
     /// The use that an element of `readv` and `writev` is.
@@ -180,7 +195,9 @@ mod tests {
             assert_eq!(found, [UseKind::Transfer], "{text}");
         }
         for text in [
-            "void f(rec_t *to, rec_t *from) { memcpy(to, from, sizeof *to); }",
+            "struct { char *to; } o; void f(rec_t *to, rec_t *from) { memcpy(to, from, sizeof *to); }",
+            "void f(char *key, rec_t *r) { memcpy(key + 8, &r, sizeof(r)); write(1, &r, sizeof r); }",
+            "void f(char *key, rec_t **r) { memcpy(key, r, sizeof(*r)); }",
             "void f(void *slot, rec_t *r) { memcpy(slot, r, sizeof *r); }",
             "void f(char *name, rec_t *r) { memcpy(r->name, name, sizeof r->name); memcpy(name, r->name, 4); }",
             "void f(char *p) { rec_t *r = (rec_t *)realloc((char *)p, sizeof *r); }",

@@ -1,6 +1,6 @@
 //! Functions and macros of a project that pass their callers' objects on as bytes.
 
-use super::transfer::transfers;
+use super::transfer::{BYTE_TYPES, transfers};
 use super::{Scan, code, macros, skip_group};
 use crate::Language;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -38,7 +38,7 @@ struct Parameter<'t> {
     names: Vec<&'t [u8]>,
     /// The name of the template's parameter that the type is, or refers to.
     generic: &'t [u8],
-    /// `true` if it may be a pointer.
+    /// `true` if it may point to bytes.
     is_pointer: bool,
     /// `true` if it may be a number.
     is_number: bool,
@@ -53,7 +53,7 @@ impl<'t> Parameter<'t> {
 }
 
 /// Finds the calls in the bodies of a source's functions and macros that pass a parameter on: as a size together with one
-/// that is a pointer, or one of any type, or its size; in Rust, one of any type as a slice of bytes. Returns of each the
+/// that points to bytes, or one of any type, or its size; in Rust, one of any type as a slice of bytes. Returns of each the
 /// function's name and the parameter's index, then the callee's name and the argument's index.
 pub fn wrapper_calls(text: &[u8], language: Language) -> Vec<(Vec<u8>, usize, Vec<u8>, usize)> {
     let mut calls = Vec::new();
@@ -141,8 +141,10 @@ impl<'t> Scan<'t> {
                 named.clone().rev().map(|at| self.word(at)).find(|word| !word.is_empty()).unwrap_or_default();
             let words = || named.clone().map(|at| self.word(at));
             let points = tokens.clone().any(|at| self.punct(at, b'*') || self.punct(at, b'['));
-            let is_pointer =
-                points || words().any(|word| matches!(word, b"gpointer" | b"gconstpointer" | b"caddr_t"));
+            // bytes, as an index may be written beside another pointer, too
+            let is_any = |word: &[u8]| BYTE_TYPES.contains(&word) || word == b"void";
+            let is_pointer = points && words().any(is_any)
+                || words().any(|word| matches!(word, b"gpointer" | b"gconstpointer" | b"caddr_t"));
             let is_number = !points && !tokens.clone().any(|at| self.punct(at, b'&'));
             let generic = words().find(|word| generics.contains(word)).unwrap_or_default();
             Parameter { names: vec![name], generic, is_pointer, is_number, is_untyped: false }
@@ -197,8 +199,8 @@ impl<'t> Scan<'t> {
         body: Range<usize>,
         calls: &mut Vec<(Vec<u8>, usize, Vec<u8>, usize)>,
     ) {
-        let has_pointer = parameters.iter().any(|parameter| parameter.is_pointer);
-        if !has_pointer && parameters.iter().all(|parameter| parameter.generic.is_empty()) {
+        // what passes a size to an allocator transfers nothing
+        if name.windows(5).any(|part| part.eq_ignore_ascii_case(b"alloc")) {
             return;
         }
         for at in body {
@@ -341,8 +343,8 @@ mod tests {
     fn functions_that_pass_a_pointer_and_its_size_on_are_wrappers_also_of_each_other() {
         let text = "static int put(int fd, const void *p, size_t n) { while (n > 0) { long k = write(fd, p, n); } }\n\
                     int store(const char *bytes, int count) { if (put(1, bytes, count)) return 1; }\n\
-                    bool file::add(record const *p, size_t n) const { return fwrite(p, 1, n, out) == n; }\n\
-                    void queue(struct iovec *v, void *p, size_t n) { v[0].iov_base = p; v[0].iov_len = n; }";
+                    bool file::add(void const *p, size_t n) const { return fwrite(p, 1, n, out) == n; }\n\
+                    void queue(struct iovec *v, record *p, size_t n) { v[0].iov_base = p; v[0].iov_len = n; }";
         let expected = [
             ("add".to_owned(), vec![1]),
             ("put".to_owned(), vec![2]),

@@ -156,7 +156,10 @@ pub(crate) fn language_of(path: &Path) -> Option<Language> {
     })
 }
 
-/// Returns all C, C++ and Rust sources below a folder, sorted; folders of version control and `target` are skipped.
+/// The folders that have earlier versions of a project's files: of version control, and of quilt's patches.
+const HISTORY: [&str; 5] = [".git", ".hg", ".svn", ".jj", ".pc"];
+
+/// Returns all C, C++ and Rust sources below a folder, sorted; folders of earlier versions and cargo's `target` are skipped.
 pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_path_buf()];
@@ -167,7 +170,8 @@ pub(crate) fn sources(root: &Path) -> Vec<PathBuf> {
             let path = entry.path();
             if kind.is_dir() {
                 let is_cargo_target = entry.file_name() == "target" && path.join("CACHEDIR.TAG").exists();
-                if entry.file_name() != ".git" && !is_cargo_target {
+                let is_history = HISTORY.iter().any(|name| entry.file_name() == *name);
+                if !is_history && !is_cargo_target {
                     folders.push(path);
                 }
             } else if kind.is_file() && language_of(&path).is_some() && files.len() < FILES {
