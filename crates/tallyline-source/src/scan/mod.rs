@@ -279,6 +279,9 @@ fn scopes(text: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
     scopes
 }
 
+/// A variable's name, and the tokens in which it is known.
+type Variable<'t> = (&'t [u8], Range<usize>);
+
 #[derive(Clone)]
 struct Scan<'t> {
     text: &'t [u8],
@@ -287,11 +290,11 @@ struct Scan<'t> {
     names: Vec<&'t [u8]>,
     held_as: &'t [Vec<u8>],
     // the variables, parameters and members declared with the type, and the tokens where each is known
-    variables: Vec<(&'t [u8], Range<usize>)>,
+    variables: Vec<Variable<'t>>,
     // those of them that are pointers, with the number of `*`
-    pointers: Vec<(&'t [u8], Range<usize>, usize)>,
+    pointers: Vec<(Variable<'t>, usize)>,
     // those that are bytes, or point to some
-    byte_variables: &'t [(&'t [u8], Range<usize>)],
+    byte_variables: &'t [Variable<'t>],
     wrappers: &'t BTreeMap<Vec<u8>, BTreeSet<usize>>,
 }
 
@@ -376,11 +379,11 @@ impl<'t> Scan<'t> {
                 let known = (self.word(next), scope.clone());
                 let end = self.declarator_end(next + 1);
                 // behind a comma may be another parameter's type
-                if known.0.is_empty() || !is_first && !(self.punct(end, b',') || self.punct(end, b';')) {
+                if known.0.is_empty() || !(is_first || self.punct(end, b',') || self.punct(end, b';')) {
                     break;
                 }
                 let stars = (first..next).filter(|at| self.punct(*at, b'*')).count();
-                let pointer = (known.0, known.1.clone(), stars);
+                let pointer = (known.clone(), stars);
                 if stars > 0 && !pointers.contains(&pointer) {
                     pointers.push(pointer);
                 }

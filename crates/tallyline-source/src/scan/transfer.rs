@@ -125,7 +125,7 @@ impl Scan<'_> {
     fn names_pointer(&self, operand: Range<usize>) -> bool {
         let followed = operand.clone().filter(|at| self.punct(*at, b'*') || self.punct(*at, b'[')).count();
         let Some(last) = operand.rev().find(|at| !self.word(*at).is_empty()) else { return false };
-        self.pointers.iter().any(|(name, scope, stars)| {
+        self.pointers.iter().any(|((name, scope), stars)| {
             *name == self.word(last) && scope.contains(&last) && followed < *stars
         })
     }

@@ -92,8 +92,10 @@ pub fn wrapper_calls(text: &[u8], language: Language) -> Vec<(Vec<u8>, usize, Ve
 /// other, with the indices of the arguments that are the object or its size. `calls` are those of all sources, as
 /// `wrapper_calls` returns them.
 pub fn wrappers(calls: &[(Vec<u8>, usize, Vec<u8>, usize)]) -> BTreeMap<Vec<u8>, BTreeSet<usize>> {
-    let mut by_callee: HashMap<(&[u8], usize), Vec<(&[u8], usize)>> = HashMap::new();
-    let mut open: Vec<(&[u8], usize)> = Vec::new();
+    // a function's name and the index of an argument
+    type Passed<'c> = (&'c [u8], usize);
+    let mut by_callee: HashMap<Passed<'_>, Vec<Passed<'_>>> = HashMap::new();
+    let mut open: Vec<Passed<'_>> = Vec::new();
     for (name, parameter, callee, argument) in calls {
         if transfers(callee) || matches!(callee.as_slice(), b"from_raw_parts" | b"writev") {
             open.push((name, *parameter));
@@ -168,12 +170,10 @@ impl<'t> Scan<'t> {
             let given = |known: &&mut Parameter<'t>| {
                 !known.names.contains(&name) && self.is_alone(at + 1..end, &known.names)
             };
-            if !name.is_empty() && end < at + 16 && (self.punct(end, b';') || self.punct(end, b',')) {
-                if let Some(known) =
-                    parameters.iter_mut().filter(|known| known.names.len() < ARGUMENTS).find(given)
-                {
-                    known.names.push(name);
-                }
+            let is_value = end < at + 16 && (self.punct(end, b';') || self.punct(end, b','));
+            let mut open = parameters.iter_mut().filter(|known| known.names.len() < ARGUMENTS);
+            if let Some(known) = open.find(given).filter(|_| is_value && !name.is_empty()) {
+                known.names.push(name);
             }
         }
     }
