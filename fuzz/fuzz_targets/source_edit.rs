@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tallyline_source::{
-    Change, Language, Refusal, SearchedType, defined_symbols, edit, foreign_uses, holders, typedefs,
+    Change, Language, Refusal, SearchedType, defined_symbols, edit, foreign_uses, holders, size_names, typedefs,
     unified_diff, uses, wrapper_calls, wrappers,
 };
 
@@ -39,6 +39,9 @@ fuzz_target!(|data: &[u8]| {
     let mut searched = SearchedType::new(names[0].clone(), 3);
     let of_text = holders(text, language).into_iter().map(|(_, _, name)| name).collect();
     searched.set_holders(of_text, vec![b"m".to_vec()]);
+    for (_, size) in size_names(text, language, std::slice::from_ref(&searched)) {
+        searched.add_size(size);
+    }
     let wrappers = wrappers(&wrapper_calls(text, language));
     uses(text, language, &[searched], &wrappers);
     typedefs(text, language, &names[0]);

@@ -45,7 +45,7 @@ pub use edit::edit;
 pub use foreign::{defined_symbols, foreign_uses};
 pub use probe::probe;
 pub use retype::{is_laid_out_in_order, member_name, member_type};
-pub use scan::{SearchedType, UseKind, holders, typedefs, uses, wrapper_calls, wrappers};
+pub use scan::{SearchedType, UseKind, holders, size_names, typedefs, uses, wrapper_calls, wrappers};
 
 /// The programming languages whose struct declarations can be edited: C, C++, Rust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,11 @@ mod binding;
 mod holder;
 mod rust;
 mod transfer;
+mod variable;
 mod wrapper;
 
 pub use holder::holders;
+pub use variable::size_names;
 pub use wrapper::{wrapper_calls, wrappers};
 
 use crate::Language;
@@ -16,6 +18,7 @@ use crate::lexer::{Kind, LineCounter, Token, tokens};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use transfer::BYTE_TYPES;
+use variable::{Variable, scopes};
 
 /// The wrappers of a search without any.
 static NO_WRAPPERS: BTreeMap<Vec<u8>, BTreeSet<usize>> = BTreeMap::new();
@@ -52,6 +55,8 @@ pub struct SearchedType {
     holders: Vec<Vec<u8>>,
     /// The names of members of other types that are objects of the struct or of a holder.
     held_as: Vec<Vec<u8>>,
+    /// The names of macros and constants with the size of an object.
+    sizes: Vec<Vec<u8>>,
     /// The number of members, which a structured binding has to have names for.
     members: usize,
 }
@@ -74,6 +79,13 @@ impl SearchedType {
         }
     }
 
+    /// Adds a macro or a constant with the size of an object, unless it is there.
+    pub fn add_size(&mut self, name: Vec<u8>) {
+        if !self.sizes.contains(&name) {
+            self.sizes.push(name);
+        }
+    }
+
     /// Returns the names of the types with an object of the struct among their bytes.
     pub fn holders(&self) -> &[Vec<u8>] {
         &self.holders
@@ -90,7 +102,8 @@ impl SearchedType {
     pub fn held_by(&self, admits: impl Fn(&[u8]) -> bool) -> Self {
         let admitted = |all: &[Vec<u8>]| all.iter().filter(|name| admits(name)).cloned().collect();
         let (holders, held_as) = (admitted(&self.holders), admitted(&self.held_as));
-        Self { names: self.names.clone(), holders, held_as, members: self.members }
+        let (names, sizes) = (self.names.clone(), self.sizes.clone());
+        Self { names, holders, held_as, sizes, members: self.members }
     }
 }
 
@@ -136,7 +149,11 @@ pub fn uses(
                 uses
             }
             _ => {
-                let (own, held) = (own.with_variables(&scopes), held.with_variables(&scopes));
+                let [own, held] = [own, held].map(|scan| {
+                    let mut scan = scan.with_variables(&scopes);
+                    scan.add_sizes(&scopes, searched.sizes.iter().map(Vec::as_slice));
+                    scan
+                });
                 let mut uses = own.bindings(&autos, &scopes, searched.members);
                 uses.extend(own.uses());
                 uses.extend(held.uses().into_iter().filter(is_transfer));
@@ -238,50 +255,6 @@ pub fn typedefs(text: &[u8], language: Language, tags: &[Vec<u8>]) -> Vec<(usize
     found
 }
 
-/// Returns the tokens in which parameters and local variables are known: each definition of a function with its
-/// parameters, and the parameters of each declaration. All else is known everywhere, as members are.
-fn scopes(text: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
-    let mut scopes = Vec::new();
-    let mut groups: Vec<Range<usize>> = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    let mut is_function = false;
-    while let Some(token) = tokens.get(at) {
-        if token.is(b'(') {
-            let end = skip_group(tokens, at);
-            let word =
-                at.checked_sub(1).and_then(|before| tokens.get(before)).map(|token| bytes(text, token));
-            // a struct may have attributes in front of its body
-            let is_attribute = matches!(
-                word,
-                Some(b"__attribute__" | b"__attribute" | b"alignas" | b"_Alignas" | b"__declspec")
-            );
-            is_function = !is_attribute;
-            groups.push(at..end);
-            at = end;
-            continue;
-        }
-        if token.is(b'{') {
-            at = skip_group(tokens, at);
-            if is_function {
-                scopes.push(start..at);
-                groups.clear();
-            }
-            (start, is_function) = (at, false);
-            continue;
-        }
-        is_function = false;
-        at += 1;
-        if token.is(b';') || token.kind == Kind::Directive {
-            scopes.append(&mut groups);
-            start = at;
-        }
-    }
-    scopes
-}
-
-/// A variable's name, and the tokens in which it is known.
-type Variable<'t> = (&'t [u8], Range<usize>);
-
 #[derive(Clone)]
 struct Scan<'t> {
     text: &'t [u8],
@@ -291,8 +264,8 @@ struct Scan<'t> {
     held_as: &'t [Vec<u8>],
     // the variables, parameters and members declared with the type, and the tokens where each is known
     variables: Vec<Variable<'t>>,
-    // those of them that are pointers, with the number of `*`
-    pointers: Vec<(Variable<'t>, usize)>,
+    // those with the size of an object
+    sizes: Vec<Variable<'t>>,
     // those that are bytes, or point to some
     byte_variables: &'t [Variable<'t>],
     wrappers: &'t BTreeMap<Vec<u8>, BTreeSet<usize>>,
@@ -302,8 +275,8 @@ impl<'t> Scan<'t> {
     fn new(text: &'t [u8], tokens: &'t [Token], names: &'t [Vec<u8>], held_as: &'t [Vec<u8>]) -> Scan<'t> {
         let mut names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         names.sort_unstable();
-        let (variables, pointers, byte_variables) = (Vec::new(), Vec::new(), &[][..]);
-        Scan { text, tokens, names, held_as, variables, pointers, byte_variables, wrappers: &NO_WRAPPERS }
+        let (variables, sizes, byte_variables) = (Vec::new(), Vec::new(), &[][..]);
+        Scan { text, tokens, names, held_as, variables, sizes, byte_variables, wrappers: &NO_WRAPPERS }
     }
 
     /// Returns the search of a macro's body, where the variables of the whole file are known; `None` if the body names
@@ -314,20 +287,25 @@ impl<'t> Scan<'t> {
         }
         let everywhere = 0..self.tokens.len();
         let is_known =
-            |(name, scope): &&(&[u8], Range<usize>)| *scope == everywhere && !body.parameters.contains(name);
+            |known: &&Variable<'t>| known.scope == everywhere && !body.parameters.contains(&known.name);
         let is_named = |token: &Token| {
             let word = bytes(self.text, token);
+            let mut variables = self.variables.iter().chain(&self.sizes);
             token.kind == Kind::Word
                 && (self.names.binary_search(&word).is_ok()
-                    || self.variables.iter().any(|known| known.0 == word && is_known(&known)))
+                    || variables.any(|known| known.name == word && is_known(&known)))
         };
         if !body.body.iter().any(is_named) {
             return None;
         }
-        let known = self.variables.iter().filter(is_known);
-        let known: Vec<(&[u8], Range<usize>)> = known.map(|(name, _)| (*name, 0..body.body.len())).collect();
+        let known = |all: &[Variable<'t>]| -> Vec<Variable<'t>> {
+            let known = all.iter().filter(is_known);
+            known.map(|known| Variable { scope: 0..body.body.len(), ..known.clone() }).collect()
+        };
+        let (variables, sizes) = (known(&self.variables), known(&self.sizes));
         let mut scan = Scan { tokens: &body.body, byte_variables: &[], ..self.clone() }.with_variables(&[]);
-        scan.variables.extend(known);
+        scan.variables.extend(variables);
+        scan.sizes.extend(sizes);
         Some(scan)
     }
 
@@ -343,83 +321,8 @@ impl<'t> Scan<'t> {
         !word.is_empty() && self.names.binary_search(&word).is_ok()
     }
 
-    fn is_variable(&self, at: usize) -> bool {
-        let word = self.word(at);
-        !word.is_empty() && self.variables.iter().any(|(name, scope)| *name == word && scope.contains(&at))
-    }
-
     fn punct(&self, at: usize, byte: u8) -> bool {
         self.tokens.get(at).is_some_and(|token| token.is(byte))
-    }
-
-    fn with_variables(mut self, scopes: &[Range<usize>]) -> Scan<'t> {
-        let mut variables: Vec<(&[u8], Range<usize>)> = Vec::new();
-        let mut pointers = Vec::new();
-        if self.names.is_empty() {
-            return self;
-        }
-        for at in (0..self.tokens.len()).filter(|at| self.is_type(*at) || self.holds_type(*at)) {
-            let mut next = at + 1;
-            // the variables of a definition stand behind its body
-            if self.punct(next, b'{') {
-                next = skip_group(self.tokens, next);
-            }
-            let index = scopes.partition_point(|scope| scope.end <= at);
-            let scope = scopes.get(index).filter(|scope| scope.contains(&at));
-            let scope = scope.cloned().unwrap_or(0..self.tokens.len());
-            let mut is_first = true;
-            loop {
-                let first = next;
-                while self.punct(next, b'*')
-                    || self.punct(next, b'&')
-                    || matches!(self.word(next), b"const" | b"restrict")
-                {
-                    next += 1;
-                }
-                let known = (self.word(next), scope.clone());
-                let end = self.declarator_end(next + 1);
-                // behind a comma may be another parameter's type
-                if known.0.is_empty() || !(is_first || self.punct(end, b',') || self.punct(end, b';')) {
-                    break;
-                }
-                let stars = (first..next).filter(|at| self.punct(*at, b'*')).count();
-                let pointer = (known.clone(), stars);
-                if stars > 0 && !pointers.contains(&pointer) {
-                    pointers.push(pointer);
-                }
-                if !variables.contains(&known) {
-                    variables.push(known);
-                }
-                if !self.punct(end, b',') {
-                    break;
-                }
-                (next, is_first) = (end + 1, false);
-            }
-        }
-        (self.variables, self.pointers) = (variables, pointers);
-        self
-    }
-
-    /// Returns the token behind an array's size and an initial value that a declarator has after its name.
-    fn declarator_end(&self, mut at: usize) -> usize {
-        while self.punct(at, b'[') {
-            at = skip_group(self.tokens, at);
-        }
-        if self.punct(at, b'=') {
-            while at < self.tokens.len() && ![b',', b';', b')', b'}'].iter().any(|end| self.punct(at, *end)) {
-                let is_group = [b'(', b'[', b'{'].iter().any(|open| self.punct(at, *open));
-                at = if is_group { skip_group(self.tokens, at) } else { at + 1 };
-            }
-        }
-        at
-    }
-
-    /// Returns `true` if a `struct` or a `union` without a name begins at a token, with an object of the type in it.
-    fn holds_type(&self, at: usize) -> bool {
-        let is_unnamed = matches!(self.word(at), b"struct" | b"union") && self.punct(at + 1, b'{');
-        is_unnamed
-            && (at + 2..skip_group(self.tokens, at + 1))
-                .any(|at| self.is_type(at) && !self.word(at + 1).is_empty())
     }
 
     /// Finds the uses of a struct of C or C++, with the byte offset of each.
@@ -436,7 +339,7 @@ impl<'t> Scan<'t> {
     }
 
     fn kind(&self, at: usize) -> Option<UseKind> {
-        let kind = self.call(at).or_else(|| self.io_vector(at));
+        let kind = self.call(at).or_else(|| self.io_vector(at)).or_else(|| self.overlay(at));
         kind.or_else(|| self.initialiser(at)).or_else(|| self.ordering(at))
     }
 
@@ -586,7 +489,10 @@ mod tests {
 
     fn kinds_of(text: &str, language: Language) -> Vec<(UseKind, u32)> {
         let names = vec![b"rec".to_vec(), b"rec_t".to_vec()];
-        let searched = SearchedType { names, ..SearchedType::default() };
+        let mut searched = SearchedType { names, ..SearchedType::default() };
+        for (_, size) in size_names(text.as_bytes(), language, std::slice::from_ref(&searched)) {
+            searched.add_size(size);
+        }
         let wrappers = wrappers(&wrapper_calls(text.as_bytes(), language));
         uses(text.as_bytes(), language, &[searched], &wrappers).remove(0)
     }
@@ -678,7 +584,7 @@ mod tests {
                 names: vec![b"rec".to_vec()],
                 holders: vec![b"header".to_vec(), b"Header".to_vec()],
                 held_as: vec![b"first".to_vec()],
-                members: 0,
+                ..SearchedType::default()
             };
             uses(text.as_bytes(), Language::C, &[searched], &NO_WRAPPERS).remove(0)
         };
@@ -733,19 +639,6 @@ mod tests {
             [(UseKind::Transmute, 3)]
         );
         assert_eq!(uses("const A: usize = core::mem::offset_of!(Rec, a);"), [(UseKind::Offset, 1)]);
-    }
-
-    #[test]
-    fn all_variables_of_a_declaration_are_known_and_the_next_parameters_are_not() {
-        let write =
-            |declared: &str| kinds(&format!("{declared}\nvoid f(void) {{ write(1, &x, sizeof x); }}"));
-        for declared in ["rec_t a, x;", "static struct rec a[2] = {{}}, *b = &a[1], x;", "rec_t x, b;"] {
-            assert_eq!(write(declared), [(UseKind::Transfer, 2)], "{declared}");
-        }
-        for declared in ["void g(rec_t a, other x);", "rec_t a; other x;", "void g(rec_t a, long x, int n);"]
-        {
-            assert_eq!(write(declared), [], "{declared}");
-        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Uses of structs of Rust.
 
 use super::transfer::transfers;
+use super::variable::Variable;
 use super::{Scan, UseKind, skip_group};
 use std::ops::Range;
 
@@ -78,7 +79,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Returns the parameters and variables of an item that are objects of the type, or pointers to some.
-    fn variables_of(&self, item: &Range<usize>) -> Vec<(&'t [u8], Range<usize>)> {
+    fn variables_of(&self, item: &Range<usize>) -> Vec<Variable<'t>> {
         let mut variables = Vec::new();
         for at in item.clone().filter(|at| self.is_type(*at)) {
             let mut before = at;
@@ -99,7 +100,7 @@ impl<'t> Scan<'t> {
             }
             let name = self.word(before - 2);
             if !name.is_empty() {
-                variables.push((name, item.clone()));
+                variables.push(Variable::new(name, item.clone()));
             }
         }
         variables

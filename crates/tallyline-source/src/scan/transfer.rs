@@ -1,5 +1,6 @@
 //! Transfers: objects whose bytes leave the program or come from elsewhere.
 
+use super::variable::{Variable, is_one_of};
 use super::{Scan, UseKind, skip_group};
 use std::ops::Range;
 
@@ -101,8 +102,7 @@ impl Scan<'_> {
         let mut at = argument.start;
         while at < argument.end {
             let word = self.word(at);
-            let is_bytes = BYTE_TYPES.contains(&word)
-                || self.byte_variables.iter().any(|(name, scope)| *name == word && scope.contains(&at));
+            let is_bytes = BYTE_TYPES.contains(&word) || is_one_of(self.byte_variables, word, at);
             // another member's name decides, if one follows
             let has_member = self.punct(at + 1, b'.') || self.punct(at + 1, b'-') && self.punct(at + 2, b'>');
             if !word.is_empty() && is_bytes && !has_member {
@@ -118,6 +118,7 @@ impl Scan<'_> {
         inside.any(|at| {
             let operand = at + 1..self.operand_end(at + 1);
             self.word(at) == b"sizeof" && self.names_object(operand.clone()) && !self.names_pointer(operand)
+                || self.is_size(at)
         })
     }
 
@@ -125,9 +126,32 @@ impl Scan<'_> {
     fn names_pointer(&self, operand: Range<usize>) -> bool {
         let followed = operand.clone().filter(|at| self.punct(*at, b'*') || self.punct(*at, b'[')).count();
         let Some(last) = operand.rev().find(|at| !self.word(*at).is_empty()) else { return false };
-        self.pointers.iter().any(|((name, scope), stars)| {
-            *name == self.word(last) && scope.contains(&last) && followed < *stars
-        })
+        let is_it = |known: &Variable<'_>| known.name == self.word(last) && known.scope.contains(&last);
+        self.variables.iter().any(|known| is_it(known) && followed < known.stars)
+    }
+
+    /// The use that a cast is which lays the type over bytes: over an array of bytes, or bytes that are constant.
+    pub(super) fn overlay(&self, at: usize) -> Option<UseKind> {
+        if !self.is_type(at) || !self.punct(at + 1, b'*') {
+            return None;
+        }
+        let mut next = at + 2;
+        if self.punct(next, b'>') && self.punct(next + 1, b'(') {
+            next += 1;
+        } else if !self.punct(next, b')') {
+            return None;
+        }
+        while self.punct(next + 1, b'(') || self.punct(next + 1, b'&') {
+            next += 1;
+        }
+        let name = next + 1;
+        let is_member =
+            self.punct(name + 1, b'.') || self.punct(name + 1, b'-') && self.punct(name + 2, b'>');
+        let is_laid = |known: &Variable<'_>| {
+            known.is_fixed && known.name == self.word(name) && known.scope.contains(&name)
+        };
+        let is_overlay = !is_member && self.byte_variables.iter().any(is_laid);
+        is_overlay.then_some(UseKind::Transfer)
     }
 
     /// The use that an element of `readv` and `writev` is.
@@ -201,6 +225,27 @@ mod tests {
             "void f(void *slot, rec_t *r) { memcpy(slot, r, sizeof *r); }",
             "void f(char *name, rec_t *r) { memcpy(r->name, name, sizeof r->name); memcpy(name, r->name, 4); }",
             "void f(char *p) { rec_t *r = (rec_t *)realloc((char *)p, sizeof *r); }",
+        ] {
+            assert_eq!(kinds_of_cpp(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn objects_over_arrays_of_bytes_and_constant_bytes_are_transfers() {
+        for text in [
+            "void f(const uint8_t *data) { const struct rec *r = (const struct rec *)data; }",
+            "void f(int fd) { char buf[512]; rec_t *r = (rec_t *)buf; }",
+            "void f(int fd) { unsigned char buf[512]; rec_t *r = (rec_t *)(&buf[4]); }",
+            "int f(const char *data) { return reinterpret_cast<const rec *>(data)->a; }",
+        ] {
+            let found: Vec<UseKind> = kinds_of_cpp(text).into_iter().map(|(kind, _)| kind).collect();
+            assert_eq!(found, [UseKind::Transfer], "{text}");
+        }
+        for text in [
+            "rec_t *f(char *arena) { return (rec_t *)arena; }",
+            "rec_t *f(void *p) { return (rec_t *)p; }",
+            "rec_t *f(struct other *o) { const char buf[2]; return (rec_t *)o->buf; }",
+            "void g(const char *o) { } rec_t *f(struct other *o) { return (rec_t *)o; }",
         ] {
             assert_eq!(kinds_of_cpp(text), [], "{text}");
         }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tallyline_source::{
-    Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, holders, typedefs,
-    unified_diff, uses, wrapper_calls, wrappers,
+    Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, holders, size_names,
+    typedefs, unified_diff, uses, wrapper_calls, wrappers,
 };
 
 /// The most bytes of a file that is read as source.
@@ -277,6 +277,14 @@ fn searched_types(targets: &[&Target], paths: &[PathBuf], texts: &mut Texts) -> 
         let own = |name: &&&[u8]| !searched.names().iter().any(|own| own == *name);
         let holders = holders.iter().filter(own).map(|name| name.to_vec()).collect();
         searched.set_holders(holders, held_as.into_iter().map(<[u8]>::to_vec).collect());
+    }
+    for path in paths {
+        let Ok(text) = texts.read(path) else { continue };
+        if contains(&text, b"sizeof") {
+            for (at, name) in size_names(&text, language_of(path).unwrap_or(Language::C), &searched) {
+                searched[at].add_size(name);
+            }
+        }
     }
     searched
 }
