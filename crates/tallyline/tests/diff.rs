@@ -4,7 +4,7 @@ mod common;
 mod recorded;
 
 use common::{data, folder, object, run, run_in, stderr, stdout};
-use recorded::{GET_A, GET_Y, PROGRAM, SET_B, access};
+use recorded::{Access, GET_A, GET_Y, PROGRAM, SET_B, access};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -294,6 +294,38 @@ fn impact_is_ranked_by_broken_rules_samples_and_instances() {
         serde_json::json!({"about": [{"line": 1, "kind": "type"}], "broken": ["max-size"]})
     );
     assert_eq!((&of("many")["instances"], &of("many")["samples"]), (&1000.into(), &Value::Null));
+}
+
+#[test]
+fn samples_of_several_events_are_not_added_up() {
+    let of = |event, function, count| vec![Access { event, ..access(function) }; count];
+    let samples = [of(0, GET_A, 60), of(1, GET_Y, 10), of(0, SET_B, 40)].concat();
+    let Some(recorded) = recorded::record_program("diff-events", PROGRAM, &["-g"], true, &samples) else {
+        return;
+    };
+    let folder = &recorded.folder;
+    let Some(made) = object(folder, "new", &PROGRAM.replace("long a; long b;", "long c; long a; long b;"))
+    else {
+        return;
+    };
+    let run =
+        |more: &[&str]| run_in(folder, &[&["diff", "pair", &made, "--profile", "perf.data"], more].concat());
+    // a fault counts as a thousand loads
+    let first = stdout(&run(&[]));
+    let line = "\n    100.0 % of the samples of event 'loads': a 60.0 %, b 40.0 %\n";
+    assert!(first.contains(line), "{first}");
+    let second = stdout(&run(&["--event", "faults"]));
+    assert!(second.contains("\n    100.0 % of the samples of event 'faults': in 100.0 %\n"), "{second}");
+    let json: Value = serde_json::from_str(&stdout(&run(&["-e", "f*", "--format", "json"]))).expect("JSON");
+    let of_pair = json["types"].as_array().expect("types").iter().find(|ty| ty["name"] == "pair");
+    assert_eq!(of_pair.expect("there")["samples"]["event"], "faults");
+    let refused = |event, why: &str| {
+        let output = run(&["--event", event]);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && errors.contains(why), "{errors}");
+    };
+    refused("*", "--event: loads, faults: the periods of different events do not add up; name one");
+    refused("cycles", "no samples of event cycles; there are faults, loads");
 }
 
 const UNTAGGED: [&str; 2] = [

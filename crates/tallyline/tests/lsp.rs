@@ -4,7 +4,7 @@ mod common;
 mod recorded;
 
 use common::{compiles, folder, tallyline};
-use recorded::{GET_A, SET_B, access};
+use recorded::{Access, GET_A, SET_B, access};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -310,6 +310,18 @@ fn findings_of_the_policy_are_diagnostics_where_the_text_has_them_now() {
     assert_eq!(editor.diagnostics(), [Value::Null; 0]);
 }
 
+/// Returns the text at the type `pair` once the recording, which is read in the background, is in it.
+fn hover_with_heat(editor: &mut Editor, source: &Path) -> String {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let text = editor.hover(source, "pair {").expect("a type");
+        if text.contains("of the samples") || std::time::Instant::now() > end {
+            return text;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn a_recording_shows_heat() {
     let samples: Vec<_> = (0..75).map(|index| access(if index % 3 == 0 { SET_B } else { GET_A })).collect();
@@ -317,17 +329,28 @@ fn a_recording_shows_heat() {
     let source = recorded.folder.join("pair.c");
     let mut editor = Editor::start(&recorded.folder, &Value::Null, &[]);
     editor.open(&source, "c");
-    // it is read in the background
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    let text = loop {
-        let text = editor.hover(&source, "pair {").expect("a type");
-        if text.contains("of the samples") || std::time::Instant::now() > end {
-            break text;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    };
+    let text = hover_with_heat(&mut editor, &source);
     assert!(text.contains("\n100.0 % of the samples: `a` 66.6 %, `b` 33.3 %\n"), "{text}");
     assert!(editor.hints(&source).iter().any(|(_, label)| label.contains("8: 8 bytes, line 0, 33.3 %")));
+}
+
+#[test]
+fn heat_is_of_one_event() {
+    let of = |event, function, count| vec![Access { event, ..access(function) }; count];
+    let samples = [of(0, GET_A, 3), of(1, SET_B, 1)].concat();
+    let Some(recorded) = recorded::record("lsp-events", true, &samples) else { return };
+    let source = recorded.folder.join("pair.c");
+    let options = [
+        (Value::Null, &[][..], "loads': `a` 100.0 %\n"),
+        (Value::Null, &["--event", "faults"], "faults': `b` 100.0 %\n"),
+        (json!({"event": "fau*"}), &[], "faults': `b` 100.0 %\n"),
+    ];
+    for (initial, options, expected) in options {
+        let mut editor = Editor::start(&recorded.folder, &initial, options);
+        editor.open(&source, "c");
+        let text = hover_with_heat(&mut editor, &source);
+        assert!(text.contains(&format!("\n100.0 % of the samples of event '{expected}")), "{text}");
+    }
 }
 
 #[test]

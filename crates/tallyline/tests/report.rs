@@ -21,7 +21,7 @@ fn usual() -> Vec<Access> {
             let offset = [(GET_A, 0), (SET_B, 8), (GET_Y, 84), (NOTHING, 0)];
             let offset = offset.iter().find(|(name, _)| *name == function).expect("listed").1;
             let weight = 10 + u64::from(index);
-            all.push(Access { function, address: 0x7000_0000 + offset, cpu, source, weight });
+            all.push(Access { address: 0x7000_0000 + offset, cpu, source, weight, ..access(function) });
         }
     }
     all

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     let profile = profile::load(&args.input, needs)?;
     let mut filter = args.input.filter(&[&profile], None)?;
     filter.events = profile::names::resolve(NameKind::Event, &args.event, &[&profile])?;
-    let events = events(&profile, &filter);
+    let events = profile::sampled_events(&profile, &filter);
     if args.code {
         let root = args.input.symfs.as_deref();
         return output.write(|out| {
@@ -101,22 +101,6 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     });
     profile::keep_to_the_end(profile);
     written
-}
-
-/// Returns the events of the samples that pass the filter: names, each with the indices of the events that have it.
-fn events(profile: &Profile, filter: &Filter) -> Vec<(String, Vec<usize>)> {
-    let mut has_samples = vec![false; profile.info().events.len()];
-    for point in profile.groups().iter().filter(|point| filter.accepts(profile, point)) {
-        has_samples[point.event as usize] = true;
-    }
-    let mut events: Vec<(String, Vec<usize>)> = Vec::new();
-    for (index, event) in profile.info().events.iter().enumerate().filter(|(index, _)| has_samples[*index]) {
-        match events.iter_mut().find(|(name, _)| *name == event.name) {
-            Some((_, indices)) => indices.push(index),
-            None => events.push((event.name.clone(), vec![index])),
-        }
-    }
-    events
 }
 
 /// Returns the types of a document for each event that `wanted` selects, the most accessed first.

@@ -1,5 +1,6 @@
 //! The command line of `tallyline diff`.
 
+use crate::profile::Patterns;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -44,6 +45,11 @@ pub(crate) struct DiffArgs {
     /// Rank types by the samples of their fields in this recording
     #[arg(long, value_name = "FILE", help_heading = "Impact")]
     pub(super) profile: Option<PathBuf>,
+
+    /// Rank by the samples of this event: a name, a glob or a regular expression [default: the first with samples]
+    #[arg(short, long, value_name = "EVENT", requires = "profile", help_heading = "Impact")]
+    #[arg(value_parser = Patterns::parse)]
+    pub(super) event: Option<Patterns>,
 
     /// Number of instances of each type, to rank by: lines `TYPE COUNT`, or /proc/slabinfo
     #[arg(long, value_name = "FILE", help_heading = "Impact")]

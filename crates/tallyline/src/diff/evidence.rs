@@ -32,7 +32,7 @@ impl Evidence {
             ..Evidence::default()
         };
         if let Some(path) = &args.profile {
-            evidence.heat = heat(path)?;
+            evidence.heat = heat(path, args.event.as_ref())?;
         }
         if let Some(path) = &args.policy {
             let name = path.display().to_string();
@@ -80,7 +80,7 @@ impl Evidence {
                 .map(|(name, share)| format!("{name} {}", percent(*share)))
                 .collect();
             let fields = if fields.is_empty() { String::new() } else { format!(": {}", fields.join(", ")) };
-            notes.push(format!("{} of the samples{fields}", percent(heat.share)));
+            notes.push(format!("{}{fields}", heat.summary()));
         }
         if let (Some(count @ 2..), growth @ (1.. | ..=-1)) = (self.known_instances(change), change.growth()) {
             notes.push(format!("{count} instances: {:+} bytes", growth.saturating_mul(i128::from(count))));

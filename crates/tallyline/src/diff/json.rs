@@ -5,8 +5,8 @@
 //! `shrunk`, `rearranged`), `old` and `new` (null, or `size`, `lines`, `holes`, `hole_bytes`, `padding`,
 //! `members`, `declared_at`) and `members`: `name`, `old` and `new` (null, or `bit_offset`, `bits`,
 //! `bitfield`, `type`, `line`), and `causes`: the names of the changed types that it contains, if those explain all of
-//! its change. The evidence: `instances` (null without a list of them), `samples` (null, or `share` and `fields` with `name`
-//! and `share`, of all samples), and `rules` of the policy: `about` (`line`, `kind`) and `broken` (newly).
+//! its change. The evidence: `instances` (null without a list of them), `samples` (null, or `event` and, of its samples, `share` and
+//! `fields` with `name` and `share`), and `rules` of the policy: `about` (`line`, `kind`) and `broken` (newly).
 
 use super::Report;
 use super::evidence::Evidence;
@@ -85,12 +85,12 @@ impl Report for Json<'_> {
     }
 }
 
-/// Shares of all samples, from 0 to 1.
+/// Shares of an event's samples, from 0 to 1.
 fn heat(heat: &Heat) -> Value {
     let share = |part: u64| part as f64 / 10_000.0;
     let fields: Vec<Value> =
         heat.fields.iter().map(|(name, part)| json!({"name": name, "share": share(*part)})).collect();
-    json!({"share": share(heat.share), "fields": fields})
+    json!({"event": &*heat.event, "share": share(heat.share), "fields": fields})
 }
 
 fn rules(evidence: &Evidence, change: &TypeChange) -> Value {

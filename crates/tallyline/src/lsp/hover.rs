@@ -37,7 +37,7 @@ fn one(entry: &Entry, file: &str, heat: Option<&Heat>, cacheline: u64, text: &mu
             .map(|(name, share)| format!("`{}` {}", code(name), percent(*share)))
             .collect();
         let hottest = if hottest.is_empty() { String::new() } else { format!(": {}", hottest.join(", ")) };
-        let _ = writeln!(text, "{} of the samples{hottest}\n", percent(heat.share));
+        let _ = writeln!(text, "{}{hottest}\n", code(&heat.summary()));
     }
     // a fence that nothing in it closes
     text.push_str("```c\n");
@@ -111,7 +111,8 @@ mod tests {
             line: 3,
             fields: vec![field("x", 0, 1), field("y", 8, 56), field("z", 64, 8)],
         };
-        let heat = Heat { share: 4000, fields: vec![("z".into(), 3999)] };
+        let fields = vec![("z".into(), 3999)];
+        let heat = Heat { share: 4000, fields, event: "cycles".into(), has_other_events: false };
         let text = markdown(&[(entry, "./a.out".into())], &|_| Some(heat.clone()), 64);
         let expected = "`struct a`: 80 bytes, 2 cache lines, 1 hole (7 bytes)\n\n40.0 % of the samples: `z` 39.9 %\n\n```c\n\
             /*      0       1 */  long  x;\n/*              XXX 7 bytes hole */\n/*      8      56 */  long  y;\n\

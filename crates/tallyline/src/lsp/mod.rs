@@ -17,6 +17,7 @@ mod server;
 mod workspace;
 
 use crate::path_map::PrefixMap;
+use crate::profile::Patterns;
 use anyhow::{Context, Result};
 use clap::Args;
 use server::{Event, Server};
@@ -28,7 +29,7 @@ use std::sync::mpsc::channel;
 ///
 /// Speaks the language server protocol on standard input and output, beside a server for the
 /// language. Types are read from the debug information of the last build: the files named here or
-/// in the initialization options (files, recording, policy), or the object of each source by
+/// in the initialization options (files, recording, event, policy), or the object of each source by
 /// compile_commands.json, and the newest programs in the workspace, build/, bin/, out/ and
 /// target/debug or target/release.
 #[derive(Debug, Args)]
@@ -41,6 +42,10 @@ pub(crate) struct LspArgs {
     /// Show the share of samples at each field from this recording [default: perf.data of the workspace]
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
+
+    /// Show shares of this event's samples: a name, a glob or a regular expression [default: the first with samples]
+    #[arg(short, long, value_name = "EVENT", value_parser = Patterns::parse)]
+    event: Option<Patterns>,
 
     /// Report findings of this policy [default: layout.toml of the workspace]
     #[arg(long, value_name = "FILE")]

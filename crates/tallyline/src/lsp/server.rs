@@ -10,6 +10,7 @@ use super::workspace::Workspace;
 use super::{LspArgs, hints, hover, index, rpc};
 use crate::heat::{Heat, heat};
 use crate::path_map::{Paths, PrefixMap};
+use crate::profile::Patterns;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -57,6 +58,7 @@ pub(super) struct Server<'o> {
     is_proposing: bool,
     heat: HashMap<String, Heat>,
     recording: Option<PathBuf>,
+    event: Option<Patterns>,
     policy: Option<PathBuf>,
     maps: Vec<PrefixMap>,
     cacheline: u64,
@@ -84,6 +86,7 @@ impl<'o> Server<'o> {
             is_proposing: false,
             heat: HashMap::new(),
             recording: args.recording.clone(),
+            event: args.event.clone(),
             policy: args.policy.clone(),
             maps,
             cacheline: args.cacheline_size,
@@ -238,6 +241,12 @@ impl<'o> Server<'o> {
         let path = |name: &str| options[name].as_str().map(PathBuf::from);
         self.recording = self.recording.take().or_else(|| path("recording"));
         self.policy = self.policy.take().or_else(|| path("policy"));
+        if let (None, Some(event)) = (&self.event, options["event"].as_str()) {
+            match Patterns::parse(event) {
+                Ok(event) => self.event = Some(event),
+                Err(error) => eprintln!("tallyline: initialization option `event`: {error}"),
+            }
+        }
         self.read_recording();
         json!({
             "capabilities": {
@@ -257,8 +266,8 @@ impl<'o> Server<'o> {
         if self.recording.is_none() && !path.is_file() {
             return;
         }
-        let send = self.send.clone();
-        std::thread::spawn(move || match heat(&path) {
+        let (send, event) = (self.send.clone(), self.event.clone());
+        std::thread::spawn(move || match heat(&path, event.as_ref()) {
             Ok(heat) => drop(send.send(Event::Heat(heat))),
             Err(error) => eprintln!("tallyline: {error:#}"),
         });

@@ -2,9 +2,9 @@
 
 use anyhow::{Result, bail};
 use std::collections::{BTreeSet, HashSet};
-use tallyline_report::Profile;
 use tallyline_report::filter::sampled_names;
 use tallyline_report::pattern::{FoundBy, NameKind, NamePattern, PatternMatch};
+use tallyline_report::{Filter, Profile};
 
 /// The number of names that a message lists.
 const LISTED: usize = 5;
@@ -62,6 +62,22 @@ pub(crate) fn resolve<'p>(
         all.extend(patterns.select(kind, &names)?);
     }
     Ok(Some(all))
+}
+
+/// Returns the events of the samples that pass the filter: names, each with the indices of the events that have it.
+pub(crate) fn sampled_events(profile: &Profile, filter: &Filter) -> Vec<(String, Vec<usize>)> {
+    let mut has_samples = vec![false; profile.info().events.len()];
+    for point in profile.groups().iter().filter(|point| filter.accepts(profile, point)) {
+        has_samples[point.event as usize] = true;
+    }
+    let mut events: Vec<(String, Vec<usize>)> = Vec::new();
+    for (index, event) in profile.info().events.iter().enumerate().filter(|(index, _)| has_samples[*index]) {
+        match events.iter_mut().find(|(name, _)| *name == event.name) {
+            Some((_, indices)) => indices.push(index),
+            None => events.push((event.name.clone(), vec![index])),
+        }
+    }
+    events
 }
 
 /// Returns those of `names`, the names of one `kind` (functions, types, …) in a recording's samples, that a pattern

@@ -33,6 +33,9 @@ pub(crate) const SET_B: &str = "set_b";
 pub(crate) const GET_Y: &str = "get_y";
 pub(crate) const NOTHING: &str = "nothing";
 
+/// The events of recordings, with a period of each of their samples.
+pub(crate) const EVENTS: [(&str, u64); 2] = [("loads", 1000), ("faults", 1_000_000)];
+
 /// Data sources, as the hardware has them.
 pub(crate) const LOAD_L3: u64 = 2 | (2 | 1 << 6) << 5 | 2 << 19 | (2 | 8) << 26;
 pub(crate) const LOAD_HITM: u64 = 2 | (2 | 1 << 6) << 5 | 16 << 19 | (2 | 8) << 26;
@@ -46,11 +49,13 @@ pub(crate) struct Access {
     pub(crate) cpu: u32,
     pub(crate) source: u64,
     pub(crate) weight: u64,
+    /// The index of the event in [`EVENTS`].
+    pub(crate) event: usize,
 }
 
 /// Returns an access of no particular CPU, address or cost.
 pub(crate) fn access(function: &'static str) -> Access {
-    Access { function, address: 0x7000_0000, cpu: 0, source: LOAD_L3, weight: 10 }
+    Access { function, address: 0x7000_0000, cpu: 0, source: LOAD_L3, weight: 10, event: 0 }
 }
 
 /// The program and the recording.
@@ -103,9 +108,11 @@ pub(crate) fn record_program(
         let segment = segment.expect("code is loaded");
         BASE + (address - segment.address()) + segment.offset()
     };
-    let attr = Attr {
+    let count = accesses.iter().map(|access| access.event + 1).max().unwrap_or(1);
+    let attr_of = |event: usize| Attr {
         kind: 1,
-        sample_period: 1000,
+        config: event as u64,
+        sample_period: EVENTS[event].1,
         sample_type: bit::IP
             | bit::TID
             | bit::TIME
@@ -113,14 +120,17 @@ pub(crate) fn record_program(
             | bit::CPU
             | bit::PERIOD
             | bit::DATA_SRC
-            | bit::WEIGHT_STRUCT,
+            | bit::WEIGHT_STRUCT
+            | if count > 1 { bit::IDENTIFIER } else { 0 },
         flags: attr_flag::SAMPLE_ID_ALL | if is_precise { 2 << attr_flag::PRECISE_SHIFT } else { 0 },
         ..Attr::default()
     };
-    let event = Event::new("loads", attr.clone(), vec![1]);
-    let mut writer = Writer::new(Cursor::new(Vec::new()), vec![event]).expect("memory");
+    let attrs: Vec<Attr> = (0..count).map(attr_of).collect();
+    let event = |event: usize| Event::new(EVENTS[event].0, attrs[event].clone(), vec![event as u64 + 1]);
+    let mut writer = Writer::new(Cursor::new(Vec::new()), (0..count).map(event).collect()).expect("memory");
+    let attr = &attrs[0];
     let comm = Comm::new(7, 7, b"pair", true);
-    writer.records(Encoder::comm(&comm, &attr, 1).finish()).expect("memory");
+    writer.records(Encoder::comm(&comm, attr, 1).finish()).expect("memory");
     let mapping = Mmap {
         pid: 7,
         tid: 7,
@@ -133,7 +143,7 @@ pub(crate) fn record_program(
         build_id: None,
         shared_file: None,
     };
-    writer.records(Encoder::mapping(&mapping, &attr, 2).finish()).expect("memory");
+    writer.records(Encoder::mapping(&mapping, attr, 2).finish()).expect("memory");
     for (index, access) in accesses.iter().enumerate() {
         // a move of eight bytes has three or four of its own: the code says where it ends
         let late = if is_precise { 0 } else { first_length(&image, access.function) };
@@ -145,13 +155,14 @@ pub(crate) fn record_program(
             tid: Some(7),
             time: Some(10 + index as u64),
             addr: Some(access.address),
+            id: (count > 1).then_some(access.event as u64 + 1),
             cpu: Some(access.cpu),
-            period: Some(1000),
+            period: Some(EVENTS[access.event].1),
             weight: Some(Weight::new(access.weight, 3, 1)),
             data_source: Some(DataSource(access.source)),
             ..Sample::default()
         };
-        writer.records(Encoder::sample(&sample, &attr).finish()).expect("memory");
+        writer.records(Encoder::sample(&sample, &attrs[access.event]).finish()).expect("memory");
     }
     let machine = MachineDescription { arch: "x86_64".to_owned(), ..MachineDescription::default() };
     let written = writer.finish(&machine, &[]).expect("memory").into_inner();
