@@ -188,7 +188,13 @@ impl Analysis<'_, '_, '_, '_> {
                 (0, step) => format!("a multiple of {step}"),
                 (at, step) => format!("{at} and a multiple of {step}"),
             },
-            Value::Thread(at) => format!("the thread's pointer {at:+#x}"),
+            Value::Thread(number) => {
+                let more = match number.magnitude() {
+                    0 => String::new(),
+                    step => format!(", by steps of {step}"),
+                };
+                format!("the thread's pointer {:+#x}{more}", number.base)
+            }
             Value::Vtable => "a table of functions".into(),
             Value::Stack(at) => format!("the address stack{at:+#x}"),
             Value::Pointer(pointer) => {

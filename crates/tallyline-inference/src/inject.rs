@@ -167,6 +167,8 @@ impl Analysis<'_, '_, '_, '_> {
                 Value::Pointer(Pointer { is_counter: true, ..declared })
             }
             (Value::Constant(_), declared @ Value::Pointer(_)) => declared,
+            // the C library's own data of a thread
+            (Value::Thread(at), Value::Pointer(_)) if self.thread_variable(at).is_none() => declared,
             (Value::Pointer(known), Value::Pointer(declared)) => {
                 let declared = Pointer { is_counter: known.is_counter, ..declared };
                 self.merge_pointers(known, declared)

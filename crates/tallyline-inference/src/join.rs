@@ -12,8 +12,8 @@ impl Analysis<'_, '_, '_, '_> {
             (Value::Unknown(one), Value::Unknown(other)) => Value::Unknown(one.min(other)),
             (Value::Unknown(lost), _) | (_, Value::Unknown(lost)) => Value::Unknown(lost),
             // null, or a sentinel that is not an address
-            (Value::Constant(number), known @ (Value::Pointer(_) | Value::Vtable))
-            | (known @ (Value::Pointer(_) | Value::Vtable), Value::Constant(number))
+            (Value::Constant(number), known @ (Value::Pointer(_) | Value::Vtable | Value::Thread(_)))
+            | (known @ (Value::Pointer(_) | Value::Vtable | Value::Thread(_)), Value::Constant(number))
                 if is_near_null(number) =>
             {
                 known
@@ -26,6 +26,16 @@ impl Analysis<'_, '_, '_, '_> {
             (Value::Pointer(pointer), Value::Constant(number))
             | (Value::Constant(number), Value::Pointer(pointer)) => match self.global(number as u64) {
                 Some(global) => self.join_pointers(pointer, global, at),
+                None => Value::Unknown(at),
+            },
+            (Value::Pointer(pointer), Value::Thread(sum)) | (Value::Thread(sum), Value::Pointer(pointer)) => {
+                match self.thread_variable(sum) {
+                    Some(variable) => self.join_pointers(pointer, variable, at),
+                    None => Value::Unknown(at),
+                }
+            }
+            (Value::Thread(one), Value::Thread(other)) => match self.in_one_thread_variable(one, other) {
+                Some((one, other)) => self.join_pointers(one, other, at),
                 None => Value::Unknown(at),
             },
             // addresses in one variable, as of a loop over it

@@ -39,6 +39,7 @@ mod strided_value;
 mod table;
 mod tag_facts;
 mod tags;
+mod thread_local;
 mod transfer;
 mod value;
 mod value_number;

@@ -7,13 +7,13 @@ use super::lookup::Resolution;
 use super::outcome::{Choice, Outcome, Pseudo, Reason, Typed};
 use super::strided_value::StridedValue;
 use super::value::{Pointer, State, Value, is_near_null};
-use crate::code::{Machine, Memory, Register, SegmentBase, SymbolsMissing, bits_of};
+use crate::code::{Memory, Register, SegmentBase, SymbolsMissing, bits_of};
 use tallyline_debuginfo::model::{Type, TypeId};
 use tallyline_debuginfo::program::Holder;
 use tallyline_debuginfo::program::{Fixed, Global};
 
 /// The offset of the stack canary in the thread's segment.
-const CANARY: i64 = 0x28;
+pub(super) const CANARY: i64 = 0x28;
 
 /// The location of an operand.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl Analysis<'_, '_, '_, '_> {
             return Operand::Pseudo(Pseudo::StackOperation);
         }
         match memory.segment {
-            SegmentBase::Fs => return self.thread_local(memory),
+            SegmentBase::Fs => return self.thread_local(state, memory, index),
             SegmentBase::Gs if memory.base.is_none() && memory.index.is_none() => {
                 // per-CPU addresses start at 0
                 let fixed = self.fixed(Fixed::Address(memory.displacement as u64));
@@ -92,9 +92,14 @@ impl Analysis<'_, '_, '_, '_> {
             Value::Pointer(pointer) => Operand::Object(pointer),
             Value::Stack(at) => Operand::Stack(at),
             Value::Vtable => Operand::Vtable,
-            Value::Thread(at) => {
-                self.in_thread(at).map_or(Operand::Unknown(Reason::Segment), Operand::Object)
-            }
+            Value::Thread(at) => match self.thread_variable(at) {
+                Some(pointer) => Operand::Object(pointer),
+                // the C library's own data of a thread
+                None => match self.resolve_by_variable(state, position, memory) {
+                    Operand::Unknown(_) => Operand::Unknown(Reason::Segment),
+                    found => found,
+                },
+            },
             Value::Constant(address) => match self.global(address as u64) {
                 Some(pointer) => Operand::Object(pointer),
                 None => Operand::Address(address as u64),
@@ -108,28 +113,6 @@ impl Analysis<'_, '_, '_, '_> {
         let size = self.catalog.size(pointer.to);
         !u64::try_from(pointer.offset).is_ok_and(|offset| offset < size)
             && self.resolve(pointer, memory.size.into(), position) == Resolution::Outside
-    }
-
-    fn thread_local(&mut self, memory: &Memory) -> Operand {
-        if memory.base.is_some() || memory.index.is_some() {
-            return Operand::Unknown(Reason::Segment);
-        }
-        if memory.displacement == CANARY && self.image.machine() == Machine::X86_64 {
-            return Operand::Pseudo(Pseudo::StackCanary);
-        }
-        // displacements are 32 bits wide and have a sign
-        let from_pointer = i64::from(memory.displacement as i32);
-        if from_pointer == 0 {
-            // the thread's own block starts with its address
-            return Operand::ThreadPointer;
-        }
-        self.in_thread(from_pointer).map_or(Operand::Unknown(Reason::Segment), Operand::Object)
-    }
-
-    /// Returns the variable at an offset from the thread pointer.
-    fn in_thread(&mut self, from_pointer: i64) -> Option<Pointer> {
-        let offset = self.image.thread_local_offset(from_pointer)?;
-        self.fixed(Fixed::ThreadLocal(offset))
     }
 
     /// Resolves an operand by the variable that is located in its base register right now, as the last resort.
@@ -212,9 +195,10 @@ impl Analysis<'_, '_, '_, '_> {
                 (value, Some((base, 1)))
             }
             // a small number beside an address is no address
-            (Some(base @ Value::Constant(_)), Some((value @ (Value::Pointer(_) | Value::Stack(_)), 1))) => {
-                (value, Some((base, 1)))
-            }
+            (
+                Some(base @ Value::Constant(_)),
+                Some((value @ (Value::Pointer(_) | Value::Stack(_) | Value::Thread(_)), 1)),
+            ) => (value, Some((base, 1))),
             (Some(base), index) => (base, index),
             (None, Some(index)) => (Value::Constant(0), Some(index)),
             (None, None) => return Value::Constant(displacement),
@@ -228,10 +212,9 @@ impl Analysis<'_, '_, '_, '_> {
                 other => other,
             },
             Value::Vtable => Value::Vtable,
-            Value::Thread(at) => match self.in_thread(at.wrapping_add(displacement)) {
-                Some(pointer) => self.stepped(pointer, number),
-                None => index,
-            },
+            Value::Thread(at) => {
+                self.beside_thread_pointer(at.plus(StridedValue::known(displacement)), number, index)
+            }
             Value::Constant(start) => self.in_table(start.wrapping_add(displacement), number, index),
             Value::Stack(at) => self.moved(Value::Stack(at), inside.base),
             Value::Number(_) | Value::Unknown(_) => match (self.far_global(displacement), base) {
@@ -335,7 +318,7 @@ impl Analysis<'_, '_, '_, '_> {
                 (None, value) => value,
             },
             Value::Vtable => Value::Vtable,
-            Value::Thread(at) => Value::Thread(at.wrapping_add(by)),
+            Value::Thread(at) => Value::Thread(at.plus(StridedValue::known(by))),
         }
     }
 
@@ -357,7 +340,7 @@ impl Analysis<'_, '_, '_, '_> {
         self.fixed(Fixed::Address(address))
     }
 
-    fn fixed(&mut self, at: Fixed) -> Option<Pointer> {
+    pub(super) fn fixed(&mut self, at: Fixed) -> Option<Pointer> {
         if self.catalog.units.is_none() {
             let Fixed::Address(address) = at else { return None };
             let (ty, inside) = self.globals.typed(address)?;
@@ -379,7 +362,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
         let address = match at {
             Fixed::Address(address) => address,
-            Fixed::ThreadLocal(offset) => return self.thread_local_by_name(offset),
+            Fixed::ThreadLocal(_) => return None,
         };
         if let Some(pointer) = self.declared_at(address) {
             return Some(pointer);
@@ -481,17 +464,8 @@ impl Analysis<'_, '_, '_, '_> {
         self.variable_at(*entry, 0)
     }
 
-    /// Returns the thread-local variable at an offset, by its symbol, where debug information omits the location.
-    fn thread_local_by_name(&mut self, offset: u64) -> Option<Pointer> {
-        let symbol = self.image.thread_local_at(offset)?;
-        let name = symbol.name.as_bytes();
-        let unit = self.unit.clone()?;
-        let (_, entry) = unit.unplaced.iter().find(|(own, _)| *own == name)?;
-        self.variable_at(*entry, u32::try_from(offset.checked_sub(symbol.address)?).ok()?)
-    }
-
     /// Returns a pointer into the variable whose DIE is at an offset; `None` beyond its end.
-    fn variable_at(&mut self, entry: u64, offset: u32) -> Option<Pointer> {
+    pub(super) fn variable_at(&mut self, entry: u64, offset: u32) -> Option<Pointer> {
         let units = self.catalog.units.as_mut()?;
         let ty = units.type_of(entry)?;
         let ty = self.catalog.type_at(ty)?;
@@ -714,7 +688,7 @@ impl Analysis<'_, '_, '_, '_> {
                 let slot = self.image.slot(address).map(|value| Value::Constant(value as i64));
                 return slot.or_else(|| import(self)).unwrap_or(Value::WORD);
             }
-            Operand::ThreadPointer => return Value::Thread(0),
+            Operand::ThreadPointer => return Value::THREAD_POINTER,
             Operand::Vtable | Operand::Pseudo(_) => return Value::WORD,
             Operand::Unknown(_) => return if size < 8 { Value::WORD } else { lost },
         };

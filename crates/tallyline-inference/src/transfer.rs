@@ -144,7 +144,7 @@ impl Analysis<'_, '_, '_, '_> {
                 }
                 Effect::Pop { to } => (to, self.pop(state, lost)),
                 Effect::Clobber { to } => (to, lost),
-                Effect::ThreadPointer { to } => (to, Value::Thread(0)),
+                Effect::ThreadPointer { to } => (to, Value::THREAD_POINTER),
                 Effect::IndirectCall { from } => {
                     called = Some(state.get(from));
                     continue;
@@ -252,10 +252,16 @@ impl Analysis<'_, '_, '_, '_> {
             (Value::Number(_) | Value::Unknown(_), Value::Pointer(pointer)) if !subtract => {
                 self.stepped(pointer, one.as_number())
             }
+            (Value::Thread(at), Value::Number(_) | Value::Unknown(_)) => {
+                self.beside_thread_pointer(at, other.as_number().times(if subtract { -1 } else { 1 }), lost)
+            }
+            (Value::Number(_) | Value::Unknown(_), Value::Thread(at)) if !subtract => {
+                self.beside_thread_pointer(at, one.as_number(), lost)
+            }
             (Value::Stack(_), Value::Number(_)) if !subtract => one,
             (Value::Number(_), Value::Stack(_)) if !subtract => other,
             (Value::Constant(number), _) if !subtract => match (other, self.global(number as u64)) {
-                (Value::Pointer(_) | Value::Stack(_), _) => self.moved(other, number),
+                (Value::Pointer(_) | Value::Stack(_) | Value::Thread(_), _) => self.moved(other, number),
                 (_, Some(pointer)) => self.stepped(pointer, other.as_number()),
                 (Value::Unknown(_), None) => other,
                 _ => Value::from(one.as_number().plus(other.as_number())),

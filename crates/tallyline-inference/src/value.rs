@@ -18,8 +18,8 @@ pub(super) enum Value {
     Pointer(Pointer),
     /// The address of a vtable.
     Vtable,
-    /// An offset from the thread pointer.
-    Thread(i64),
+    /// The thread pointer plus a number, of which the part that is not known has no value number.
+    Thread(StridedValue),
     /// An offset from the frame address.
     Stack(i32),
 }
@@ -95,6 +95,10 @@ impl Pointer {
 impl Value {
     /// A number that is not an address and of which nothing is known.
     pub(super) const WORD: Value = Value::Number(StridedValue::ANY);
+
+    /// The thread pointer itself.
+    pub(super) const THREAD_POINTER: Value =
+        Value::Thread(StridedValue { base: 0, stride: 0, symbol: 0, is_choice: false });
 
     /// Creates the address of an object.
     pub(super) fn pointer(to: TypeId) -> Value {

@@ -178,9 +178,7 @@ fn c_operands_have_the_fields_that_the_source_says() {
         let name = format!("c{compiler}{level}");
         let Some(program) = compile("orders.c", compiler, &["-g", level], &name) else { continue };
         eprintln!("{compiler} {level}");
-        // for Arm gcc does not say where thread-local variables are
-        let least = if compiler.starts_with("aarch64") { 90 } else { 95 };
-        find(&program, "orders.c").check(&C, least, 18, level != "-O0");
+        find(&program, "orders.c").check(&C, 95, 18, level != "-O0");
     }
 }
 

@@ -78,7 +78,7 @@ pub struct Unit<'u, 'a> {
     by_range: Ranges<u32>,
     /// The variables of the unit that have a fixed location.
     pub globals: Vec<Global>,
-    /// The names of the variables without a location, with the global offsets of their DIEs.
+    /// The names and linkage names of the variables without a location, with the global offsets of their DIEs.
     pub unplaced: Vec<(&'a [u8], u64)>,
     // namespaces and types: where their entries are, and their names; by start
     scopes: Vec<(Range<usize>, &'a [u8])>,
@@ -198,9 +198,12 @@ impl<'u, 'a> Unit<'u, 'a> {
                 constants::DW_TAG_variable => {
                     let pieces = self.pieces(info, entry);
                     if pieces.is_empty() {
-                        let name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);
                         let place = info.place(self.index, entry.offset);
-                        unplaced.extend(name.map(|name| (name, place)));
+                        // symbols of C++ and Rust have the mangled name
+                        let names = [constants::DW_AT_name, constants::DW_AT_linkage_name]
+                            .into_iter()
+                            .filter_map(|name| string(info, self.index, &self.entries, entry, name));
+                        unplaced.extend(names.map(|name| (name, place)));
                     }
                     globals.extend(pieces);
                     Go::Past

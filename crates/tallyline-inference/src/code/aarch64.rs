@@ -345,7 +345,7 @@ impl EffectReader<'_> {
             return;
         }
         let is_wide = wide(&self.native.operands[0]);
-        if self.extension(to) {
+        if self.extension(to) || self.insertion(to) {
             return;
         }
         match (self.known(to), is_wide) {
@@ -369,6 +369,17 @@ impl EffectReader<'_> {
         let (Some(from), Some(0), Some(size @ (7 | 15 | 31))) = (from, low, high) else { return false };
         self.effects.push(Effect::Copy { to, from });
         self.effects.push(Effect::Truncate { to, size: ((size + 1) / 8) as u8, signed });
+        true
+    }
+
+    /// Decodes the replacement of 16 bits of a register by an immediate; returns false for another instruction.
+    fn insertion(&mut self, to: Register) -> bool {
+        let operand = &self.native.operands[1];
+        let (Opcode::MOVK, Some(displacement)) = (self.native.opcode, number(operand)) else { return false };
+        let shift = if let Operand::ImmShift(_, shift) = *operand { shift } else { 0 };
+        let Some(bits) = 0xffff_i64.checked_shl(shift.into()) else { return false };
+        self.effects.push(Effect::Mask { to, mask: !bits });
+        self.effects.push(Effect::Address { to, base: Some(to), index: None, scale: 1, displacement });
         true
     }
 
@@ -605,6 +616,13 @@ mod tests {
             displacement: 16,
         };
         assert_eq!(decoded(0x9100_4020).1, [sum]);
+        // movk x0, #0x20, lsl #16
+        let (to, base) = (Register(0), Some(Register(0)));
+        let insertion = [
+            Effect::Mask { to, mask: !0xffff_0000 },
+            Effect::Address { to, base, index: None, scale: 1, displacement: 0x20_0000 },
+        ];
+        assert_eq!(decoded(0xf2a0_0400).1, insertion);
         // bl .+8
         assert_eq!(decoded(0x9400_0002).0.flow, Flow::Call(Some(0x1008)));
         // ret

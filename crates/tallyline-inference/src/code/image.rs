@@ -224,6 +224,10 @@ impl Image {
                 continue;
             }
             let Some(symbol) = relocation.symbol(endian, false).and_then(symbol) else { continue };
+            // where the loader puts the variables of a library's threads is not known
+            if symbol.kind() == object::SymbolKind::Tls {
+                continue;
+            }
             if !symbol.is_undefined() {
                 self.slots.push((place, symbol.address().wrapping_add(addend as u64)));
             } else if addend == 0
@@ -448,8 +452,8 @@ impl Image {
     /// Returns the symbol of the thread-local variable at an offset in the program's block of thread-local storage;
     /// `None` if there is none.
     pub(crate) fn thread_local_at(&self, offset: u64) -> Option<&Symbol> {
-        let all = &self.symbols.sorted_symbols().data;
-        covering(&all[self.data().len()..], offset)
+        let all = &self.stripped.as_ref().unwrap_or(&self.symbols).sorted_symbols().data;
+        covering(&all[in_memory(all).len()..], offset)
     }
 
     /// Returns the address of the type descriptors of a Go program (symbol `runtime.types`); `None` for other
