@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{compiles, folder, run, stderr, stdout};
+use common::{compiles, folder, run, stderr, stdout, tallyline};
 use serde_json::Value;
 use std::io::{Cursor, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -698,4 +698,20 @@ fn sharing_says_for_each_line_where_loads_found_it_and_which_nodes_have_part_in_
     let ends = |line: Option<&str>, word: &str| line.and_then(|line| line.find(word));
     assert_eq!(ends(titles, "Node"), ends(row, "0,2"), "{text}");
     assert_eq!(ends(titles, "sharing"), ends(row, "false"), "{text}");
+}
+
+#[test]
+fn evlist_reads_a_recording_from_standard_input() {
+    let folder = folder("evlist-input");
+    let file = folder.join("it.data");
+    write(&file, &machine(), &[], &[]);
+    let of_input = |path: &Path| {
+        let input = std::fs::File::open(path).expect("just written");
+        tallyline().args(["evlist", "-F", "-i", "-"]).stdin(input).output().expect("the program runs")
+    };
+    assert_eq!(stdout(&of_input(&file)), "one: sample_period=100\ntwo: sample_period=100\n");
+    std::fs::write(&file, "text").expect("written");
+    let output = of_input(&file);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).starts_with("tallyline: -: "), "{}", stderr(&output));
 }

@@ -4,7 +4,9 @@ use crate::profile::{self, DATA};
 use anyhow::{Context, Result};
 use clap::Args;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use tallyline_perf_data::Recording;
 use tallyline_perf_data::file::Event;
 use tallyline_support::output::{Color, Output, printable};
@@ -13,7 +15,7 @@ use tallyline_support::output::{Color, Output, printable};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EvlistArgs {
-    /// The recording
+    /// The recording: a file, a folder that perf record --threads wrote, or - for standard input
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     input: PathBuf,
 
@@ -29,7 +31,8 @@ pub(crate) struct EvlistArgs {
 const EXAMPLES: &str = "\
 Examples:
   tallyline evlist
-  tallyline evlist -g -i mem.data";
+  tallyline evlist -g -i mem.data
+  zstd -dc perf.data.zst | tallyline evlist -i -";
 
 /// Runs the sub-command `tallyline evlist`: prints the sampled events (such as `cycles`) of a recording, one event or
 /// event group in a line.
@@ -37,7 +40,12 @@ pub(crate) fn run(args: &EvlistArgs, color: Color) -> Result<()> {
     let name = args.input.display();
     // of a recording in several files one describes all
     let path = if args.input.is_dir() { args.input.join(DATA) } else { args.input.clone() };
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let mut bytes = Vec::new();
+    let read = match path == Path::new("-") {
+        true => std::io::stdin().lock().read_to_end(&mut bytes),
+        false => File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
+    };
+    read.with_context(|| format!("cannot read {name}"))?;
     let recording = Recording::parse(&bytes).with_context(|| name.to_string())?;
     if !recording.warnings().is_empty() {
         profile::note_damage();
