@@ -56,7 +56,8 @@ impl Description {
         self
     }
 
-    /// Adds a label to the metric, with a name of letters, digits and `_` and any value.
+    /// Adds a label to the metric, with a name of letters, digits and `_`, and any value. The name `__name__` is that of
+    /// the metric's own name, and no label.
     #[must_use]
     pub fn label(
         mut self,
@@ -106,7 +107,7 @@ impl Description {
         }
         for (index, (name, _)) in self.labels.iter().enumerate() {
             let twice = self.labels[..index].iter().any(|(other, _)| other == name);
-            if twice || !is_name(name, false) {
+            if twice || !is_label(name) {
                 return Err(Error::BadName(name.to_string()));
             }
         }
@@ -121,8 +122,8 @@ impl Description {
     }
 }
 
-/// Returns `true` if a text is a valid metric name (`colon`: with `:`) or label name: letters, digits and `_`, no digit
-/// first.
+/// Returns `true` if a text is a valid metric name (`colon`: with `:`), or has the letters of a label name: letters,
+/// digits and `_`, no digit first.
 pub(crate) const fn is_name(name: &str, colon: bool) -> bool {
     let bytes = name.as_bytes();
     let mut at = 0;
@@ -135,6 +136,12 @@ pub(crate) const fn is_name(name: &str, colon: bool) -> bool {
         at += 1;
     }
     at > 0
+}
+
+/// Returns `true` if a text is a valid label name: letters, digits and `_`, no digit first, and not the label by which
+/// Prometheus knows a metric's own name.
+pub(crate) const fn is_label(name: &str) -> bool {
+    is_name(name, false) && !matches!(name.as_bytes(), b"__name__")
 }
 
 /// Returns a metric name with `_` in place of what such a name does not have, and before a digit at its start.

@@ -464,6 +464,10 @@ mod tests {
         }
         let labelled = |value: &'static str| Description::new("x").label("l", value);
         assert!(registry.register(labelled("1").label("l", "2"), &a).is_err());
+        for label in ["", "1a", "a:b", "__name__"] {
+            let refused = registry.register(labelled("1").label(label, "2"), &a);
+            assert!(matches!(refused, Err(Error::BadName(_))), "{label}");
+        }
         registry.register(labelled("1"), &a).expect("free");
         assert!(matches!(registry.register(labelled("1"), &b), Err(Error::NameTaken(_))));
         assert!(matches!(registry.register(labelled("2").help("other"), &b), Err(Error::NameTaken(_))));

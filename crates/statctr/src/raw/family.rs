@@ -320,6 +320,7 @@ mod tests {
         for (name, labels, limit, kind) in [
             ("a b", &["a"][..], 5, COUNTER),
             ("x", &["a:b"], 5, COUNTER),
+            ("x", &["__name__"], 5, COUNTER),
             ("x", &["a", "a"], 5, COUNTER),
             ("x", &[], 5, COUNTER),
             ("x", &many, 5, COUNTER),

@@ -47,7 +47,8 @@ struct Family {
     help: String,
     of: &'static str,
     series: String,
-    labels: HashSet<String>,
+    /// The labels of each series, sorted: series differ by the set of them, whatever the order.
+    labels: HashSet<Vec<String>>,
 }
 
 /// Returns the ends of the names of series, beside those named as their family, of Prometheus' type of metric.
@@ -72,22 +73,24 @@ fn type_of(kind: Kind) -> &'static str {
 impl Exposition {
     fn add(&mut self, sample: &Sample<'_>) {
         let description = sample.description;
-        let mut labels: String = description.labels().map(|(name, value)| label(name, value)).collect();
+        let mut labels: Vec<String> = description.labels().map(|(name, value)| label(name, value)).collect();
         let (mut name, mut help) = (description.name().to_owned(), description.help_text());
         match sample.item {
             SampleItem::Only => {}
-            SampleItem::Index(index) => labels.push_str(&label("index", &index.to_string())),
+            SampleItem::Index(index) => labels.push(label("index", &index.to_string())),
             SampleItem::Named { name: item, help: of_item, .. } => {
                 name = format!("{name}_{item}");
                 help = of_item;
             }
         }
         let of = type_of(sample.value.kind());
+        let mut sorted = labels.clone();
+        sorted.sort_unstable();
         loop {
             if let Some(family) = self.family(&name, help, of)
-                && family.labels.insert(labels.clone())
+                && family.labels.insert(sorted.clone())
             {
-                return family.add(&labels, sample.value);
+                return family.add(&labels.concat(), sample.value);
             }
             // another one's, as the longer name may be, too
             name = format!("{name}_{of}");
@@ -144,8 +147,12 @@ impl Family {
                 line(series, format_args!("{name}_count{own} {}", value.count()));
             }
             Value::Histogram(value) => {
-                let count = value.count();
-                for (bound, below) in value.classic_buckets() {
+                let (count, buckets) = (value.count(), value.classic_buckets());
+                for (index, &(bound, below)) in buckets.iter().enumerate() {
+                    // scrapers read bounds as floating-point numbers, and from 2⁵³ on neighbours may be the same
+                    if buckets.get(index + 1).is_some_and(|(next, _)| *next as f64 == bound as f64) {
+                        continue;
+                    }
                     line(series, format_args!("{name}_bucket{{{labels}le=\"{bound}\"}} {below}"));
                 }
                 line(series, format_args!("{name}_bucket{{{labels}le=\"+Inf\"}} {count}"));
@@ -267,6 +274,48 @@ rx_bytes 0
 cpu{index="0"} 7
 cpu{index="1"} 7
 "##;
+        assert_eq!(kept.0.prometheus_text(), expected);
+    }
+
+    #[test]
+    fn no_two_buckets_have_bounds_that_are_one_floating_point_number() {
+        for max in [1 << 53, 1 << 54, 1 << 60, u64::MAX - 1, u64::MAX] {
+            let (mut kept, pool) = (Kept::default(), pool());
+            let sizes =
+                kept.add(Description::new("sizes"), Histogram::new_in(&pool, max, 0.5).expect("histogram"));
+            [1, max - 1, max].into_iter().for_each(|size| sizes.observe(size));
+            let text = kept.0.prometheus_text();
+            let buckets: Vec<(f64, u64)> = { text.lines() }
+                .filter_map(|line| line.strip_prefix("sizes_bucket{le=\"")?.split_once("\"} "))
+                .map(|(bound, count)| (bound.parse().expect("a bound"), count.parse().expect("a count")))
+                .collect();
+            assert!(buckets.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1), "{max}: {buckets:?}");
+            let largest = buckets.iter().rev().nth(1);
+            assert_eq!(largest, Some(&(max as f64, 3)), "{max}: {buckets:?}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_labels_makes_no_other_series() {
+        let mut exposition = Exposition::default();
+        let of = |first: &'static str, then: &'static str| {
+            Description::new("x").label(first, "1").label(then, "1")
+        };
+        for (description, value) in
+            [(of("a", "b"), Value::Gauge(1)), (of("b", "a"), Value::Max(2)), (of("a", "c"), Value::Max(3))]
+        {
+            exposition.add(&Sample { description: &description, item: SampleItem::Only, value: &value });
+        }
+        let expected = "# TYPE x gauge\nx{a=\"1\",b=\"1\"} 1\nx{a=\"1\",c=\"1\"} 3\n# TYPE x_gauge gauge\n\
+            x_gauge{b=\"1\",a=\"1\"} 2\n";
+        assert_eq!(exposition.text(), expected);
+
+        let (mut kept, pool) = (Kept::default(), pool());
+        kept.add(Description::new("n").label("of", "a"), CounterArray::new_in(&pool, 1, 7).expect("array"));
+        let indexed = Description::new("n").label("index", "0").label("of", "a");
+        kept.add(indexed, Counter::new_in(&pool, 3).expect("counter"));
+        let expected = "# TYPE n counter\nn{of=\"a\",index=\"0\"} 7\n# TYPE n_counter counter\n\
+            n_counter{index=\"0\",of=\"a\"} 3\n";
         assert_eq!(kept.0.prometheus_text(), expected);
     }
 

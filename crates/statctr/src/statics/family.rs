@@ -3,7 +3,7 @@
 use super::label_table::{Entry, LARGEST_LIMIT, LabelTable, MAX_VALUE_BYTES, OVERFLOW};
 use super::{StaticCounter, StaticGauge, StaticMax, StaticMin};
 use crate::average::Average;
-use crate::description::{Description, is_name};
+use crate::description::{Description, is_label, is_name};
 use crate::error::Error;
 use crate::gauge::FloatGauge;
 use crate::histogram::Histogram;
@@ -221,7 +221,10 @@ impl<const N: usize, K: FamilyMember> StaticFamily<N, K> {
         assert!(is_name(name, true), "a name has letters, digits, `_` and `:`, and begins with no digit");
         let mut at = 0;
         while at < N {
-            assert!(is_name(labels[at], false), "a label's name has letters, digits and `_`");
+            assert!(
+                is_label(labels[at]),
+                "a label's name has letters, digits and `_`, and is not `__name__`"
+            );
             if let Some(reserved) = K::RESERVED_LABEL {
                 assert!(!same(labels[at], reserved), "exporters add this label to series of this kind");
             }
