@@ -16,7 +16,8 @@ use std::fmt;
 /// Names end in the unit, unless that has other characters than a name (`req/s`); such a unit is not exported.
 /// Of several statistics whose names become equal, as `requests` and `requests_total` do, and of several types of one
 /// name, the first in the order of names and of types (counter, gauge, histogram) keeps the name, and the others' names
-/// end in their type: `requests_counter_total`.
+/// end in their type: `requests_counter_total`. So do the names of what has the name, the type and the labels of another
+/// one, as the item of a group can. Line breaks in help texts become spaces.
 ///
 /// Extremes are gauges, an average is a histogram of one bucket (a label `le` of it becomes `exported_le`), and the buckets of a histogram are those of
 /// [`classic_buckets`](statctr::HistogramSnapshot::classic_buckets).
@@ -53,6 +54,8 @@ struct Metric {
     help: String,
     unit: String,
     values: Vec<(Vec<(String, String)>, Value)>,
+    /// The labels of each value, sorted: series differ by the set of them, whatever the order.
+    series: HashSet<Vec<(String, String)>>,
 }
 
 /// The exported types of metrics, in the order of precedence for a name.
@@ -222,10 +225,18 @@ impl prometheus_client::collector::Collector for Collector {
             if of == Type::Histogram {
                 free_bucket_label(&mut labels);
             }
-            let metric = metrics.entry((name, of)).or_default();
-            if metric.values.is_empty() {
-                (metric.help, metric.unit) = (help.to_owned(), unit.to_owned());
+            let mut sorted = labels.clone();
+            sorted.sort_unstable();
+            let mut key = (name, of);
+            while metrics.get(&key).is_some_and(|metric| metric.series.contains(&sorted)) {
+                key.0.push_str(of.end_of_name());
             }
+            let metric = metrics.entry(key).or_default();
+            if metric.values.is_empty() {
+                // prometheus-client 0.26 writes help texts as they are (src/encoding/text.rs)
+                (metric.help, metric.unit) = (help.replace('\n', " "), unit.to_owned());
+            }
+            metric.series.insert(sorted);
             metric.values.push((labels, sample.value.clone()));
         });
         for (BareName { name, unit, of }, metric) in bare_names(&metrics).iter().zip(metrics.values()) {

@@ -2,7 +2,9 @@
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use statctr::{Average, Counter, Description, Gauge, Histogram, Source, Unit};
+use statctr::{
+    Average, Counter, CounterArray, Description, Gauge, Group, Histogram, ItemSpec, Schema, Source, Unit,
+};
 use statctr_prometheus_client::Collector;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,11 +29,15 @@ impl Statistics {
 
     /// Returns the text of the registry, without help lines.
     fn text(&self) -> String {
+        self.text_with_help().split_inclusive('\n').filter(|line| !line.starts_with("# HELP ")).collect()
+    }
+
+    fn text_with_help(&self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Collector::new(self.registry)));
         let mut text = String::new();
         encode(&mut text, &registry).expect("a string takes everything");
-        text.split_inclusive('\n').filter(|line| !line.starts_with("# HELP ")).collect()
+        text
     }
 }
 
@@ -121,4 +127,32 @@ fn a_label_le_of_an_average_is_exported_under_another_name() {
     ] {
         assert!(text.contains(&line), "{line} in {text}");
     }
+}
+
+#[test]
+fn a_second_series_of_a_name_and_labels_has_a_name_of_its_own() {
+    let mut statistics = Statistics::new();
+    let schema = Schema::new([ItemSpec::new("packets")], &[]).expect("schema");
+    statistics.add(Description::new("rx"), Group::new(&schema)).inc(schema.item(0).expect("one item"));
+    statistics.add(Description::new("rx_packets"), Counter::new(2));
+    statistics.add(Description::new("cpu").label("of", "a"), CounterArray::new(1, 3));
+    statistics.add(Description::new("cpu").label("index", "0").label("of", "a"), Counter::new(4));
+    statistics.add(Description::new("cpu").label("index", "0").label("of", "b"), Counter::new(5));
+    assert_eq!(
+        statistics.text(),
+        "# TYPE cpu counter\ncpu_total{of=\"a\",index=\"0\"} 3\ncpu_total{index=\"0\",of=\"b\"} 5\n\
+         # TYPE cpu_counter counter\ncpu_counter_total{index=\"0\",of=\"a\"} 4\n\
+         # TYPE rx_packets counter\nrx_packets_total 1\n\
+         # TYPE rx_packets_counter counter\nrx_packets_counter_total 2\n# EOF\n"
+    );
+}
+
+#[test]
+fn a_help_text_is_one_line() {
+    let mut statistics = Statistics::new();
+    statistics.add(Description::new("open").help("open\nconnections"), Gauge::new(1));
+    assert_eq!(
+        statistics.text_with_help(),
+        "# HELP open open connections\n# TYPE open gauge\nopen 1\n# EOF\n"
+    );
 }
