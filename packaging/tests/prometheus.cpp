@@ -49,6 +49,7 @@ static void the_text_is_that_of_the_same_values_in_prometheus_cpp()
     statctr::collectable ours;
     ours.add("requests_total", "requests \\ served", {{"method", "GET"}}, get);
     ours.add("requests_total", "requests \\ served", {{"method", "PU\"T"}}, put);
+    // theirs would write a line break as it is, with which the text is none that Prometheus reads
     ours.add("open", "open\nconnections", {}, open);
     std::vector<std::thread> workers;
     for (unsigned i = 0; i < threads; i++)
@@ -67,7 +68,7 @@ static void the_text_is_that_of_the_same_values_in_prometheus_cpp()
         prometheus::BuildCounter().Name("requests_total").Help("requests \\ served").Register(theirs);
     requests.Add({{"method", "GET"}}).Increment(threads * updates);
     requests.Add({{"method", "PU\"T"}}).Increment(2 * threads * updates);
-    prometheus::BuildGauge().Name("open").Help("open\nconnections").Register(theirs).Add({}).Decrement(threads * updates);
+    prometheus::BuildGauge().Name("open").Help("open connections").Register(theirs).Add({}).Decrement(threads * updates);
     // by name, as ours are; theirs are by the type first
     std::vector<prometheus::MetricFamily> expected = theirs.Collect();
     const auto by_name = [](const auto &a, const auto &b) { return a.name < b.name; };
@@ -217,6 +218,51 @@ static void histograms_have_classic_buckets()
     ours.remove(latencies);
     CHECK(ours.Collect().empty());
     CHECK(refused([&] { ours.add("latency", "", {}, latencies, 0, {}); }));
+    CHECK(refused([&] { ours.add("latency", "", {{"le", "1"}}, latencies, 1, {}); }));
+}
+
+static void no_series_is_there_twice()
+{
+    statctr::counter counter(1), packets(2);
+    statctr::gauge open(-3);
+    statctr::group eth0(traffic_group), hits(traffic_group);
+    // the bounds 2^60 - 1 and 2^60 are the same floating-point number
+    statctr::histogram sizes(std::uint64_t{1} << 60, 0.5), latencies(1, 0.5);
+    sizes.observe(std::uint64_t{1} << 60);
+    eth0.event(traffic_received, 1, 1500);
+    const statctr::registration entries[] = {
+        {counter, {"latency", "of the registry"}}, {open, {"open"}}, {hits, traffic_received, {"hits"}},
+        {sizes, {"sizes"}}, {packets, {"rx_packets"}},
+    };
+    statctr::collectable ours;
+    ours.add_registry();
+    ours.add("latency", "", {}, latencies, 1, {1});
+    ours.add("open", "", {}, counter);
+    ours.add("hits_sum", "", {}, counter);
+    ours.add("rx", {}, eth0);
+    const std::string found = text(ours);
+    for (const char *const lines : {
+             "# TYPE latency histogram\nlatency_count 0\n",
+             "# HELP latency_counter of the registry\n# TYPE latency_counter counter\nlatency_counter 1\n",
+             "# TYPE open counter\nopen 1\n",
+             "# TYPE open_gauge gauge\nopen_gauge -3\n",
+             "# TYPE hits_sum counter\nhits_sum 1\n",
+             "# TYPE hits_summary summary\nhits_summary_count 0\nhits_summary_sum 0\n",
+             "# TYPE rx_packets counter\nrx_packets 1\n",
+             "# TYPE rx_packets_counter counter\nrx_packets_counter 2\n",
+         }) {
+        if (found.find(lines) == std::string::npos)
+            std::fprintf(stderr, "%s is not in\n%s", lines, found.c_str());
+        CHECK(found.find(lines) != std::string::npos);
+    }
+    for (const auto &family : ours.Collect())
+        if (family.name == "sizes") {
+            const auto &buckets = family.metric.at(0).histogram.bucket;
+            const auto is_not_below = [](const auto &a, const auto &b) { return a.upper_bound >= b.upper_bound; };
+            CHECK(std::adjacent_find(buckets.begin(), buckets.end(), is_not_below) == buckets.end());
+            CHECK(buckets.size() == 62 && buckets.at(60).cumulative_count == 1);
+        }
+    (void)entries;
 }
 
 static void what_the_format_does_not_take_is_refused()
@@ -246,5 +292,6 @@ int main()
     the_items_of_an_event_are_of_one_read();
     histograms_have_classic_buckets();
     what_the_format_does_not_take_is_refused();
+    no_series_is_there_twice();
     std::puts("prometheus-cpp: the same text, and groups of one read");
 }

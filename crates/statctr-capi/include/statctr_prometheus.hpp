@@ -36,6 +36,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -51,6 +52,10 @@ namespace statctr {
  *
  * # Consistency
  * The items of a group are of one read. Other values are read one after the other.
+ *
+ * # Names
+ * What has the name, or the name and the labels, of another series, as items of groups and what is in the registry can,
+ * gets its type at the end of its name; objects that were added come first. Line breaks in help texts become spaces.
  */
 class collectable final : public prometheus::Collectable {
 public:
@@ -107,7 +112,7 @@ public:
      * Adds a histogram of multiples of `unit` (1e-9: of nanoseconds, which are exported as seconds) by buckets with
      * these upper bounds. A bucket has the values that are certainly in it: those of the histogram's own buckets
      * that end there or below. Its number of values and their sum are exact, the sum modulo 2^64 units.
-     * Throws as for a counter, and for a unit that is not positive.
+     * Throws as for a counter, and for a unit that is not positive and for a label `le`.
      */
     void add(const std::string &name, const std::string &help, const prometheus::Labels &labels,
              const histogram &object, double unit, std::vector<double> bounds)
@@ -118,6 +123,8 @@ public:
         bounds.erase(std::remove_if(bounds.begin(), bounds.end(), unusable), bounds.end());
         std::sort(bounds.begin(), bounds.end());
         bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+        if (labels.count("le") != 0)
+            throw std::invalid_argument("statctr::collectable: a label le, which buckets have: " + name);
         insert({name, help, prometheus::MetricType::Histogram, labels, &object,
                 [&object, unit, bounds = std::move(bounds)](const entry &of, family_map &families) {
                     families.put_histogram(of, object, unit, bounds);
@@ -194,7 +201,7 @@ private:
                 classic.bucket.push_back({fits ? read.count_up_to(static_cast<std::uint64_t>(units)) : count, bound});
             }
             classic.bucket.push_back({count, std::numeric_limits<double>::infinity()});
-            series(of.name, of.help, of.type, of.labels).second.histogram = std::move(classic);
+            series(of.name, of.help, of.type, of.labels).histogram = std::move(classic);
         }
 
         void put_registry()
@@ -208,40 +215,89 @@ private:
         {
             std::vector<prometheus::MetricFamily> all;
             all.reserve(families_.size());
-            for (auto &[name, family] : families_)
-                all.push_back(std::move(family));
+            for (auto &[name, there] : families_)
+                all.push_back(std::move(there.family));
             return all;
         }
 
     private:
-        /* Returns the type of the name's family, and a new series of it. */
-        std::pair<prometheus::MetricType, prometheus::ClientMetric &> series(const std::string &name,
-                                                                             const std::string &help,
-                                                                             prometheus::MetricType type,
-                                                                             const prometheus::Labels &labels)
+        /* A family, and the labels of its series. */
+        struct named_family {
+            prometheus::MetricFamily family;
+            std::set<prometheus::Labels> series;
+        };
+
+        /* Returns the end of a name whose family, or series, another one has. */
+        static const char *end_of_name(prometheus::MetricType type)
         {
-            const auto [place, is_new] = families_.try_emplace(name);
-            prometheus::MetricFamily &family = place->second;
-            if (is_new) {
-                family.name = name;
-                family.help = help;
-                family.type = type;
+            switch (type) {
+            case prometheus::MetricType::Gauge:
+                return "_gauge";
+            case prometheus::MetricType::Summary:
+                return "_summary";
+            case prometheus::MetricType::Histogram:
+                return "_histogram";
+            default:
+                return "_counter";
             }
-            family.metric.emplace_back();
+        }
+
+        /* Returns the names of a family's series, its own among them. */
+        static std::vector<std::string> names_of_series(const std::string &name, prometheus::MetricType type)
+        {
+            std::vector<std::string> names{name};
+            if (type == prometheus::MetricType::Histogram)
+                names.push_back(name + "_bucket");
+            if (type == prometheus::MetricType::Histogram || type == prometheus::MetricType::Summary) {
+                names.push_back(name + "_sum");
+                names.push_back(name + "_count");
+            }
+            return names;
+        }
+
+        /* Returns the family of this name and type, made if there is none; NULL where another one has such a name. */
+        named_family *family_of(const std::string &name, const std::string &help, prometheus::MetricType type)
+        {
+            const auto there = families_.find(name);
+            if (there != families_.end())
+                return there->second.family.type == type ? &there->second : nullptr;
+            const std::vector<std::string> names = names_of_series(name, type);
+            const auto is_taken = [this](const std::string &of_series) { return taken_.count(of_series) != 0; };
+            if (std::any_of(names.begin(), names.end(), is_taken))
+                return nullptr;
+            taken_.insert(names.begin(), names.end());
+            named_family &made = families_[name];
+            made.family.name = name;
+            made.family.help = help;
+            /* which prometheus-cpp 1.0 writes as it is, and readers refuse */
+            std::replace(made.family.help.begin(), made.family.help.end(), '\n', ' ');
+            made.family.type = type;
+            return &made;
+        }
+
+        /* Returns a new series with these labels, of the first name by `name` and the type that has none like it. */
+        prometheus::ClientMetric &series(std::string name, const std::string &help, prometheus::MetricType type,
+                                         const prometheus::Labels &labels)
+        {
+            named_family *found = family_of(name, help, type);
+            while (found == nullptr || !found->series.insert(labels).second) {
+                name += end_of_name(type);
+                found = family_of(name, help, type);
+            }
+            found->family.metric.emplace_back();
             for (const auto &[label, text] : labels)
-                family.metric.back().label.push_back({label, text});
-            return {family.type, family.metric.back()};
+                found->family.metric.back().label.push_back({label, text});
+            return found->family.metric.back();
         }
 
         void put(const std::string &name, const std::string &help, prometheus::MetricType type,
                  const prometheus::Labels &labels, double value)
         {
-            const auto added = series(name, help, type, labels);
-            /* of a name in the registry and among the objects the object's type holds */
-            if (added.first == prometheus::MetricType::Gauge)
-                added.second.gauge.value = value;
+            prometheus::ClientMetric &added = series(name, help, type, labels);
+            if (type == prometheus::MetricType::Gauge)
+                added.gauge.value = value;
             else
-                added.second.counter.value = value;
+                added.counter.value = value;
         }
 
         /* called by the library, through which no exception may pass */
@@ -274,20 +330,25 @@ private:
                 put(name, help, prometheus::MetricType::Counter, labels, reading.number);
                 break;
             case STATCTR_KIND_AVERAGE: {
-                auto &average = of_type(name, help, prometheus::MetricType::Summary, labels).summary;
+                auto &average = series(name, help, prometheus::MetricType::Summary, labels).summary;
                 average.sample_count = reading.count;
                 average.sample_sum = static_cast<double>(reading.sum);
                 break;
             }
             case STATCTR_KIND_HISTOGRAM: {
-                auto &classic = of_type(name, help, prometheus::MetricType::Histogram, labels).histogram;
+                auto &classic = series(name, help, prometheus::MetricType::Histogram, labels).histogram;
                 classic.sample_count = reading.count;
                 classic.sample_sum = static_cast<double>(reading.sum);
                 statctr_bucket_t buckets[65];
                 const int found = statctr_histogram_classic_buckets(reading.histogram, buckets, 65);
                 detail::check(found, "statctr::collectable: a histogram");
-                for (int bucket = 0; bucket < found; bucket++)
-                    classic.bucket.push_back({buckets[bucket].count, static_cast<double>(buckets[bucket].largest)});
+                for (int bucket = 0; bucket < found; bucket++) {
+                    const auto bound = static_cast<double>(buckets[bucket].largest);
+                    /* from 2^53 on neighbours may be the same floating-point number */
+                    if (!classic.bucket.empty() && classic.bucket.back().upper_bound >= bound)
+                        classic.bucket.pop_back();
+                    classic.bucket.push_back({buckets[bucket].count, bound});
+                }
                 classic.bucket.push_back({reading.count, std::numeric_limits<double>::infinity()});
                 break;
             }
@@ -296,17 +357,8 @@ private:
             }
         }
 
-        /* Returns a new series of a name; where that has another type, of one with the type at its end. */
-        prometheus::ClientMetric &of_type(std::string name, const std::string &help, prometheus::MetricType type,
-                                          const prometheus::Labels &labels)
-        {
-            const auto there = families_.find(name);
-            if (there != families_.end() && there->second.type != type)
-                name += type == prometheus::MetricType::Summary ? "_summary" : "_histogram";
-            return series(name, help, type, labels).second;
-        }
-
-        std::map<std::string, prometheus::MetricFamily> families_;
+        std::map<std::string, named_family> families_;
+        std::set<std::string> taken_; /* the names of all series */
         std::exception_ptr failure_;
     };
 
