@@ -351,11 +351,11 @@ impl CounterArray {
     /// [`fold_into`](Self::fold_into).
     ///
     /// # Errors
-    /// [`Error::BufferTooSmall`], and [`Error::TooMany`] for a range that goes beyond the array; what lies
+    /// [`Error::BufferTooSmall`], and [`Error::OutOfRange`] for a range that goes beyond the array; what lies
     /// behind the values is left alone.
     pub fn fold_range(&self, range: Range<usize>, values: &mut [u64]) -> Result<()> {
         if range.end > self.len() {
-            return Err(Error::TooMany { asked: range.end, limit: self.len() });
+            return Err(Error::OutOfRange { index: range.end - 1, len: self.len() });
         }
         let (needed, given) = (range.len(), values.len());
         let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;

@@ -278,11 +278,11 @@ impl GroupArray {
     /// over the CPUs, in `values`, group by group; see [`fold_into`](Self::fold_into).
     ///
     /// # Errors
-    /// [`Error::BufferTooSmall`], and [`Error::TooMany`] for a range that goes beyond the array; what lies
+    /// [`Error::BufferTooSmall`], and [`Error::OutOfRange`] for a range that goes beyond the array; what lies
     /// behind the values is left alone.
     pub fn fold_range(&self, range: Range<usize>, values: &mut [u64]) -> Result<()> {
         if range.end > self.len() {
-            return Err(Error::TooMany { asked: range.end, limit: self.len() });
+            return Err(Error::OutOfRange { index: range.end - 1, len: self.len() });
         }
         let (items, chunks) = (self.schema.len(), self.schema.chunks());
         let (needed, given) = (range.len() * items, values.len());

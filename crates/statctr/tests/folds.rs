@@ -6,7 +6,7 @@ mod common;
 
 use common::kit::schema;
 use statctr::topology::{CpuId, CpuSet, Topology};
-use statctr::{CounterArray, Group, GroupArray, Placement, Pool, VectorWidth, fold_groups};
+use statctr::{CounterArray, Error, Group, GroupArray, Placement, Pool, VectorWidth, fold_groups};
 
 /// Returns a number that tells CPU and item apart, and whose sums use all bits.
 fn number(cpu: CpuId, item: usize) -> u64 {
@@ -54,7 +54,7 @@ fn arrays_of_all_shapes_fold_to_their_sums() {
                     assert_eq!(part.pop(), Some(u64::MAX), "what lies behind is left alone");
                     assert_eq!(part, values[range.clone()], "{len} counters, {range:?}");
                 }
-                assert!(array.fold_range(len..len + 1, &mut values.clone()).is_err());
+                assert_eq!(array.fold_range(0..len + 1, &mut []), Err(Error::OutOfRange { index: len, len }));
                 for (index, value) in values.into_iter().enumerate() {
                     let expected = 3 + u128::from(if touched(index) { sum(&cpus, index) } else { 0 });
                     let context = format!("{width:?}, {count} CPUs, {len} counters, {index}");
@@ -113,7 +113,8 @@ fn groups_of_all_shapes_fold_to_their_sums() {
                         "{context}, {range:?}"
                     );
                 }
-                assert!(array.fold_range(4..6, &mut vec![0; 2 * items]).is_err(), "{context}");
+                let beyond = array.fold_range(4..6, &mut vec![0; 2 * items]);
+                assert_eq!(beyond, Err(Error::OutOfRange { index: 5, len: 5 }), "{context}");
                 for parts in [0, 1, 2, 3, 5, 7] {
                     let mut values = vec![0; 5 * items];
                     std::thread::scope(|scope| {
