@@ -19,7 +19,8 @@
 //! - Histograms count in log-linear buckets, so quantiles are at most 1 % off over the whole time, and
 //!   nothing is sampled: [`FloatHistogram`]. Values are rounded to multiples of a resolution, by
 //!   the unit given to `describe_histogram!` before the first value, or by the end of the name:
-//!   a nanosecond for times, 1 for bytes, else 10⁻⁶ ([`Builder::resolution`]).
+//!   a nanosecond for times, 1 for bytes, else 10⁻⁶ ([`Builder::resolution`]). Values above 2⁶² resolutions, 4.6·10¹²
+//!   with the last one, count as that many, and negative ones as 0.
 //!
 //! # Costs
 //! An update through a handle that is kept (`let requests = counter!("requests")`) is an indirect call and
@@ -30,7 +31,8 @@
 //! # Bounds
 //! Labels often have values from outside. There are at most [`Builder::limit`] series of each kind; what
 //! comes later is counted in one further series for each name, with the label `overflow="true"`, so that
-//! sums over a name stay exact. Updates of a series with just this label are counted there, too.
+//! sums over a name stay exact, but of what is set: of several series there `absolute` keeps the largest value, and
+//! a gauge's `set` the last one. Updates of a series with just this label are counted there, too.
 //! Beyond 10 000 such names of a kind updates are dropped; [`Recorder::refused`] counts them.
 
 mod families;

@@ -101,8 +101,8 @@ impl Builder {
         self
     }
 
-    /// Sets the resolution of the histogram of this name, to multiples of which its values are rounded. Ignored if it
-    /// is not positive.
+    /// Sets the resolution of the histogram of this name, to multiples of which its values are rounded; values above 2⁶²
+    /// resolutions count as that many. Ignored if it is not positive.
     pub fn resolution(mut self, name: impl Into<String>, resolution: f64) -> Builder {
         if resolution.is_normal() && resolution > 0.0 {
             self.resolutions.insert(name.into(), resolution);
