@@ -92,6 +92,9 @@ impl ItemSpec {
 
 /// An item (64-bit statistic) of a group: its index in the order of declaration, and the word (slot) of the group's
 /// memory that it is in.
+///
+/// For groups of its own schema. In one of another it stands for what that has in the same word: another item, none, so
+/// that updates are lost, or in an array an item of a later group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Item {
     index: u16,
@@ -123,7 +126,7 @@ impl Item {
 }
 
 /// A set of `N` items of a group that are updated together by one commit (a single store where counters are updated by
-/// rseq), such as packets and bytes.
+/// rseq), such as packets and bytes. For groups of its own schema, as an [`Item`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Event<const N: usize> {
     slot: u16,

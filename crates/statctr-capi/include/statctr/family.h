@@ -35,10 +35,10 @@
  *
  * # Rules for every look-up
  * Errors:    -EINVAL: a NULL, another number of values than of labels; no name of letters, digits, `_` and `:`
- *            (labels: without `:`), no label, more than 16, one that is given twice, or `le` of histograms; a limit
- *            that is not from 1 to 65536. Of floating-point gauges, averages and histograms also the errors of
- *            statctr_float_gauge_init(), statctr_group_init() and statctr_histogram_init(). The pointer to the member
- *            is left alone.
+ *            (labels: without `:`), no label, more than 16, one that is given twice, `le` of histograms, `quantile` of
+ *            averages, or `__name__`; a limit that is not from 1 to 65536. Of floating-point gauges, averages and
+ *            histograms also the errors of statctr_float_gauge_init(), statctr_group_init() and
+ *            statctr_histogram_init(). The pointer to the member is left alone.
  * Threads:   any thread at any time. Before main: yes.
  * Signals:   safe where the member is there, as it then takes no lock and does not allocate; else not safe.
  * Order:     all threads that look up equal values get the same member.

@@ -82,8 +82,8 @@ extern int statctr_unregister_float_gauge(const statctr_float_gauge_t *gauge);
 /**
  * Registers an event of a group as an average: its first item is the number of values, its second one their sum.
  * Call statctr_unregister_average() before the group is cleaned up. Of a group one event is in the registry.
- * Cost and errors: as statctr_register_gauge(), and -ERANGE (a slot beyond the group, or an odd one, where no event
- * begins; other slots are taken for what the caller says). Signals: not safe.
+ * Cost and errors: as statctr_register_gauge(), -EINVAL for a label `quantile`, and -ERANGE (a slot beyond the group, or
+ * an odd one, where no event begins; other slots are taken for what the caller says). Signals: not safe.
  */
 extern int statctr_register_average(const statctr_group_t *group, unsigned event, const statctr_desc_t *desc);
 

@@ -297,7 +297,7 @@ typedef struct statctr_desc {
     const char *name;          /* letters, digits, _ and :, no digit first */
     const char *help;          /* or NULL */
     const char *unit;          /* in the plural, or NULL */
-    const char *const *labels; /* NULL, or name, value, name, value, ..., NULL; at most 64 labels */
+    const char *const *labels; /* NULL, or name, value, name, value, ..., NULL; at most 64, none of them __name__ */
 } statctr_desc_t;
 
 /** The value of a counter in the registry. Its strings are valid as long as the function runs that gets it. */
