@@ -444,7 +444,8 @@ pub fn fold_groups(groups: &[&Group], values: &mut [u64]) -> Result<()> {
 /// ```
 ///
 /// An event has one to eight items and an item is in one event at most; both are checked when the
-/// program is compiled.
+/// program is compiled. The type has `LEN`, `new`, `new_in`, `schema`, `group`, `inc`, `add` and `read` already, which
+/// are no names of items or events. `item r#type` is exported as `type`.
 #[macro_export]
 macro_rules! group {
     (
@@ -484,7 +485,10 @@ macro_rules! group {
                     if let Some(schema) = SCHEMA.get() {
                         return Ok(schema);
                     }
-                    let items = [$($crate::ItemSpec::new(::core::stringify!($item)).unit($unit).help($help)),+];
+                    // a raw identifier's name is what is behind its mark
+                    let items = [$(
+                        $crate::ItemSpec::new(::core::stringify!($item).trim_start_matches("r#")).unit($unit).help($help)
+                    ),+];
                     Ok(SCHEMA.get_or($crate::Schema::new(items, EVENTS)?))
                 }
 

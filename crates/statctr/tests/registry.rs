@@ -5,11 +5,28 @@ mod common;
 
 use common::{Named, pools, scaled};
 use statctr::{
-    ApproximateCounter, Average, AverageSnapshot, Counter, Description, FloatGauge, Gauge, Histogram,
-    HistogramSnapshot, Max, Min, Pool, Registry, RegistryValues, Snapshot, Value,
+    ApproximateCounter, Average, AverageSnapshot, Counter, Description, FloatGauge, Gauge, Group, Histogram,
+    HistogramSnapshot, Max, Min, Pool, Registry, RegistryValues, Snapshot, Unit, Value,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+statctr::group! {
+    /// Messages by their type.
+    struct Messages {
+        item r#type: Unit::NONE, "of a type";
+    }
+}
+
+#[test]
+fn an_item_with_the_name_of_a_keyword_is_exported_without_its_mark() {
+    let schema = Messages::schema().expect("a schema");
+    let group = Arc::new(Group::new(schema).expect("group"));
+    group.inc(Messages::r#type);
+    let registry = Registry::new();
+    registry.register(Description::new("messages"), &group).expect("a name");
+    assert!(registry.prometheus_text().ends_with("\nmessages_type 1\n"), "{}", registry.prometheus_text());
+}
 
 /// One statistic of each kind, registered under the name of its kind.
 struct Statistics {
