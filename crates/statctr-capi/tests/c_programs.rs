@@ -197,6 +197,16 @@ fn every_allocator_and_lazy_objects() {
 }
 
 #[test]
+fn every_header_can_be_the_first() {
+    for header in
+        ["allocator", "extremes", "family", "float_gauge", "group", "histogram", "lazy", "registry", "static"]
+    {
+        let Some(build) = Build::c_named(&format!("mode-{header}"), "mode") else { return };
+        build.flags(["-include", format!("statctr/{header}.h").as_str()]).link();
+    }
+}
+
+#[test]
 fn invalid_arguments_are_refused() {
     both_ways("errors");
 }

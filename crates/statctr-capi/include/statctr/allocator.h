@@ -4,12 +4,11 @@
  * interface of "Scalable Statistics Counters". Included by <statctr.h>, where what holds for all
  * functions is written.
  */
+#ifndef STATCTR_H
+#include <statctr.h> /* and that this file, after its own part */
+#endif
 #ifndef STATCTR_ALLOCATOR_H
 #define STATCTR_ALLOCATOR_H
-
-#ifndef STATCTR_H
-#error "include <statctr.h>"
-#endif
 
 #ifdef __cplusplus
 extern "C" {

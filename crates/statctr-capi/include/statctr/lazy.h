@@ -11,12 +11,11 @@
  *     error = statctr_lazy_init(&flow, flows);
  *     statctr_lazy_update(&flow, 1, bytes, now, tcp_flags);
  */
+#ifndef STATCTR_H
+#include <statctr.h> /* and that this file, after its own part */
+#endif
 #ifndef STATCTR_LAZY_H
 #define STATCTR_LAZY_H
-
-#ifndef STATCTR_H
-#error "include <statctr.h>"
-#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -20,6 +20,9 @@
  * statctr_prepare(), statctr_visit() or the first statctr_init(), as a signal handler must not do what
  * these do.
  */
+#ifndef STATCTR_H
+#include <statctr.h> /* and that this file, after its own part */
+#endif
 #ifndef STATCTR_STATIC_H
 #define STATCTR_STATIC_H
 
