@@ -2,47 +2,34 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The last reading of statistics (an average, groups or a registry) that several OpenTelemetry instruments export,
-/// with a mark for each of the instruments' callbacks that has had it.
+/// The last reading of statistics (an average, groups or a registry) that several OpenTelemetry instruments export.
 ///
-/// A collection calls each callback once, always in the same order, and does not say where it begins. A callback that
-/// asks for a reading which it has had is therefore the first one of another collection: it reads anew, and the
-/// callbacks behind it get the same reading.
+/// A collection calls each callback once, in the order of their numbers, and does not say where it begins. The callback
+/// of the lowest number that was ever called is therefore the first one of each collection, as views drop instruments for
+/// all readers: it reads anew, and the callbacks behind it get what was read last. A reading is thus never older than the
+/// collection that exports it, whatever other readers collect at the same time.
 pub(crate) struct SharedReading<V>(Mutex<Reading<V>>);
 
 struct Reading<V> {
     values: V,
-    /// `true` for each callback that has had the values.
-    served: Vec<bool>,
-}
-
-impl<V> Reading<V> {
-    /// Reads the values anew, for all callbacks.
-    fn renew(&mut self, read: impl FnOnce(&mut V)) {
-        read(&mut self.values);
-        self.served.fill(false);
-    }
-
-    /// Passes the values to `observe`, for the callback of this number.
-    fn serve<T>(&mut self, callback: usize, observe: impl FnOnce(&V) -> T) -> T {
-        self.served[callback] = true;
-        observe(&self.values)
-    }
+    /// The lowest number of a callback that was called so far.
+    first: usize,
+    /// The number of callbacks.
+    callbacks: usize,
 }
 
 impl<V> SharedReading<V> {
     /// Creates a reading that `callbacks` callbacks of OpenTelemetry instruments share; none of them gets the first
     /// `values`, as the first callback of a collection reads anew.
     pub(crate) fn new(values: V, callbacks: usize) -> SharedReading<V> {
-        SharedReading(Mutex::new(Reading { values, served: vec![true; callbacks] }))
+        SharedReading(Mutex::new(Reading { values, first: usize::MAX, callbacks }))
     }
 
-    /// Adds a callback of another OpenTelemetry instrument to those that share the reading, and returns its number; it
-    /// gets no values that were read before.
+    /// Adds a callback of another OpenTelemetry instrument to those that share the reading, and returns its number.
     pub(crate) fn add_callback(&self) -> usize {
-        let served = &mut self.lock().served;
-        served.push(true);
-        served.len() - 1
+        let callbacks = &mut self.lock().callbacks;
+        *callbacks += 1;
+        *callbacks - 1
     }
 
     /// Passes the values that the present collection (one export of all OpenTelemetry instruments) has read to
@@ -54,26 +41,11 @@ impl<V> SharedReading<V> {
         observe: impl FnOnce(&V) -> T,
     ) -> T {
         let mut reading = self.lock();
-        if reading.served[callback] {
-            reading.renew(read);
+        if callback <= reading.first {
+            reading.first = callback;
+            read(&mut reading.values);
         }
-        reading.serve(callback, observe)
-    }
-
-    /// Passes what `read` reads anew to `observe`, for the callback of this number, which is always the first one of a
-    /// collection.
-    ///
-    /// With several readers that collect at one time, [`with`](Self::with) may give a callback what was read for another
-    /// reader before this one's collection began.
-    pub(crate) fn renew<T>(
-        &self,
-        callback: usize,
-        read: impl FnOnce(&mut V),
-        observe: impl FnOnce(&V) -> T,
-    ) -> T {
-        let mut reading = self.lock();
-        reading.renew(read);
-        reading.serve(callback, observe)
+        observe(&reading.values)
     }
 
     fn lock(&self) -> MutexGuard<'_, Reading<V>> {
@@ -103,13 +75,12 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_that_begins_a_collection_reads_anew_whoever_had_what() {
+    fn collections_at_the_same_time_leave_no_callback_an_old_reading() {
         let reading = SharedReading::new(0, 2);
-        let begin = || reading.renew(0, |number| *number += 1, |number| *number);
-        assert_eq!((begin(), collect(&reading, &[1])), (1, vec![1]));
-        // of the second callback, for another reader
-        assert_eq!(collect(&reading, &[1]), [2]);
-        assert_eq!((begin(), collect(&reading, &[1])), (3, vec![3]));
+        // of two readers in turn
+        assert_eq!(collect(&reading, &[0, 0, 1, 1]), [1, 2, 2, 2]);
+        assert_eq!(collect(&reading, &[0, 1]), [3, 3]);
+        assert_eq!(collect(&reading, &[0, 1]), [4, 4]);
     }
 
     #[test]
@@ -117,8 +88,8 @@ mod tests {
         let reading = SharedReading::new(0, 1);
         assert_eq!(collect(&reading, &[0]), [1]);
         let added = reading.add_callback();
-        assert_eq!(collect(&reading, &[added, 0]), [2, 2]);
+        assert_eq!(collect(&reading, &[0, added]), [2, 2]);
         let behind = reading.add_callback();
-        assert_eq!(collect(&reading, &[added, 0, behind]), [3, 3, 3]);
+        assert_eq!(collect(&reading, &[0, added, behind]), [3, 3, 3]);
     }
 }

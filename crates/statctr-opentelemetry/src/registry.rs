@@ -311,12 +311,7 @@ impl ObservedRegistry {
             let is_new = |key: &InstrumentKey| !instruments.made.contains(key);
             collected.gauges.keys().any(is_new) || instruments.pending.keys().any(is_new)
         };
-        let has_new = if callback == WATCHING_CALLBACK {
-            self.reading.renew(callback, read, has_new)
-        } else {
-            self.reading.with(callback, read, has_new)
-        };
-        if !has_new || self.has_thread.swap(true, Ordering::AcqRel) {
+        if !self.reading.with(callback, read, has_new) || self.has_thread.swap(true, Ordering::AcqRel) {
             return;
         }
         // Not here: `Pipeline::produce` of opentelemetry_sdk 0.33.1 (src/metrics/pipeline.rs) holds its lock while it
@@ -424,7 +419,7 @@ impl ObservedRegistry {
             last = collected.last.take();
             collected.has_ended = true;
         };
-        self.reading.renew(WATCHING_CALLBACK, read, |_| ());
+        self.reading.with(WATCHING_CALLBACK, read, |_| ());
         if !self.instruments().pending.is_empty() {
             self.refresh();
         }
