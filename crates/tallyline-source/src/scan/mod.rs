@@ -20,6 +20,12 @@ use std::ops::Range;
 use transfer::BYTE_TYPES;
 use variable::{Variable, scopes};
 
+/// The most parentheses around an operand.
+const NESTING: usize = 8;
+
+/// The most tokens of a call or an operand.
+const GROUP: usize = 1000;
+
 /// The wrappers of a search without any.
 static NO_WRAPPERS: BTreeMap<Vec<u8>, BTreeSet<usize>> = BTreeMap::new();
 
@@ -350,7 +356,7 @@ impl<'t> Scan<'t> {
         if name.is_empty() || !self.punct(open, b'(') {
             return None;
         }
-        let inside = open + 1..skip_group(self.tokens, open).saturating_sub(1);
+        let inside = open + 1..self.group_end(open).saturating_sub(1);
         let names_type = || inside.clone().any(|at| self.is_type(at));
         match name {
             b"offsetof" | b"__builtin_offsetof" | b"offset_of" | b"memset_after" | b"memset_startat" => {
@@ -368,15 +374,20 @@ impl<'t> Scan<'t> {
         }
     }
 
+    /// Returns the token behind a group of a call or an operand, as far as those are looked at.
+    fn group_end(&self, open: usize) -> usize {
+        skip_group(&self.tokens[..self.tokens.len().min(open.saturating_add(GROUP))], open)
+    }
+
     /// Returns the token behind the operand of a `sizeof`.
     fn operand_end(&self, mut at: usize) -> usize {
         while self.punct(at, b'*') || self.punct(at, b'&') {
             at += 1;
         }
-        at = if self.punct(at, b'(') { skip_group(self.tokens, at) } else { at + 1 };
+        at = if self.punct(at, b'(') { self.group_end(at) } else { at + 1 };
         loop {
             at = match () {
-                () if self.punct(at, b'[') => skip_group(self.tokens, at),
+                () if self.punct(at, b'[') => self.group_end(at),
                 () if self.punct(at, b'.') => at + 2,
                 () if self.punct(at, b'-') && self.punct(at + 1, b'>') => at + 3,
                 () => return at,
@@ -387,10 +398,15 @@ impl<'t> Scan<'t> {
     /// Returns `true` if an operand is the type, or an object of it: a variable, what one points to, an element, a
     /// member.
     fn names_object(&self, operand: Range<usize>) -> bool {
-        let (mut at, end) = (operand.start, operand.end);
-        if self.punct(at, b'(') && skip_group(self.tokens, at) == end {
-            return self.names_object(at + 1..end.saturating_sub(1).max(at + 1));
+        let (mut at, mut end) = (operand.start, operand.end);
+        for _ in 0..NESTING {
+            if !self.punct(at, b'(') || self.group_end(at) != end {
+                break;
+            }
+            at += 1;
+            end = end.saturating_sub(1).max(at);
         }
+        let operand = at..end;
         // as in struct rec, const rec_t and db::rec
         let is_spelled = operand.clone().all(|at| !self.word(at).is_empty() || self.punct(at, b':'));
         if is_spelled && end > at {
@@ -401,10 +417,10 @@ impl<'t> Scan<'t> {
         }
         let is_group = self.punct(at, b'(');
         let mut name = at;
-        at = if is_group { skip_group(self.tokens, at) } else { at + 1 };
+        at = if is_group { self.group_end(at) } else { at + 1 };
         while at < end {
             at = match () {
-                () if self.punct(at, b'[') => skip_group(self.tokens, at),
+                () if self.punct(at, b'[') => self.group_end(at),
                 () if self.punct(at, b'.') => at + 1,
                 () if self.punct(at, b'-') && self.punct(at + 1, b'>') => at + 2,
                 // a sum, or a cast

@@ -1,7 +1,7 @@
 //! Transfers: objects whose bytes leave the program or come from elsewhere.
 
 use super::variable::{Variable, is_one_of};
-use super::{Scan, UseKind, skip_group};
+use super::{NESTING, Scan, UseKind, skip_group};
 use std::ops::Range;
 
 /// The types of C and C++ whose objects are bytes.
@@ -27,7 +27,7 @@ impl Scan<'_> {
     /// Returns `true` if a call of a function passes the bytes of an object of the type to or from a file, a socket,
     /// memory that other programs see, or a buffer of bytes. `open` is the token of the call's parenthesis.
     pub(super) fn is_transfer(&self, name: &[u8], open: usize) -> bool {
-        let end = skip_group(self.tokens, open).saturating_sub(1);
+        let end = self.group_end(open).saturating_sub(1);
         let inside = open + 1..end.max(open + 1);
         match name {
             // the size is a part of the number of an ioctl, and the kernel knows the members
@@ -80,13 +80,13 @@ impl Scan<'_> {
 
     /// Returns `true` if an argument is an object of the type or its address, whatever it is cast to.
     fn is_object(&self, argument: Range<usize>) -> bool {
-        let (mut at, end) = (argument.start, argument.end);
-        loop {
-            let group = if self.punct(at, b'(') { skip_group(self.tokens, at) } else { at };
+        let (mut at, mut end) = (argument.start, argument.end);
+        for _ in 0..NESTING {
+            let group = if self.punct(at, b'(') { self.group_end(at) } else { at };
             match () {
                 // a cast to a pointer
                 () if group > at && group < end && self.punct(group - 2, b'*') => at = group,
-                () if group > at && group == end => return self.is_object(at + 1..end - 1),
+                () if group > at && group == end => (at, end) = (at + 1, end - 1),
                 // reinterpret_cast<const char *>(&object)
                 () if self.word(at).ends_with(b"_cast") && self.punct(at + 1, b'<') => {
                     let Some(open) = (at + 2..end).find(|at| self.punct(*at, b'(')) else { return false };
@@ -95,6 +95,7 @@ impl Scan<'_> {
                 () => return at < end && self.names_object(at..end),
             }
         }
+        false
     }
 
     /// Returns `true` if an argument is in a buffer of bytes: by the type of a variable or a member, or by a cast.

@@ -128,7 +128,9 @@ impl<'t> Scan<'t> {
                 next = skip_group(self.tokens, next);
             }
             let scope = self.scope_of(at, scopes);
-            let is_const = (at.saturating_sub(3)..at).any(|at| self.word(at) == b"const");
+            let mut before =
+                (0..at).rev().map(|at| self.word(at)).take(3).take_while(|word| !word.is_empty());
+            let is_const = before.any(|word| word == b"const");
             let mut is_first = true;
             loop {
                 let first = next;
@@ -189,7 +191,7 @@ impl<'t> Scan<'t> {
         let ends = |at: &usize| [b';', b'{', b'}', b',', b'<', b'?'].iter().any(|end| self.punct(*at, *end));
         let mut before = (inside.saturating_sub(VALUE)..inside).rev().take_while(|at| !ends(at));
         let assigned = before.find(|at| self.punct(*at, b'='))?;
-        // a size that is compared, or added
+        // += adds one
         let mut name = assigned.checked_sub(1)?;
         if self.punct(name, b'+') {
             name = name.checked_sub(1)?;

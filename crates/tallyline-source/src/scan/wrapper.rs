@@ -28,6 +28,9 @@ const ARGUMENTS: usize = 16;
 /// The most tokens of a call that is looked at.
 const CALL: usize = 128;
 
+/// The most tokens of a value that a variable is given.
+const VALUE: usize = 16;
+
 /// The most tokens of each of the parts of a generic function's head.
 const HEAD: usize = 500;
 
@@ -166,13 +169,14 @@ impl<'t> Scan<'t> {
     /// Adds to each parameter the variables that are given its value, as a loop of `write` has them.
     fn add_aliases(&self, body: Range<usize>, parameters: &mut [Parameter<'t>]) {
         for at in body.filter(|at| self.punct(*at, b'=') && !self.punct(at + 1, b'=')) {
-            let (name, end) = (self.word(at.saturating_sub(1)), self.declarator_end(at));
+            let name = self.word(at.saturating_sub(1));
+            let ends = |at: &usize| self.punct(*at, b';') || self.punct(*at, b',');
+            let Some(end) = (at + 1..at + VALUE).find(ends).filter(|_| !name.is_empty()) else { continue };
             let given = |known: &&mut Parameter<'t>| {
                 !known.names.contains(&name) && self.is_alone(at + 1..end, &known.names)
             };
-            let is_value = end < at + 16 && (self.punct(end, b';') || self.punct(end, b','));
             let mut open = parameters.iter_mut().filter(|known| known.names.len() < ARGUMENTS);
-            if let Some(known) = open.find(given).filter(|_| is_value && !name.is_empty()) {
+            if let Some(known) = open.find(given) {
                 known.names.push(name);
             }
         }
@@ -365,8 +369,12 @@ mod tests {
     #[test]
     fn many_parameters_and_open_parentheses_take_little_time() {
         let parameters = "void *p, ".repeat(3000);
-        let text = format!("void f({parameters}int n) {{ write({parameters}); {}", "a(".repeat(4_000));
-        assert_eq!(wrappers_of(&text), []);
+        for many in ["a(", "x = ", "sizeof((", "(rec_t *)("] {
+            let text =
+                format!("void f({parameters}int n, rec_t *r) {{ write({parameters}); {}", many.repeat(1_500));
+            assert_eq!(wrappers_of(&text), []);
+            assert_eq!(kinds(&text), []);
+        }
         assert_eq!(wrapper_calls("fn a<T(".repeat(10_000).as_bytes(), Language::Rust), []);
     }
 
