@@ -9,6 +9,7 @@ use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use tallyline_perf_data::{ByteOrder, Cursor};
 
 /// The bytes of a trace: a file, which is read as it is asked for, or a slice.
@@ -97,6 +98,13 @@ impl Thread {
     #[inline]
     pub fn blocks(&self) -> &[EventBlock] {
         &self.blocks
+    }
+
+    /// Returns the time of the thread's first event and that when its last events were written, in nanoseconds of the
+    /// machine's monotonic clock; `None` of a thread without events.
+    pub fn times(&self) -> Option<Range<u64>> {
+        let (first, last) = (self.blocks.first()?, self.blocks.last()?);
+        Some(first.times.0..last.times.1)
     }
 
     /// Returns the number of the thread's memory accesses that are in the trace.
