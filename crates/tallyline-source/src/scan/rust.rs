@@ -194,9 +194,14 @@ impl<'t> Scan<'t> {
         let mut inside = open..skip_group(self.tokens, open);
         let is_named = |at: usize| self.is_type(at);
         let is_object = |at: usize| is_named(at) || self.is_variable(at) || self.is_self(at, item);
-        let is_sized = inside.clone().any(|at| matches!(self.word(at), b"size_of" | b"size_of_val"));
+        // as size_of::<Rec>() and size_of_val(&rec): what else a call has may be of a member
+        let is_sized =
+            inside.clone().filter(|at| matches!(self.word(*at), b"size_of" | b"size_of_val")).any(|at| {
+                let open = (at..inside.end).find(|at| self.punct(*at, b'(')).unwrap_or(inside.end);
+                (at + 1..skip_group(self.tokens, open)).any(|at| is_object(at) && !self.punct(at + 1, b'.'))
+            });
         let is_of_bytes = is_slice && inside.clone().any(|at| self.word(at) == b"u8");
-        let is_use = is_sized && inside.clone().any(is_object) || is_of_bytes && inside.any(is_named);
+        let is_use = is_sized || is_of_bytes && inside.any(is_named);
         is_use.then_some(UseKind::Transfer)
     }
 
@@ -241,6 +246,8 @@ mod tests {
             "fn f(p: *const Rec, n: usize) -> &[Rec] { from_raw_parts(p, n) }",
             "fn f(r: &Rec) { write!(out, \"{}\", size_of::<Rec>()); from_raw_parts(r.data as *const u8, r.len); }",
             "impl Pod for Rec {} impl Rec { fn f(&self) { out.write_all(self.bytes()); ptr::write(p, Rec::new()); } }",
+            "fn f(rec: &Rec) { libc::write(rec.fd.as_raw_fd(), events.as_ptr().cast(), size_of_val(&events)); }",
+            "fn f(c: *mut Rec) { proc_send((*c).peer, &raw mut msg, size_of::<Message>()); g(size_of_val(&rec.name)); }",
             "#[derive(FromBytes)] struct Other { rec: Rec } #[derive(Clone, Debug, Hash)] struct Rec { a: u8 }",
         ] {
             assert_eq!(kinds(text), [], "{text}");
