@@ -518,6 +518,18 @@ mod tests {
         kinds_of(text, Language::C)
     }
 
+    /// Checks that each of some texts of C++ has one transfer of `rec`, and no use of another kind, and that each of
+    /// `others` has no use of it.
+    pub(super) fn assert_transfers(texts: &[&str], others: &[&str]) {
+        for text in texts {
+            let found: Vec<UseKind> = kinds_of_cpp(text).into_iter().map(|(kind, _)| kind).collect();
+            assert_eq!(found, [UseKind::Transfer], "{text}");
+        }
+        for text in others {
+            assert_eq!(kinds_of_cpp(text), [], "{text}");
+        }
+    }
+
     /// Returns the uses of a struct `rec`, also called `rec_t`, in a text of C++, with their lines.
     pub(super) fn kinds_of_cpp(text: &str) -> Vec<(UseKind, u32)> {
         kinds_of(text, Language::Cpp)

@@ -205,51 +205,45 @@ pub(super) fn transfers(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::UseKind;
-    use crate::scan::tests::{kinds, kinds_of_cpp};
+    use crate::scan::tests::{assert_transfers, kinds};
 
     #[test]
     fn copies_to_and_from_bytes_are_transfers_and_those_between_objects_are_not() {
-        for text in [
-            "char buf[64]; void f(rec_t *r) { memcpy(buf, r, sizeof *r); }",
-            "void f(const uint8_t *from) { rec_t r, q; memcpy(&q, from + 4, sizeof q); }",
-            "struct packet { unsigned char *data; };\nvoid f(struct packet *p, rec_t *r) { memcpy(&p->data[4], r, sizeof(*r)); }",
-            "void f(void *p, rec_t *r) { memmove((char *)p + 8, r, sizeof(rec_t)); }",
-            "void f(std::string &to, const rec &r) { to.append(reinterpret_cast<const char *>(&r), sizeof r); }",
-        ] {
-            let found: Vec<UseKind> = kinds_of_cpp(text).into_iter().map(|(kind, _)| kind).collect();
-            assert_eq!(found, [UseKind::Transfer], "{text}");
-        }
-        for text in [
-            "struct { char *to; } o; void f(rec_t *to, rec_t *from) { memcpy(to, from, sizeof *to); }",
-            "void f(char *key, rec_t *r) { memcpy(key + 8, &r, sizeof(r)); write(1, &r, sizeof r); }",
-            "void f(char *key, rec_t **r) { memcpy(key, r, sizeof(*r)); }",
-            "void f(void *slot, rec_t *r) { memcpy(slot, r, sizeof *r); }",
-            "void f(char *name, rec_t *r) { memcpy(r->name, name, sizeof r->name); memcpy(name, r->name, 4); }",
-            "void f(char *p) { rec_t *r = (rec_t *)realloc((char *)p, sizeof *r); }",
-        ] {
-            assert_eq!(kinds_of_cpp(text), [], "{text}");
-        }
+        assert_transfers(
+            &[
+                "char buf[64]; void f(rec_t *r) { memcpy(buf, r, sizeof *r); }",
+                "void f(const uint8_t *from) { rec_t r, q; memcpy(&q, from + 4, sizeof q); }",
+                "struct packet { unsigned char *data; };\nvoid f(struct packet *p, rec_t *r) { memcpy(&p->data[4], r, sizeof(*r)); }",
+                "void f(void *p, rec_t *r) { memmove((char *)p + 8, r, sizeof(rec_t)); }",
+                "void f(std::string &to, const rec &r) { to.append(reinterpret_cast<const char *>(&r), sizeof r); }",
+            ],
+            &[
+                "struct { char *to; } o; void f(rec_t *to, rec_t *from) { memcpy(to, from, sizeof *to); }",
+                "void f(char *key, rec_t *r) { memcpy(key + 8, &r, sizeof(r)); write(1, &r, sizeof r); }",
+                "void f(char *key, rec_t **r) { memcpy(key, r, sizeof(*r)); }",
+                "void f(void *slot, rec_t *r) { memcpy(slot, r, sizeof *r); }",
+                "void f(char *name, rec_t *r) { memcpy(r->name, name, sizeof r->name); memcpy(name, r->name, 4); }",
+                "void f(char *p) { rec_t *r = (rec_t *)realloc((char *)p, sizeof *r); }",
+            ],
+        );
     }
 
     #[test]
     fn objects_over_arrays_of_bytes_and_constant_bytes_are_transfers() {
-        for text in [
-            "void f(const uint8_t *data) { const struct rec *r = (const struct rec *)data; }",
-            "void f(int fd) { char buf[512]; rec_t *r = (rec_t *)buf; }",
-            "void f(int fd) { unsigned char buf[512]; rec_t *r = (rec_t *)(&buf[4]); }",
-            "int f(const char *data) { return reinterpret_cast<const rec *>(data)->a; }",
-        ] {
-            let found: Vec<UseKind> = kinds_of_cpp(text).into_iter().map(|(kind, _)| kind).collect();
-            assert_eq!(found, [UseKind::Transfer], "{text}");
-        }
-        for text in [
-            "rec_t *f(char *arena) { return (rec_t *)arena; }",
-            "rec_t *f(void *p) { return (rec_t *)p; }",
-            "rec_t *f(struct other *o) { const char buf[2]; return (rec_t *)o->buf; }",
-            "void g(const char *o) { } rec_t *f(struct other *o) { return (rec_t *)o; }",
-        ] {
-            assert_eq!(kinds_of_cpp(text), [], "{text}");
-        }
+        assert_transfers(
+            &[
+                "void f(const uint8_t *data) { const struct rec *r = (const struct rec *)data; }",
+                "void f(int fd) { char buf[512]; rec_t *r = (rec_t *)buf; }",
+                "void f(int fd) { unsigned char buf[512]; rec_t *r = (rec_t *)(&buf[4]); }",
+                "int f(const char *data) { return reinterpret_cast<const rec *>(data)->a; }",
+            ],
+            &[
+                "rec_t *f(char *arena) { return (rec_t *)arena; }",
+                "rec_t *f(void *p) { return (rec_t *)p; }",
+                "rec_t *f(struct other *o) { const char buf[2]; return (rec_t *)o->buf; }",
+                "void g(const char *o) { } rec_t *f(struct other *o) { return (rec_t *)o; }",
+            ],
+        );
     }
 
     #[test]

@@ -239,7 +239,7 @@ pub(super) fn is_one_of(variables: &[Variable<'_>], word: &[u8], at: usize) -> b
 
 #[cfg(test)]
 mod tests {
-    use crate::scan::tests::kinds;
+    use crate::scan::tests::{assert_transfers, kinds};
     use crate::{Language, SearchedType, UseKind, size_names};
 
     #[test]
@@ -257,22 +257,19 @@ mod tests {
 
     #[test]
     fn names_with_the_size_of_an_object_are_sizes_where_they_are_known() {
-        for text in [
-            "void f(rec_t r) { size_t n = sizeof r; write(1, &r, n); }",
-            "void f(rec_t *r) { int n; n = 4; n += sizeof(*r); send(1, buffer, n, 0); }",
-            "#define SIZE (sizeof(rec_t) + 4)\nvoid f(rec_t *r) { fwrite(r, 1, SIZE, out); }",
-            "enum { SIZE = sizeof(struct rec) }; void f(rec_t *r) { fread(r, SIZE, 1, in); }",
-        ] {
-            let found: Vec<UseKind> = kinds(text).into_iter().map(|(kind, _)| kind).collect();
-            assert_eq!(found, [UseKind::Transfer], "{text}");
-        }
-        for text in [
-            "void f(rec_t *r) { size_t n = sizeof r; write(1, &r, n); }",
-            "void f(rec_t r) { size_t n = sizeof r; } void g(rec_t *r, size_t n) { write(1, r->name, n); }",
-            "void f(rec_t *r) { char *p = new(sizeof *r); write(1, p, 4); o.n = sizeof *r; write(1, r->name, n); }",
-        ] {
-            assert_eq!(kinds(text), [], "{text}");
-        }
+        assert_transfers(
+            &[
+                "void f(rec_t r) { size_t n = sizeof r; write(1, &r, n); }",
+                "void f(rec_t *r) { int n; n = 4; n += sizeof(*r); send(1, buffer, n, 0); }",
+                "#define SIZE (sizeof(rec_t) + 4)\nvoid f(rec_t *r) { fwrite(r, 1, SIZE, out); }",
+                "enum { SIZE = sizeof(struct rec) }; void f(rec_t *r) { fread(r, SIZE, 1, in); }",
+            ],
+            &[
+                "void f(rec_t *r) { size_t n = sizeof r; write(1, &r, n); }",
+                "void f(rec_t r) { size_t n = sizeof r; } void g(rec_t *r, size_t n) { write(1, r->name, n); }",
+                "void f(rec_t *r) { char *p = new(sizeof *r); write(1, p, 4); o.n = sizeof *r; write(1, r->name, n); }",
+            ],
+        );
     }
 
     #[test]
