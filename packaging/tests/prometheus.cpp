@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <sstream>
 #include <thread>
@@ -39,6 +40,16 @@ STATCTR_DEFINE_GAUGE(waiting);
 static std::string text(const prometheus::Collectable &source)
 {
     return prometheus::TextSerializer().Serialize(source.Collect());
+}
+
+/* Checks that a text has each of some pieces, and prints those that it does not have. */
+static void check_lines(const std::string &found, std::initializer_list<const char *> pieces)
+{
+    for (const char *const lines : pieces) {
+        if (found.find(lines) == std::string::npos)
+            std::fprintf(stderr, "%s is not in\n%s", lines, found.c_str());
+        CHECK(found.find(lines) != std::string::npos);
+    }
 }
 
 static void the_text_is_that_of_the_same_values_in_prometheus_cpp()
@@ -143,20 +154,16 @@ static void every_kind_of_the_registry_is_there()
     ours.add_registry();
     ours.add("busy", "", {}, busy);
     const std::string found = text(ours);
-    for (const char *const lines : {
-             "# TYPE hits summary\nhits_count 4\nhits_sum 3\n",
-             "# HELP open open files\n# TYPE open gauge\nopen -3\n",
-             "# HELP sizes in bytes\n# TYPE sizes histogram\nsizes_count{of=\"a\"} 4\nsizes_sum{of=\"a\"} 1102\n",
-             "sizes_bucket{of=\"a\",le=\"1\"} 1\nsizes_bucket{of=\"a\",le=\"3\"} 2\nsizes_bucket{of=\"a\",le=\"+Inf\"} 4\n",
-             "# TYPE slowest gauge\nslowest 17\n",
-             "# TYPE load gauge\nload -0.5\n",
-             "# TYPE busy gauge\nbusy 0.25\n",
-             "# TYPE waiting gauge\nwaiting -1\n",
-         }) {
-        if (found.find(lines) == std::string::npos)
-            std::fprintf(stderr, "%s is not in\n%s", lines, found.c_str());
-        CHECK(found.find(lines) != std::string::npos);
-    }
+    check_lines(found, {
+        "# TYPE hits summary\nhits_count 4\nhits_sum 3\n",
+        "# HELP open open files\n# TYPE open gauge\nopen -3\n",
+        "# HELP sizes in bytes\n# TYPE sizes histogram\nsizes_count{of=\"a\"} 4\nsizes_sum{of=\"a\"} 1102\n",
+        "sizes_bucket{of=\"a\",le=\"1\"} 1\nsizes_bucket{of=\"a\",le=\"3\"} 2\nsizes_bucket{of=\"a\",le=\"+Inf\"} 4\n",
+        "# TYPE slowest gauge\nslowest 17\n",
+        "# TYPE load gauge\nload -0.5\n",
+        "# TYPE busy gauge\nbusy 0.25\n",
+        "# TYPE waiting gauge\nwaiting -1\n",
+    });
     (void)entries;
 }
 
@@ -241,20 +248,16 @@ static void no_series_is_there_twice()
     ours.add("hits_sum", "", {}, counter);
     ours.add("rx", {}, eth0);
     const std::string found = text(ours);
-    for (const char *const lines : {
-             "# TYPE latency histogram\nlatency_count 0\n",
-             "# HELP latency_counter of the registry\n# TYPE latency_counter counter\nlatency_counter 1\n",
-             "# TYPE open counter\nopen 1\n",
-             "# TYPE open_gauge gauge\nopen_gauge -3\n",
-             "# TYPE hits_sum counter\nhits_sum 1\n",
-             "# TYPE hits_summary summary\nhits_summary_count 0\nhits_summary_sum 0\n",
-             "# TYPE rx_packets counter\nrx_packets 1\n",
-             "# TYPE rx_packets_counter counter\nrx_packets_counter 2\n",
-         }) {
-        if (found.find(lines) == std::string::npos)
-            std::fprintf(stderr, "%s is not in\n%s", lines, found.c_str());
-        CHECK(found.find(lines) != std::string::npos);
-    }
+    check_lines(found, {
+        "# TYPE latency histogram\nlatency_count 0\n",
+        "# HELP latency_counter of the registry\n# TYPE latency_counter counter\nlatency_counter 1\n",
+        "# TYPE open counter\nopen 1\n",
+        "# TYPE open_gauge gauge\nopen_gauge -3\n",
+        "# TYPE hits_sum counter\nhits_sum 1\n",
+        "# TYPE hits_summary summary\nhits_summary_count 0\nhits_summary_sum 0\n",
+        "# TYPE rx_packets counter\nrx_packets 1\n",
+        "# TYPE rx_packets_counter counter\nrx_packets_counter 2\n",
+    });
     for (const auto &family : ours.Collect())
         if (family.name == "sizes") {
             const auto &buckets = family.metric.at(0).histogram.bucket;
