@@ -314,34 +314,32 @@ struct statctr_joining_ {
     uint32_t field;                      /* where in the area the index of instances is */
     uint32_t width;                      /* bytes of the widest vector store, or 0 */
     uint64_t hold;
-    uint64_t indices;                    /* words of a table */
+    uint32_t indices;                    /* words of a table */
+    uint32_t cpus;                       /* of which updates are inline: as many, or 0 where the index is none */
 };
 /* An object. */
 struct statctr_lazy_cell_ {
     uint64_t words[4];
     uint32_t owner; /* 1 + the number of the CPU whose words these are */
     uint32_t flags;
-    /* 1 + a CPU's number in the upper 16 bits, its instance in the others; all ones in the upper ones of the
-     * last: a table of instances by CPU, in which the one that was there before is, too */
+    /* 1 + a CPU's number in the upper 16 bits, its instance in the others; the last one negative: a table of
+     * instances by CPU, in which the one that was there before is, too */
     uint64_t pairs[3];
 };
 
-/* The instance of a CPU, `mark` less 1; NULL where it has none yet. */
-STATCTR_ALWAYS_INLINE_ void *statctr_lazy_instance_(struct statctr_lazy_cell_ *cell,
-                                                    const struct statctr_joining_ *joining, uint32_t mark)
+/* The instance of a CPU that a table has a word for, `mark` less 1; NULL where it has none yet. */
+STATCTR_ALWAYS_INLINE_ void *statctr_lazy_instance_(struct statctr_lazy_cell_ *cell, uint32_t mark)
 {
     if (STATCTR_LIKELY_(__atomic_load_n(&cell->owner, __ATOMIC_RELAXED) == mark))
         return cell->words;
     const uint64_t addresses = ((uint64_t)1 << 48) - 1;
     const uint64_t last = __atomic_load_n(&cell->pairs[2], __ATOMIC_ACQUIRE);
     /* the table first: most of those who look there have no pair */
-    if (last >> 48 == 0xffff) {
-        const uintptr_t *const table = (const uintptr_t *)(uintptr_t)(last & addresses);
-        if (mark > joining->indices)
-            return NULL;
-        void *const found = (void *)__atomic_load_n(&table[mark - 1], __ATOMIC_ACQUIRE);
-        if (STATCTR_LIKELY_(found != NULL))
-            return found;
+    if ((int64_t)last < 0) {
+        const uintptr_t *const table = (const uintptr_t *)(uintptr_t)(last & INT64_MAX);
+        void *const words = (void *)__atomic_load_n(&table[mark - 1], __ATOMIC_ACQUIRE);
+        if (STATCTR_LIKELY_(words != NULL))
+            return words;
     }
     const uint64_t first = __atomic_load_n(&cell->pairs[0], __ATOMIC_ACQUIRE);
     if (first >> 48 == mark)
@@ -391,7 +389,7 @@ STATCTR_ALWAYS_INLINE_ void *statctr_lazy_instance_(struct statctr_lazy_cell_ *c
     STATCTR_PREPARE_LAZY_                          \
     "leaq 3b(%%rip), %%rax\n\t"                    \
     "movq %%rax, %%fs:8(%[area])\n"                \
-    "4:\tcmpl %[cpu], %%fs:(%[area],%[field])\n\t" \
+    "4:\tcmpl %[cpu], %%fs:4(%[area])\n\t"          \
     "jne %l[statctr_slow_]\n\t"                    \
     STATCTR_JOIN_LAZY_ "\n"                        \
     "5:\n\t"                                       \
@@ -408,21 +406,19 @@ STATCTR_ALWAYS_INLINE_ int statctr_lazy_update(const statctr_lazy_t *object, uin
         const uint64_t v0 = first, v1 = second, v2 = third, v3 = fourth;
         /* before the loads that acquire, behind which it would be loaded again */
         const ptrdiff_t area = joining->area;
-        /* 4: where the kernel keeps the CPU's number. Other indices are the library's. */
-        if (STATCTR_LIKELY_(joining->width >= STATCTR_WIDTH_32_ && joining->field == 4)) {
-            uint32_t cpu;
-            __asm__ volatile("movl %%fs:4(%1), %0" : "=r"(cpu) : "r"(area));
-            /* numbers above are those of threads without a registration */
-            void *const words = cpu <= INT32_MAX ? statctr_lazy_instance_(cell, joining, cpu + 1) : NULL;
-            if (STATCTR_LIKELY_(words != NULL)) {
-                __asm__ volatile goto(STATCTR_LAZY_SECTION_
-                                      :
-                                      : [area] "r"(area), [field] "r"((uintptr_t)4), [cpu] "r"(cpu),
-                                        [words] "r"(words), [joining] "r"(joining), STATCTR_VALUES_32_
-                                      : "rax", STATCTR_CLOBBER_LAZY_, "cc", "memory"
-                                      : statctr_slow_);
-                return 0;
-            }
+        uint32_t cpu;
+        /* 4: where the kernel keeps the CPU's number. Where there is no area it is not that, and no CPU is below 0 */
+        __asm__ volatile("movl %%fs:4(%1), %0" : "=r"(cpu) : "r"(area));
+        /* the numbers of threads without a registration are above */
+        void *const words = cpu < joining->cpus ? statctr_lazy_instance_(cell, cpu + 1) : NULL;
+        if (STATCTR_LIKELY_(words != NULL)) {
+            __asm__ volatile goto(STATCTR_LAZY_SECTION_
+                                  :
+                                  : [area] "r"(area), [cpu] "r"(cpu), [words] "r"(words),
+                                    [joining] "r"(joining), STATCTR_VALUES_32_
+                                  : "rax", STATCTR_CLOBBER_LAZY_, "cc", "memory"
+                                  : statctr_slow_);
+            return 0;
         }
     }
 statctr_slow_:

@@ -307,7 +307,9 @@ pub(crate) struct JoinSettings {
     /// While not zero, sections with two copies leave: a reader is waiting.
     pub(crate) hold: AtomicU64,
     /// Number of indices that an object's table has places for.
-    pub(crate) indices: u64,
+    pub(crate) indices: u32,
+    /// Number of CPUs whose updates are in line: `indices` where sections are told apart by the CPU, else 0.
+    pub(crate) cpus: u32,
 }
 
 /// The part of [`JoinSettings`] that tells where threads have their index (the CPU or concurrency id whose copy of a
@@ -325,10 +327,16 @@ impl JoinSettings {
     pub(crate) fn index(&self) -> JoinIndex {
         JoinIndex { area: self.area, field: self.field, width: self.width }
     }
+
+    /// Returns the index of pools whose copies belong to CPUs.
+    #[inline(always)]
+    pub(crate) fn cpu_index(&self) -> JoinIndex {
+        JoinIndex { field: CPU_ID as u32, ..self.index() }
+    }
 }
 
 const _: () = assert!(
-    std::mem::offset_of!(JoinSettings, area) == 96 && std::mem::offset_of!(JoinSettings, indices) == 120
+    std::mem::offset_of!(JoinSettings, area) == 96 && std::mem::offset_of!(JoinSettings, cpus) == 124
 );
 
 /// The parameters of a stamp, which an update of a counter stores to mark its cache line as written: address of the

@@ -94,10 +94,9 @@ impl Object {
     #[inline(always)]
     pub(crate) fn update(&self, values: [u64; ITEMS]) {
         let memory = self.memory();
-        let at = memory.join.index();
-        if at.field == rseq::CPU_ID as u32
-            && let Some(index) = memory.section_index_at(at)
-            && let Some(instance) = self.find(memory, index + 1)
+        let at = memory.join.cpu_index();
+        if let Some(index) = memory.inline_cpu(at)
+            && let Some(instance) = self.find(index)
         {
             // SAFETY: sections may be used, and the instance is this index's.
             if unsafe { rseq::join_at(at, &memory.join, index, instance, values) } {
@@ -110,20 +109,22 @@ impl Object {
         self.update_further(first, second, third, fourth);
     }
 
-    /// Returns the instance of a mark, from the object's line or from its table.
+    /// Returns the instance of a CPU whose updates are in line, from the object's line or from its table.
     ///
     /// The table first: of the two pairs in front of it, those who look for another mark need not load any.
     #[inline(always)]
-    fn find(&self, memory: &LazyMemory, mark: u32) -> Option<InstancePtr> {
-        let cell = self.cell();
+    fn find(&self, cpu: u32) -> Option<InstancePtr> {
+        let (cell, mark) = (self.cell(), cpu + 1);
         if cell.owner.load(Ordering::Relaxed) == mark {
             return Some(self.own());
         }
         let last = cell.pairs[PAIRS - 1].load(Ordering::Acquire);
-        if let Some(table) = self.table_of(memory, last)
-            && let Some(instance) = instance_at(table.get(mark as usize - 1)?.load(Ordering::Acquire))
-        {
-            return Some(instance);
+        if let Some(table) = unpack_table(last) {
+            // SAFETY: a table of the object, as in `table_of`; updates are in line of CPUs that it has a word for.
+            let place = unsafe { table.add(cpu as usize).as_ref() };
+            if let Some(instance) = instance_at(place.load(Ordering::Acquire)) {
+                return Some(instance);
+            }
         }
         // a mark is in one place at most
         let pair =
@@ -132,7 +133,6 @@ impl Object {
     }
 
     /// Returns the table whose address the last pair has.
-    #[inline(always)]
     fn table_of<'a>(&'a self, memory: &LazyMemory, pair: u64) -> Option<&'a [AtomicUsize]> {
         let start = unpack_table(pair)?;
         // SAFETY: a cell of `tables`, which has a word for each index and is the object's until it is dropped.

@@ -60,6 +60,9 @@ impl LazyMemory {
         let cpus = cpu_bound().unwrap_or(0).max(1);
         let nodes = settings.nodes.len();
         let mask = |kind| std::array::from_fn(|item| if settings.items[item] == kind { u64::MAX } else { 0 });
+        let width = if settings.rseq && settings.index != IndexKind::Node { settings.width } else { 0 };
+        // no more than pairs and tables tell apart
+        let indices = u32::try_from(settings.indices).unwrap_or(u32::MAX);
         let join = JoinSettings {
             sum: mask(Combine::Sum),
             or: mask(Combine::Or),
@@ -69,9 +72,10 @@ impl LazyMemory {
                 IndexKind::Concurrency => rseq::MM_CID,
                 IndexKind::Cpu | IndexKind::Node => rseq::CPU_ID,
             } as u32,
-            width: if settings.rseq && settings.index != IndexKind::Node { settings.width } else { 0 },
+            width,
             hold: AtomicU64::new(0),
-            indices: settings.indices as u64,
+            indices,
+            cpus: if width != 0 && settings.index == IndexKind::Cpu { indices } else { 0 },
         };
         // readers may need it, and cannot make it
         hold_lock();
@@ -118,15 +122,21 @@ impl LazyMemory {
         }
     }
 
+    /// Returns the CPU that the calling thread runs on, if it is one whose updates are in line: one of the pool's
+    /// tables have a place for, in a pool whose sections are told apart by the CPU. `at` is that of the settings.
+    #[inline(always)]
+    pub(super) fn inline_cpu(&self, at: JoinIndex) -> Option<u32> {
+        // SAFETY: where there is no area the offset is 0, at which each thread has what libc keeps of it: the number
+        // says nothing then, and is not looked at further, as no CPU is below 0.
+        let cpu = unsafe { rseq::area_field(at.area, rseq::CPU_ID) };
+        // the numbers of threads that are not registered are negative, and above all as they are taken here
+        (cpu < self.join.cpus).then_some(cpu)
+    }
+
     /// Returns the index of the thread's field, where sections may be used.
     #[inline(always)]
     pub(super) fn section_index(&self) -> Option<u32> {
-        self.section_index_at(self.join.index())
-    }
-
-    /// Returns the index of the thread's field, where sections may be used; for a caller that has loaded where it is.
-    #[inline(always)]
-    pub(super) fn section_index_at(&self, at: JoinIndex) -> Option<u32> {
+        let at = self.join.index();
         if at.width == 0 {
             return None;
         }

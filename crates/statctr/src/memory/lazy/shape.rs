@@ -23,8 +23,9 @@ pub(super) const SPREAD: u32 = 1 << 31;
 /// Somebody used the atomic words.
 pub(super) const SHARED: u32 = 1;
 /// Mark of the last pair where its address is that of a table by index, in which the instance of the pair that it
-/// replaced is, too. No index has it. Part of the C ABI.
-const TABLE_MARK: u32 = (1 << (64 - ADDRESS_BITS)) - 1;
+/// replaced is, too: the sign of the pair alone, which one instruction tests. Indices have the marks below. Part of the
+/// C ABI.
+const TABLE_MARK: u32 = 1 << (63 - ADDRESS_BITS);
 /// The place of the node that the cell came from is kept above.
 pub(super) const NODE_SHIFT: u32 = 8;
 
@@ -98,10 +99,10 @@ pub(super) fn unpack_of(pair: u64, mark: u32) -> Option<InstancePtr> {
 /// Returns the table whose address the last pair has; `None` where it has another.
 #[inline(always)]
 pub(super) fn unpack_table(pair: u64) -> Option<TablePtr> {
-    if pair >> ADDRESS_BITS != u64::from(TABLE_MARK) {
+    if pair.cast_signed() >= 0 {
         return None;
     }
-    NonNull::new(std::ptr::with_exposed_provenance_mut(address(pair)))
+    NonNull::new(std::ptr::with_exposed_provenance_mut((pair & (i64::MAX as u64)) as usize))
 }
 
 /// Returns the instance at an address that was kept as a number.
