@@ -4,7 +4,7 @@
 use crate::counter::impersonate;
 use crate::cpu::CpuId;
 use crate::error::{Error, Result};
-use crate::memory::{CHUNK_WORDS, LatchLayout, Lines};
+use crate::memory::{CHUNK_WORDS, LatchLayout, LineWords, Lines};
 use crate::pieces::Pieces;
 use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
@@ -210,7 +210,7 @@ pub struct GroupArray {
 /// A reference to one group of counters of a [`GroupArray`], by which it is updated and read.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupRef<'a> {
-    lines: &'a Lines,
+    words: LineWords<'a>,
     /// The group's first slot in the piece.
     first: usize,
 }
@@ -260,8 +260,9 @@ impl GroupArray {
     #[must_use]
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<GroupRef<'_>> {
-        let (lines, index) = self.pieces.find(index)?;
-        Some(GroupRef { lines, first: index * self.group_words })
+        // of each piece by itself, as a loop may then load it once
+        let (words, index) = self.pieces.find_map(index, |piece, index| Some((piece.words(), index)))?;
+        Some(GroupRef { words, first: index * self.group_words })
     }
 
     /// Reads all items (64-bit statistics) of all groups in the array and stores their values, each summed over the
@@ -350,37 +351,38 @@ impl GroupRef<'_> {
     /// Adds 1 to one item (64-bit statistic) of the group; see [`Group::inc`].
     #[inline(always)]
     pub fn inc(self, item: Item) {
-        self.lines.inc(self.first + item.slot());
+        self.words.inc(self.first + item.slot());
     }
 
     /// Adds `value` to one item (64-bit statistic) of the group; see [`Group::add`].
     #[inline(always)]
     pub fn add(self, item: Item, value: u64) {
-        self.lines.add(self.first + item.slot(), value);
+        self.words.add(self.first + item.slot(), value);
     }
 
     /// Adds `deltas` to the `N` items of an event (statistics updated together) by one commit, a single store where
     /// counters are updated by rseq; see [`Group::commit`].
     #[inline(always)]
     pub fn commit<const N: usize>(self, event: Event<N>, deltas: [u64; N]) {
-        self.lines.commit(self.first + event.slot(), &deltas);
+        self.words.commit(self.first + event.slot(), &deltas);
     }
 
     /// Returns the value of one item (64-bit statistic) of the group, summed over the CPUs.
     #[must_use]
     pub fn read_item(self, item: Item) -> u64 {
-        self.lines.read(self.first + item.slot()).unwrap_or(0)
+        self.words.lines().read(self.first + item.slot()).unwrap_or(0)
     }
 
     /// Returns the part of the value of one item (64-bit statistic) that one CPU counted; 0 if it never counted.
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
-        self.lines.read_cpu(cpu.index(), self.first + item.slot()).unwrap_or(0)
+        self.words.lines().read_cpu(cpu.index(), self.first + item.slot()).unwrap_or(0)
     }
 
     /// Sets the value of one item (64-bit statistic) of the group; see [`Counter::set`](crate::Counter::set).
     pub fn set(self, item: Item, value: u64) {
-        self.lines.arena().while_locked(|| self.lines.set_locked(self.first + item.slot(), value));
+        let lines = self.words.lines();
+        lines.arena().while_locked(|| lines.set_locked(self.first + item.slot(), value));
     }
 
     /// Adds `value` to an item (64-bit statistic) on a synthetic CPU that this kernel cannot have, for measurements;
@@ -389,7 +391,7 @@ impl GroupRef<'_> {
     /// # Errors
     /// Fails as [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic) does.
     pub fn add_on_synthetic(self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
-        add_on_synthetic(self.lines, self.first + item.slot(), cpu, value)
+        add_on_synthetic(self.words.lines(), self.first + item.slot(), cpu, value)
     }
 }
 

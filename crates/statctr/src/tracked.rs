@@ -4,7 +4,7 @@ use crate::counter::impersonate;
 use crate::cpu::CpuId;
 use crate::error::{Error, Result};
 use crate::group::take;
-use crate::memory::{CHUNK_WORDS, StampedFold, StampedLines, most_stamped};
+use crate::memory::{CHUNK_WORDS, StampedFold, StampedLines, StampedWords, most_stamped};
 use crate::pieces::Pieces;
 use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
@@ -43,7 +43,7 @@ pub struct TrackedGroupArray {
 /// A reference to one group of counters of a [`TrackedGroupArray`], by which it is updated and read.
 #[derive(Debug, Clone, Copy)]
 pub struct TrackedGroupRef<'a> {
-    lines: &'a StampedLines,
+    words: StampedWords<'a>,
     /// The group's first slot among the stamped ones of the piece.
     first: usize,
 }
@@ -106,8 +106,9 @@ impl TrackedGroupArray {
     #[must_use]
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<TrackedGroupRef<'_>> {
-        let (lines, index) = self.pieces.find(index)?;
-        Some(TrackedGroupRef { lines, first: index * self.group_words })
+        // of each piece by itself, as a loop may then load it once
+        let (words, index) = self.pieces.find_map(index, |piece, index| Some((piece.words(), index)))?;
+        Some(TrackedGroupRef { words, first: index * self.group_words })
     }
 
     /// Reads all items (64-bit statistics) of all groups, also unchanged ones, and stores their values, each summed
@@ -220,33 +221,33 @@ impl TrackedGroupRef<'_> {
     /// [`Group::add`](crate::Group::add) and half a nanosecond. Async-signal-safe.
     #[inline(always)]
     pub fn add(self, item: Item, value: u64) {
-        self.lines.add(self.first + item.slot(), value);
+        self.words.add(self.first + item.slot(), value);
     }
 
     /// Adds `deltas` to the `N` items of an event (statistics updated together) by one commit (a single store), and
     /// marks their cache line as written; see [`Group::commit`](crate::Group::commit).
     #[inline(always)]
     pub fn commit<const N: usize>(self, event: Event<N>, deltas: [u64; N]) {
-        self.lines.commit(self.first + event.slot(), &deltas);
+        self.words.commit(self.first + event.slot(), &deltas);
     }
 
     /// Returns the value of one item (64-bit statistic) of the group, summed over the CPUs.
     #[must_use]
     pub fn read_item(self, item: Item) -> u64 {
-        self.lines.lines().read(self.slot(item)).unwrap_or(0)
+        self.words.stamped_lines().lines().read(self.slot(item)).unwrap_or(0)
     }
 
     /// Returns the part of the value of one item (64-bit statistic) of the group that one CPU counted; 0 if it never
     /// counted.
     #[must_use]
     pub fn read_cpu(self, cpu: CpuId, item: Item) -> u64 {
-        self.lines.lines().read_cpu(cpu.index(), self.slot(item)).unwrap_or(0)
+        self.words.stamped_lines().lines().read_cpu(cpu.index(), self.slot(item)).unwrap_or(0)
     }
 
     /// Sets the value of one item (64-bit statistic) of the group; see [`Counter::set`](crate::Counter::set). From then
     /// on folds read the baselines of the whole array.
     pub fn set(self, item: Item, value: u64) {
-        let lines = self.lines.lines();
+        let lines = self.words.stamped_lines().lines();
         lines.arena().while_locked(|| lines.set_locked(self.slot(item), value));
     }
 
@@ -257,13 +258,14 @@ impl TrackedGroupRef<'_> {
     /// Fails as [`Counter::add_on_synthetic`](crate::Counter::add_on_synthetic) does.
     pub fn add_on_synthetic(self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
         impersonate(cpu, || {
-            let arena = self.lines.lines().arena();
-            let add = || self.lines.add_on_synthetic_locked(self.first + item.slot(), cpu.index(), value);
+            let stamped = self.words.stamped_lines();
+            let arena = stamped.lines().arena();
+            let add = || stamped.add_on_synthetic_locked(self.first + item.slot(), cpu.index(), value);
             arena.while_locked(add)
         })
     }
 
     fn slot(self, item: Item) -> usize {
-        self.lines.slot(self.first + item.slot())
+        self.words.stamped_lines().slot(self.first + item.slot())
     }
 }

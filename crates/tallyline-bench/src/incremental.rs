@@ -15,7 +15,7 @@ use statctr::topology::{CpuId, Topology};
 use statctr::{GroupArray, Item, ItemSpec, Placement, Pool, Schema, TrackedGroupArray};
 use std::hint::black_box;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Items of a group, as in `fold`.
@@ -26,6 +26,8 @@ const GROUPS: usize = 3000;
 const FEW_GROUPS: usize = 300;
 /// The size of the made-up machine.
 const CPUS: u32 = 160;
+/// Pieces that two threads take in turn: a thread that the host runs more slowly takes fewer.
+const PARTS: usize = 16;
 /// The suffix of what is folded from there.
 const FEW: &str = "-in-llc";
 /// Shares of the groups that are written between two folds.
@@ -80,7 +82,7 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
     }
     report.notes.extend([
         format!("ns/group: time for one group of {ITEMS} items over all CPUs."),
-        "all-lines: fold_into, which reads every line; two-threads: the same by fold_parts, each thread on a CPU of its own.".into(),
+        "all-lines: fold_into, which reads every line; two-threads: the same by fold_parts, in pieces that two threads take in turn, each on a CPU of its own.".into(),
         "one-thread-reads, two-threads-read: as many bytes read and added up: no fold gains more by a second thread than that does.".into(),
         format!("{FEW}: {FEW_GROUPS} groups, whose lines the last level of the caches holds."),
         "5 %: so many of the groups were written since the last fold, all lines of them, on all CPUs; scattered: each CPU wrote others, so that nearly all were written on some CPU.".into(),
@@ -282,17 +284,18 @@ fn two_threads(
         for step in 0..series.len() {
             let way = (round + step) % series.len();
             let threads = 1 + way % 2;
+            let parts = if threads == 1 { 1 } else { PARTS };
             let time = if way < 2 {
-                let parts = array.fold_parts(threads, &mut values)?;
-                let time = in_parallel(parts.into_iter().map(|part| move || part.fold()), on)?;
+                let folds = array.fold_parts(parts, &mut values)?;
+                let time = in_parallel(folds.into_iter().map(|part| move || part.fold()), &on[..threads])?;
                 ensure!(values.iter().sum::<u64>() == lines as u64 * used, "a fold comes to a wrong sum");
                 time
             } else {
-                let halves = words.chunks(words.len().div_ceil(threads).max(1));
-                let sum = |half: &[u64]| {
-                    _ = black_box(half.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word)));
+                let pieces = words.chunks(words.len().div_ceil(parts).max(1));
+                let sum = |piece: &[u64]| {
+                    _ = black_box(piece.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word)));
                 };
-                in_parallel(halves.map(|half| move || sum(half)), on)?
+                in_parallel(pieces.map(|piece| move || sum(piece)), &on[..threads])?
             };
             if round >= WARM_UP {
                 series[way].push(time.as_nanos() as f64 / groups as f64);
@@ -307,22 +310,24 @@ fn two_threads(
     Ok(())
 }
 
-/// Runs pieces of work at the same time, each on a thread and a CPU of its own: the time that the slowest one takes. The
-/// start of the threads is the caller's.
-fn in_parallel<W: FnOnce() + Send>(work: impl Iterator<Item = W>, on: [usize; 2]) -> Result<Duration> {
-    let work: Vec<W> = work.collect();
-    let start = Barrier::new(work.len() + 1);
+/// Runs pieces of work on a thread for each CPU of `on`, which take one after the other, as a pool's threads do: the time
+/// that the slowest thread takes. The start of the threads is the caller's.
+fn in_parallel<W: FnOnce() + Send>(work: impl Iterator<Item = W>, on: &[usize]) -> Result<Duration> {
+    let work = Mutex::new(work.collect::<Vec<W>>());
+    let next = || work.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let start = Barrier::new(on.len() + 1);
     let time = std::thread::scope(|scope| {
-        let workers: Vec<_> = work
-            .into_iter()
-            .zip(on)
-            .map(|(work, cpu)| {
+        let workers: Vec<_> = on
+            .iter()
+            .map(|&cpu| {
                 let start = &start;
                 scope.spawn(move || {
                     let pinned = os::pin(cpu);
                     start.wait();
                     let start = Instant::now();
-                    work();
+                    while let Some(work) = next() {
+                        work();
+                    }
                     pinned.map(|()| start.elapsed())
                 })
             })

@@ -27,6 +27,8 @@ pub(crate) struct StampedLines {
     lines: Lines,
     /// Cache lines in front of the first one with counters; 0 where no stamps are kept.
     front: usize,
+    /// 64-bit words with a stamp: all but those in front; 0 where no stamps are kept.
+    stamped_words: usize,
     epoch: Box<Epoch>,
     /// Somebody folds by stamps: there is one epoch.
     is_read: AtomicBool,
@@ -73,7 +75,8 @@ impl StampedLines {
 
     fn new(lines: Lines, front: usize) -> StampedLines {
         let epoch = Box::new(Epoch(AtomicU64::new(1)));
-        StampedLines { lines, front, epoch, is_read: AtomicBool::new(false) }
+        let stamped_words = if front == 0 { 0 } else { (lines.item_chunks() - front) * CHUNK_WORDS };
+        StampedLines { lines, front, stamped_words, epoch, is_read: AtomicBool::new(false) }
     }
 
     /// Returns the allocated cache lines of counter memory, including those in front that hold the stamps (marks of the
@@ -95,33 +98,19 @@ impl StampedLines {
         self.front * CHUNK_WORDS + index
     }
 
-    /// Returns the handle of the word `index` and its stamp; `None` where there is no such word, or no stamps are kept.
+    /// Returns a reference to these cache lines of counter memory with all that updates of their words need.
     #[inline(always)]
-    fn stamped(&self, index: usize) -> Option<(Handle, Stamps)> {
-        if self.front == 0 {
-            return None;
-        }
-        let word = self.lines.word(self.slot(index))?;
-        let head = self.lines.handle().base.as_ptr();
-        let epoch = (&raw const *self.epoch).cast();
-        Some((word, Stamps { head, epoch, line: index / CHUNK_WORDS }))
-    }
-
-    /// Adds `value` to the counter in word `index` and stamps its cache line as written since the last fold.
-    #[inline(always)]
-    pub(crate) fn add(&self, index: usize, value: u64) {
-        let Some((word, stamps)) = self.stamped(index) else { return self.lines.add(index, value) };
-        // SAFETY: the invariant of `Handle` is the section's contract, and the front is the piece's.
-        if !unsafe { rseq::add_stamped(word.base.as_ptr(), word.table.as_ptr(), stamps, value) } {
-            self.add_slow(index, value);
-        }
+    pub(crate) fn words(&self) -> StampedWords<'_> {
+        let (first, area) = self.lines.words().handle_and_area();
+        let (front_words, epoch) = (self.slot(0), (&raw const *self.epoch).cast());
+        StampedWords { stamped: self, first, area, front_words, words: self.stamped_words, epoch }
     }
 
     #[cold]
     #[inline(never)]
     fn add_slow(&self, index: usize, value: u64) {
         self.update_slow(index, &[value], |word, stamps| {
-            // SAFETY: as in `add`.
+            // SAFETY: as in [`StampedWords::add`].
             unsafe { rseq::add_stamped(word.base.as_ptr(), word.table.as_ptr(), stamps, value) }
         });
     }
@@ -129,7 +118,7 @@ impl StampedLines {
     /// Tries a section again after it failed, as `Handle::add_slow` does, then adds to the fallback cells, which folds
     /// always read.
     fn update_slow(&self, index: usize, deltas: &[u64], section: impl Fn(Handle, Stamps) -> bool) {
-        let Some((word, stamps)) = self.stamped(index) else { return };
+        let Some((word, stamps)) = self.words().stamped(index) else { return };
         let reservation = word.reservation();
         for _ in 0..rseq::TRIES {
             if !reservation.announce_current() {
@@ -146,32 +135,11 @@ impl StampedLines {
         }
     }
 
-    /// Adds `deltas` to consecutive counters from word `first` on by one commit (a single store), as [`Lines::commit`]
-    /// does, and stamps their cache line as written.
-    #[inline(always)]
-    pub(crate) fn commit<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
-        const { assert!(N >= 1 && N <= CHUNK_WORDS) };
-        let Some((word, stamps)) = self.stamped(first) else { return self.lines.commit(first, deltas) };
-        if N == 1 {
-            return self.add(first, deltas[0]);
-        }
-        if first.is_multiple_of(N.next_power_of_two()) {
-            // SAFETY: as in `Lines::commit` and in `add`.
-            let done =
-                unsafe { rseq::commit_stamped(word.base.as_ptr(), word.table.as_ptr(), stamps, deltas) };
-            if !done {
-                // a copy, as in `Lines::commit`
-                let deltas = *deltas;
-                self.commit_slow(first, &deltas);
-            }
-        }
-    }
-
     #[cold]
     #[inline(never)]
     fn commit_slow<const N: usize>(&self, first: usize, deltas: &[u64; N]) {
         self.update_slow(first, deltas, |word, stamps| {
-            // SAFETY: as in `commit`.
+            // SAFETY: as in [`StampedWords::commit`].
             unsafe { rseq::commit_stamped(word.base.as_ptr(), word.table.as_ptr(), stamps, deltas) }
         });
     }
@@ -230,6 +198,81 @@ impl StampedLines {
         }
         self.epoch.0.store(next, Ordering::SeqCst);
         next
+    }
+}
+
+/// A reference to [`StampedLines`] with all that updates of their words need: the handle of the first word, the offset of
+/// the threads' rseq areas, the number of words, the address of the epoch. By value, as
+/// [`LineWords`](super::LineWords); the slow paths are the lines', or each update would store all of this for them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StampedWords<'a> {
+    stamped: &'a StampedLines,
+    /// The handle of the first word of those in front.
+    first: Handle,
+    /// The offset of the threads' rseq areas; 0 for lines that are not updated by plain sections.
+    area: usize,
+    front_words: usize,
+    words: usize,
+    epoch: *const u8,
+}
+
+// SAFETY: as for `Lines`, of which it is a part.
+unsafe impl Send for StampedWords<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for StampedWords<'_> {}
+
+impl<'a> StampedWords<'a> {
+    /// Returns the stamped lines that the words are in.
+    #[inline(always)]
+    pub(crate) fn stamped_lines(self) -> &'a StampedLines {
+        self.stamped
+    }
+
+    /// Returns the handle of the word `index` and its stamp; `None` where there is no such word, or no stamps are kept.
+    #[inline(always)]
+    fn stamped(self, index: usize) -> Option<(Handle, Stamps)> {
+        let StampedWords { first, area, front_words, words, epoch, .. } = self;
+        (index < words).then(|| {
+            // SAFETY: as many words lie behind those in front, and are the owner's.
+            let word = unsafe { first.word(front_words + index) };
+            (word, Stamps { area, head: first.base.as_ptr(), epoch, line: index / CHUNK_WORDS })
+        })
+    }
+
+    /// Adds `value` to the counter in word `index` and stamps its cache line as written since the last fold.
+    #[inline(always)]
+    pub(crate) fn add(self, index: usize, value: u64) {
+        // beyond the end nothing is added, as the slot lies there, too
+        let Some((word, stamps)) = self.stamped(index) else {
+            return self.stamped.lines.add(self.front_words + index, value);
+        };
+        // SAFETY: the invariant of `Handle` is the section's contract, and the front is the piece's.
+        if !unsafe { rseq::add_stamped(word.base.as_ptr(), word.table.as_ptr(), stamps, value) } {
+            self.stamped.add_slow(index, value);
+        }
+    }
+
+    /// Adds `deltas` to consecutive counters from word `first` on by one commit (a single store), as [`Lines::commit`]
+    /// does, and stamps their cache line as written.
+    #[inline(always)]
+    pub(crate) fn commit<const N: usize>(self, first: usize, deltas: &[u64; N]) {
+        const { assert!(N >= 1 && N <= CHUNK_WORDS) };
+        let Some((word, stamps)) = self.stamped(first) else {
+            return self.stamped.lines.commit(self.front_words + first, deltas);
+        };
+        if N == 1 {
+            return self.add(first, deltas[0]);
+        }
+        if first.is_multiple_of(N.next_power_of_two()) {
+            // SAFETY: as in `Lines::commit` and in `add`.
+            let done =
+                unsafe { rseq::commit_stamped(word.base.as_ptr(), word.table.as_ptr(), stamps, deltas) };
+            if !done {
+                // a copy, as in `Lines::commit`
+                let deltas = *deltas;
+                self.stamped.commit_slow(first, &deltas);
+            }
+        }
     }
 }
 

@@ -339,11 +339,13 @@ const _: () = assert!(
     std::mem::offset_of!(JoinSettings, area) == 96 && std::mem::offset_of!(JoinSettings, cpus) == 124
 );
 
-/// The parameters of a stamp, which an update of a counter stores to mark its cache line as written: address of the
-/// stamps, current epoch (time between two folds, which reread what was written), index of the line.
+/// The parameters of a stamp, which an update of a counter stores to mark its cache line as written: offset of the rseq
+/// area, address of the stamps, current epoch (time between two folds, which reread what was written), index of the line.
 #[derive(Debug, Clone, Copy)]
 #[allow(dead_code)] // read by sections alone, where there are some that stamp
 pub(crate) struct Stamps {
+    /// The offset of the threads' rseq areas ([`offset_of_table`]); 0 where sections may not be used.
+    pub(crate) area: usize,
     /// The piece's first word in the home unit. In a CPU's unit it is the latest epoch that was stamped there; the
     /// stamps, bytes by line, begin 64 bytes on.
     pub(crate) head: *mut u8,

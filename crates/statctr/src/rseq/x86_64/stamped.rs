@@ -3,7 +3,7 @@
 //! Each begins as its namesake without stamps, and stores up to twice more before the commit: what is not there yet.
 //! Stamps that an abort leaves mark a line that has not changed: a fold rereads it in vain.
 
-use super::{asm, offset_of_table, pair, width_of_table};
+use super::{asm, pair, width_of_table};
 use crate::rseq::Stamps;
 
 /// Support for stamping cache lines of counters as written, so that an incremental fold rereads only those: `true`, as
@@ -15,7 +15,7 @@ macro_rules! stamped_section {
         prepare { $($prepare:expr),* }
         body { $($body:expr),* ; commit $commit:expr }
         cleanup { $($cleanup:expr),* }
-        ($base:ident, $table:ident, $area:ident, $stamps:ident)
+        ($base:ident, $table:ident, $stamps:ident)
         $($operands:tt)*
     ) => {
         section!(
@@ -36,7 +36,7 @@ macro_rules! stamped_section {
             }
             body { $($body),* ; commit $commit }
             cleanup { $($cleanup),* }
-            area = in(reg) $area,
+            area = in(reg) $stamps.area,
             table = in(reg) $table,
             base = in(reg) $base.addr().wrapping_sub($stamps.head.addr()),
             head = in(reg) $stamps.head,
@@ -54,12 +54,10 @@ macro_rules! stamped_section {
 /// aborted the section. (`add_stamped` of the specification.)
 ///
 /// # Safety
-/// The contract is that of [`add`](super::add), also for the words that `stamps` names.
+/// The contract is that of [`add`](super::add), also for the words that `stamps` names; the area is the table's.
 #[inline(always)]
 pub(crate) unsafe fn add_stamped(base: *mut u8, table: *const u8, stamps: Stamps, value: u64) -> bool {
-    // SAFETY: `table` is the caller's.
-    let area = unsafe { offset_of_table(table) };
-    if area == 0 {
+    if stamps.area == 0 {
         return false;
     }
     // SAFETY: as in `add`. The stores before the commit leave traces of an abort that say no wrong: see above.
@@ -68,7 +66,7 @@ pub(crate) unsafe fn add_stamped(base: *mut u8, table: *const u8, stamps: Stamps
             prepare {}
             body { ; commit "add qword ptr [{t}], {value}" }
             cleanup {}
-            (base, table, area, stamps)
+            (base, table, stamps)
             value = in(reg) value,
         );
     }
@@ -81,7 +79,8 @@ pub(crate) unsafe fn add_stamped(base: *mut u8, table: *const u8, stamps: Stamps
 /// (`commit_stamped` of the specification.)
 ///
 /// # Safety
-/// The contract is that of [`commit_in_area`](super::commit_in_area), also for the words that `stamps` names.
+/// The contract is that of [`commit_in_area`](super::commit_in_area), also for the words that `stamps` names; the area
+/// is the table's.
 #[inline(always)]
 pub(crate) unsafe fn commit_stamped<const N: usize>(
     base: *mut u8,
@@ -91,24 +90,24 @@ pub(crate) unsafe fn commit_stamped<const N: usize>(
 ) -> bool {
     let delta = |index: usize| if index < N { deltas[index] } else { 0 };
     let two = |index: usize| pair(delta(index), delta(index + 1));
-    // SAFETY: passed on; 0 where the tag is not for sections, as are both below.
-    let (area, width) = unsafe { (offset_of_table(table), width_of_table(table)) };
+    // SAFETY: passed on; 0 where the tag is not for sections, as the area is.
+    let width = unsafe { width_of_table(table) };
     // SAFETY: as in `commit_16`, `commit_32_vex`, `commit_32_evex` and `commit_64`, each as wide as the event and no
     // wider than the machine's stores; and as in `add_stamped`.
     unsafe {
         match N {
-            2 if area != 0 => stamped_section!(
+            2 if stamps.area != 0 => stamped_section!(
                 prepare {}
                 body { "paddq {d0}, xmmword ptr [{t}]" ; commit "movdqa xmmword ptr [{t}], {d0}" }
                 cleanup {}
-                (base, table, area, stamps)
+                (base, table, stamps)
                 d0 = inlateout(xmm_reg) two(0) => _,
             ),
             3 | 4 if width >= 64 => stamped_section!(
                 prepare { "vinserti32x4 ymm16, {d0:y}, {d1:x}, 1" }
                 body { "vpaddq ymm16, ymm16, ymmword ptr [{t}]" ; commit "vmovdqa64 ymmword ptr [{t}], ymm16" }
                 cleanup {}
-                (base, table, area, stamps)
+                (base, table, stamps)
                 d0 = in(xmm_reg) two(0),
                 d1 = in(xmm_reg) two(2),
                 out("xmm16") _,
@@ -117,7 +116,7 @@ pub(crate) unsafe fn commit_stamped<const N: usize>(
                 prepare { "vinserti128 ymm0, ymm0, xmm1, 1" }
                 body { "vpaddq ymm0, ymm0, ymmword ptr [{t}]" ; commit "vmovdqa ymmword ptr [{t}], ymm0" }
                 cleanup { "vzeroupper" }
-                (base, table, area, stamps)
+                (base, table, stamps)
                 inlateout("xmm0") two(0) => _,
                 inlateout("xmm1") two(2) => _,
                 out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _,
@@ -132,7 +131,7 @@ pub(crate) unsafe fn commit_stamped<const N: usize>(
                 }
                 body { "vpaddq zmm16, zmm16, zmmword ptr [{t}]" ; commit "vmovdqa64 zmmword ptr [{t}], zmm16" }
                 cleanup {}
-                (base, table, area, stamps)
+                (base, table, stamps)
                 d0 = in(xmm_reg) two(0),
                 d1 = in(xmm_reg) two(2),
                 d2 = in(xmm_reg) two(4),
