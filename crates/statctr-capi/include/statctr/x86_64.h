@@ -315,7 +315,7 @@ struct statctr_joining_ {
     uint32_t width;                      /* bytes of the widest vector store, or 0 */
     uint64_t hold;
     uint32_t indices;                    /* words of a table */
-    uint32_t cpus;                       /* of which updates are inline: as many, or 0 where the index is none */
+    uint32_t cpus;                       /* whose updates are inline, 0 where there is no section of 32 bytes or more */
 };
 /* An object. */
 struct statctr_lazy_cell_ {
@@ -384,12 +384,19 @@ STATCTR_ALWAYS_INLINE_ void *statctr_lazy_instance_(struct statctr_lazy_cell_ *c
 #define STATCTR_CLOBBER_LAZY_ "xmm16", "xmm17", "xmm18"
 #endif
 
+/* The number of CPUs asks for 32; a file for any machine that has sections for AVX-512 asks for their width. */
+#if defined(STATCTR_VEX_) || (defined(__AVX512F__) && defined(__AVX512VL__))
+#define STATCTR_LAZY_HAS_WIDTH_(joining) 1
+#else
+#define STATCTR_LAZY_HAS_WIDTH_(joining) ((joining)->width >= STATCTR_WIDTH_32_)
+#endif
+
 #define STATCTR_LAZY_SECTION_                      \
     STATCTR_DESCRIPTOR_                            \
     STATCTR_PREPARE_LAZY_                          \
     "leaq 3b(%%rip), %%rax\n\t"                    \
     "movq %%rax, %%fs:8(%[area])\n"                \
-    "4:\tcmpl %[cpu], %%fs:4(%[area])\n\t"          \
+    "4:\tcmpl %[cpu], %%fs:4(%[area])\n\t"         \
     "jne %l[statctr_slow_]\n\t"                    \
     STATCTR_JOIN_LAZY_ "\n"                        \
     "5:\n\t"                                       \
@@ -410,7 +417,8 @@ STATCTR_ALWAYS_INLINE_ int statctr_lazy_update(const statctr_lazy_t *object, uin
         /* 4: where the kernel keeps the CPU's number. Where there is no area it is not that, and no CPU is below 0 */
         __asm__ volatile("movl %%fs:4(%1), %0" : "=r"(cpu) : "r"(area));
         /* the numbers of threads without a registration are above */
-        void *const words = cpu < joining->cpus ? statctr_lazy_instance_(cell, cpu + 1) : NULL;
+        const int is_inline = cpu < joining->cpus && STATCTR_LAZY_HAS_WIDTH_(joining);
+        void *const words = is_inline ? statctr_lazy_instance_(cell, cpu + 1) : NULL;
         if (STATCTR_LIKELY_(words != NULL)) {
             __asm__ volatile goto(STATCTR_LAZY_SECTION_
                                   :
