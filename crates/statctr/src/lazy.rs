@@ -313,9 +313,10 @@ impl LazyPool<PerCpu> {
     /// that this kernel cannot have, for measurements), valid until it is dropped. Takes the pool's lock.
     ///
     /// # Errors
-    /// [`Error::CannotImpersonate`] for a CPU that may be real, and where somebody is this CPU.
+    /// [`Error::CannotImpersonate`] for a CPU that may be real, for a number above [`CpuId::MAX`], and where somebody
+    /// is this CPU.
     pub fn impersonate(&self, cpu: CpuId) -> Result<SyntheticCpu> {
-        if Pool::could_be_real(cpu.get()) || !self.impersonated.lock().insert(cpu) {
+        if cpu > CpuId::MAX || Pool::could_be_real(cpu.get()) || !self.impersonated.lock().insert(cpu) {
             return Err(Error::CannotImpersonate { cpu: cpu.get() });
         }
         Ok(SyntheticCpu { pool: self.clone(), cpu })

@@ -200,6 +200,34 @@ fn many_synthetic_cpus_have_an_instance_each_and_leave_nothing_behind() {
 }
 
 #[test]
+fn a_cpu_gets_an_instance_of_its_own_whatever_its_number() {
+    let topology = Topology::synthetic(65_536).build().expect("topology");
+    let pool = LazyPool::<PerCpu>::builder(FLOW).topology(topology).build().expect("pool");
+    let first = os::cpus().into_iter().max().unwrap_or(0) as u32 + 64;
+    // so many that a table takes the place of the last pair, whose upper bits are then 1 + 32 767
+    let few = (0..6).map(|cpu| first + cpu);
+    let numbers: Vec<_> = few.chain([32_765, 32_766, 32_767, 32_768, 65_534, 65_535]).collect();
+    let mut cpus: Vec<_> =
+        numbers.iter().map(|cpu| pool.impersonate(CpuId::new(*cpu)).expect("not ours")).collect();
+    let flow = pool.create().expect("object");
+    let turns = 2 * cpus.len() as u64;
+    for _ in 0..2 {
+        for cpu in &mut cpus {
+            cpu.update(&flow, [1, 10, 7, 1]).expect("of this pool");
+        }
+    }
+    assert_eq!(flow.read(), [turns, 10 * turns, 7, 1]);
+    assert_eq!((flow.instances(), flow.shared_part()), (numbers.len(), [0; 4]));
+    let mut found: Vec<_> = flow.instance_addresses().iter().filter_map(|(cpu, _)| *cpu).skip(1).collect();
+    found.sort_unstable();
+    assert_eq!(found, numbers.iter().map(|cpu| *cpu as usize).collect::<Vec<_>>());
+    for number in [65_536, i32::MAX as u32 - 1, i32::MAX as u32, u32::MAX] {
+        let refused = pool.impersonate(CpuId::new(number));
+        assert!(matches!(refused, Err(Error::CannotImpersonate { cpu }) if cpu == number), "{refused:?}");
+    }
+}
+
+#[test]
 fn no_more_instances_are_counted_than_there_are_writers_while_the_owner_gets_another() {
     let topology = Topology::synthetic(1024).build().expect("topology");
     let pool = LazyPool::<PerCpu>::builder(FLOW).topology(topology).build().expect("pool");

@@ -308,7 +308,8 @@ pub(crate) struct JoinSettings {
     pub(crate) hold: AtomicU64,
     /// Number of indices that an object's table has places for.
     pub(crate) indices: u32,
-    /// Number of CPUs whose updates are in line: `indices` where sections are told apart by the CPU, else 0.
+    /// Number of CPUs whose updates are in line: `indices`, but no more than there are marks of pairs, where sections
+    /// are told apart by the CPU, else 0.
     pub(crate) cpus: u32,
 }
 

@@ -233,7 +233,10 @@ impl Object {
                     Err(other) => there = other,
                 }
             }
-            if let Some(instance) = unpack_of(there, mark) {
+            // not by the upper bits alone, which an index can share with a table
+            if let Some((of, instance)) = unpack(there)
+                && of == mark
+            {
                 return Some(instance);
             }
         }
@@ -439,20 +442,31 @@ mod tests {
     use crate::memory::lazy::pool::{IndexKind, LazySettings};
     use crate::topology::Topology;
 
-    /// Calls `further` on an object with all pairs taken; a writer replaces the last one by a table when the reader has
-    /// visited so many instances. Returns the indices that the reader visited.
-    fn visited_while_a_table_comes(after: usize) -> Vec<usize> {
-        let indices = PAIRS + 2;
+    /// Returns the settings of a pool of sums by CPU.
+    fn settings(indices: usize, width: u32) -> LazySettings {
         let topology = Topology::synthetic(indices as u32).build().expect("topology");
-        let settings = LazySettings {
+        LazySettings {
             index: IndexKind::Cpu,
-            rseq: false,
-            width: 0,
+            rseq: width != 0,
+            width,
             nodes: Nodes::new(&topology, indices),
             indices,
             items: [Combine::Sum; ITEMS],
-        };
-        let owner = LazyOwner::new(LazyMemory::new(settings).expect("memory"));
+        }
+    }
+
+    #[test]
+    fn cpus_whose_updates_are_in_line_have_marks_below_that_of_tables() {
+        for (indices, width, cpus) in [(65_536, 32, 32_767), (64, 32, 64), (64, 0, 0)] {
+            let memory = LazyMemory::new(settings(indices, width)).expect("memory");
+            assert_eq!(memory.join.cpus, cpus, "{indices} indices, {width} bytes");
+        }
+    }
+
+    /// Calls `further` on an object with all pairs taken; a writer replaces the last one by a table when the reader has
+    /// visited so many instances. Returns the indices that the reader visited.
+    fn visited_while_a_table_comes(after: usize) -> Vec<usize> {
+        let owner = LazyOwner::new(LazyMemory::new(settings(PAIRS + 2, 0)).expect("memory"));
         let object = Object::new(&owner).expect("memory");
         (0..=PAIRS as u32).for_each(|index| object.update_on_synthetic(index, [1; ITEMS]));
         assert!(object.table().is_none(), "the owner and one index for each pair");

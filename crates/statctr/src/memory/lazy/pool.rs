@@ -1,7 +1,7 @@
 //! The memory of a pool: objects of one kind, and the instances and tables that updates take.
 
 use super::cells::{CellKind, Cells, Nodes, Shortage};
-use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr};
+use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr, TABLE_MARK};
 use crate::combine::Combine;
 use crate::error::Result;
 use crate::memory::latch::hold_lock;
@@ -75,7 +75,12 @@ impl LazyMemory {
             width,
             hold: AtomicU64::new(0),
             indices,
-            cpus: if width != 0 && settings.index == IndexKind::Cpu { indices } else { 0 },
+            // in line a mark is told by a pair's upper bits alone
+            cpus: if width != 0 && settings.index == IndexKind::Cpu {
+                indices.min(TABLE_MARK - 1)
+            } else {
+                0
+            },
         };
         // readers may need it, and cannot make it
         hold_lock();

@@ -23,9 +23,9 @@ pub(super) const SPREAD: u32 = 1 << 31;
 /// Somebody used the atomic words.
 pub(super) const SHARED: u32 = 1;
 /// Mark of the last pair where its address is that of a table by index, in which the instance of the pair that it
-/// replaced is, too: the sign of the pair alone, which one instruction tests. Indices have the marks below. Part of the
-/// C ABI.
-const TABLE_MARK: u32 = 1 << (63 - ADDRESS_BITS);
+/// replaced is, too: the sign of the pair alone, which one instruction tests. Pairs have the marks below; indices with
+/// this mark and those above have their instances in tables alone. Part of the C ABI.
+pub(super) const TABLE_MARK: u32 = 1 << (63 - ADDRESS_BITS);
 /// The place of the node that the cell came from is kept above.
 pub(super) const NODE_SHIFT: u32 = 8;
 
@@ -84,13 +84,13 @@ pub(super) fn unpack(pair: u64) -> Option<(u32, InstancePtr)> {
     if mark < TABLE_MARK { Some((mark, instance_at(address(pair))?)) } else { None }
 }
 
-/// Returns `true` if a pair is that of this mark.
+/// Returns `true` if a pair is that of this mark, which is below [`TABLE_MARK`].
 #[inline(always)]
 pub(super) fn is_of(pair: u64, mark: u32) -> bool {
     pair >> ADDRESS_BITS == u64::from(mark)
 }
 
-/// Returns the instance of a pair, if it is that of this mark.
+/// Returns the instance of a pair, if it is that of this mark, which is below [`TABLE_MARK`].
 #[inline(always)]
 pub(super) fn unpack_of(pair: u64, mark: u32) -> Option<InstancePtr> {
     if is_of(pair, mark) { instance_at(address(pair)) } else { None }
