@@ -111,12 +111,14 @@ impl ApproximateCounter {
     }
 
     /// Compares the counter's exact value with `other` (`Less` if the counter is below it). Reads all CPUs only if the
-    /// approximate value is no further from `other` than the bound. Values 2⁶³ or more apart are compared as if the
-    /// counter had wrapped. Async-signal-safe.
+    /// approximate value is no further than the bound from `other`, or from the value 2⁶³ away from it. Values 2⁶³ or
+    /// more apart are compared as if the counter had wrapped. Async-signal-safe.
     #[must_use]
     pub fn compare(&self, other: u64) -> Ordering {
-        let difference = self.approximate().wrapping_sub(other).cast_signed();
-        if difference.unsigned_abs() > self.bound() {
+        let (difference, bound) = (self.approximate().wrapping_sub(other).cast_signed(), self.bound());
+        // near to half of all numbers the sign of the exact difference may be another one, as it is near to 0
+        let near_half = i64::MIN.unsigned_abs() - bound;
+        if difference.unsigned_abs() > bound && difference.unsigned_abs() < near_half {
             return difference.cmp(&0);
         }
         self.read().wrapping_sub(other).cast_signed().cmp(&0)

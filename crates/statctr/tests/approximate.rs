@@ -138,3 +138,23 @@ fn counts_of_a_dropped_counter_are_no_part_of_what_is_made_in_its_place() {
         assert_eq!((average.read().count(), average.read().sum()), (1, 5), "{name}");
     }
 }
+
+#[test]
+fn a_comparison_is_exact_also_with_values_half_of_all_numbers_away() {
+    const HALF: u64 = 1 << 63;
+    for Named { name, pool } in pools() {
+        let counter = ApproximateCounter::new_in(&pool, 0, 64).expect("counter");
+        // most of which CPUs keep to themselves
+        for added in 0..100u64 {
+            counter.add(added % 7);
+            let value = counter.read();
+            for near in [0, HALF] {
+                for off in 0..400 {
+                    let other = value.wrapping_add(near).wrapping_add(off).wrapping_sub(200);
+                    let exact = value.wrapping_sub(other).cast_signed().cmp(&0);
+                    assert_eq!(counter.compare(other), exact, "{name}: {value} and {other}");
+                }
+            }
+        }
+    }
+}
