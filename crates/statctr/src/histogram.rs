@@ -207,14 +207,20 @@ impl HistogramSnapshot {
     /// relative error; `None` without values, and for NaN.
     ///
     /// Precisely, it is the middle of the bucket that contains the value of rank ⌈`part` · count⌉ (at least 1), or the
-    /// histogram's largest value for values above it.
+    /// histogram's largest value for values above it. A `part` nearest to a fraction of `count` is that: 0.07 of 100
+    /// values has rank 7.
     #[must_use]
     pub fn quantile(&self, part: f64) -> Option<u64> {
         let count = self.count();
         if count == 0 || part.is_nan() {
             return None;
         }
-        let rank = ((part.clamp(0.0, 1.0) * count as f64).ceil() as u64).clamp(1, count);
+        let part = part.clamp(0.0, 1.0);
+        let product = part * count as f64;
+        // 0.07 · 100 is more than 7, as 0.07 is rounded, and 7 / 100 is that same number
+        let is_whole = product.round() / count as f64 == part;
+        let rank = if is_whole { product.round() } else { product.ceil() };
+        let rank = (rank as u64).clamp(1, count);
         let mut below = 0u64;
         let index = self.buckets.iter().position(|bucket| {
             below = below.wrapping_add(bucket.count);

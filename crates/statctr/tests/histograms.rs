@@ -41,8 +41,8 @@ fn quantiles_are_within_the_stated_error() {
             let sum = values.iter().fold(0u64, |sum, value| sum.wrapping_add(*value));
             assert_eq!((seen.count(), seen.sum()), (values.len() as u64, sum));
             for thousandth in 0..=1000 {
-                let part = f64::from(thousandth) / 1000.0;
-                let rank = ((part * values.len() as f64).ceil() as usize).max(1);
+                let part = thousandth as f64 / 1000.0;
+                let rank = (thousandth * values.len()).div_ceil(1000).max(1);
                 let (exact, found) = (values[rank - 1] as f64, seen.quantile(part).expect("values") as f64);
                 assert!(
                     (found - exact).abs() <= error * exact,
@@ -187,4 +187,20 @@ fn many_of_one_value_count_as_often() {
     }
     assert!(many.snapshot() == one_by_one.snapshot());
     assert_eq!((many.snapshot().count(), many.snapshot().sum()), (106, 700 + 999 + 10_000));
+}
+
+#[test]
+fn a_quantile_is_of_the_rank_that_decimals_say() {
+    // 0.07 is a little more than 7 of 100, and its product with 100 rounds to the number above 7
+    for count in [10u64, 20, 50, 100, 200, 1000] {
+        let histogram = Histogram::new(1000, 0.0005).expect("histogram");
+        (1..=count).for_each(|value| histogram.observe(value));
+        let seen = histogram.snapshot();
+        for thousandths in (1..=1000).filter(|part| count * part % 1000 == 0) {
+            let part = thousandths as f64 / 1000.0;
+            assert_eq!(seen.quantile(part), Some(count * thousandths / 1000), "{part} of {count}");
+        }
+        assert_eq!((seen.quantile(0.0), seen.quantile(1.0_f64.next_down())), (Some(1), Some(count)));
+        assert_eq!(seen.quantile(0.5_f64.next_up()), Some(count / 2 + 1), "of {count}");
+    }
 }
