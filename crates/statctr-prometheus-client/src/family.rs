@@ -6,6 +6,7 @@ use statctr_facade::SeriesMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The labels of the metric for what is beyond the limit.
 const OVERFLOW: [(&str, &str); 1] = [("overflow", "true")];
@@ -20,7 +21,9 @@ pub struct Family<S, M>(Arc<Inner<S, M>>);
 struct Inner<S, M> {
     metrics: SeriesMap<S, M>,
     overflow: M,
-    overflowed: std::sync::atomic::AtomicBool,
+    overflowed: AtomicBool,
+    /// A metric found no room: nothing is made for each further label set.
+    full: AtomicBool,
     make: Box<dyn Fn() -> statctr::Result<M> + Send + Sync>,
     hasher: foldhash::fast::RandomState,
 }
@@ -55,7 +58,8 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
         Ok(Family(Arc::new(Inner {
             metrics: SeriesMap::new(limit),
             overflow: make()?,
-            overflowed: false.into(),
+            overflowed: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             make: Box::new(make),
             hasher: foldhash::fast::RandomState::default(),
         })))
@@ -73,15 +77,19 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
 
     #[cold]
     fn make(&self, hash: u64, labels: &S) -> &M {
-        use std::sync::atomic::Ordering::Relaxed;
-        // at the limit nothing is made for each further label
-        let full = self.0.overflowed.load(Relaxed);
+        let full = self.0.full.load(Ordering::Relaxed);
+        // where that fails there may be memory for the next one
         let made = if full { None } else { (self.0.make)().ok() };
         let metric = made.and_then(|made| {
-            self.0.metrics.get_or_insert(hash, |there| there == labels, || (labels.clone(), made))
+            let is = |there: &S| there == labels;
+            let metric = self.0.metrics.get_or_insert(hash, is, || (labels.clone(), made));
+            if metric.is_none() {
+                self.0.full.store(true, Ordering::Relaxed);
+            }
+            metric
         });
         metric.unwrap_or_else(|| {
-            self.0.overflowed.store(true, Relaxed);
+            self.0.overflowed.store(true, Ordering::Relaxed);
             &self.0.overflow
         })
     }
@@ -108,7 +116,7 @@ impl<S: EncodeLabelSet, M: EncodeMetric + TypedMetric> EncodeMetric for Family<S
         for (labels, metric) in self.0.metrics.iter() {
             metric.encode(encoder.encode_family(labels)?)?;
         }
-        if self.0.overflowed.load(std::sync::atomic::Ordering::Relaxed) {
+        if self.0.overflowed.load(Ordering::Relaxed) {
             self.0.overflow.encode(encoder.encode_family(&OVERFLOW)?)?;
         }
         Ok(())

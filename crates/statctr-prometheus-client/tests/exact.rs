@@ -201,3 +201,25 @@ fn every_kind_of_a_registry_is_collected() {
         assert_eq!(value(&text, series), expected, "{series}");
     }
 }
+
+#[test]
+fn a_family_makes_metrics_again_once_there_is_memory() {
+    static HAS_MEMORY: AtomicBool = AtomicBool::new(true);
+    let make = || match HAS_MEMORY.load(Ordering::Relaxed) {
+        true => Counter::new(),
+        false => Err(statctr::Error::OutOfMemory { bytes: 1, errno: 12 }),
+    };
+    let family = Family::<Labels, Counter>::with_limit(2, make).expect("family");
+    let labels = |value: &str| vec![("of".to_owned(), value.to_owned())];
+    HAS_MEMORY.store(false, Ordering::Relaxed);
+    family.get(&labels("a")).inc();
+    HAS_MEMORY.store(true, Ordering::Relaxed);
+    // at last one more than the limit
+    ["a", "b", "c"].into_iter().for_each(|value| family.get(&labels(value)).inc_by(2));
+    let mut registry = Registry::default();
+    registry.register("requests", "help", family.clone());
+    let text = text(&registry);
+    assert_eq!(value(&text, "requests_total{overflow=\"true\"}"), 3.0);
+    assert_eq!(value(&text, "requests_total{of=\"a\"}"), 2.0);
+    assert_eq!((value(&text, "requests_total{of=\"b\"}"), family.len()), (2.0, 2));
+}
