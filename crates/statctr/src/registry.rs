@@ -351,7 +351,7 @@ impl Registry {
     }
 
     /// Runs `work` with the lock of the registry of statistics held, so that nothing is registered, visited or taken
-    /// out meanwhile; for the C API.
+    /// out meanwhile, and a fork waits for its end; for the C API and for other crates' maps of statistics.
     #[doc(hidden)]
     pub fn while_locked<R>(&self, work: impl FnOnce() -> R) -> R {
         let _entries = self.entries.lock();
