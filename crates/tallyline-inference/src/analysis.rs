@@ -93,7 +93,7 @@ impl<'f, 'i, 'u, 'a> Analysis<'f, 'i, 'u, 'a> {
     pub(super) fn stack_register(&self) -> Register {
         match self.image.machine() {
             Machine::X86_64 => Register(7),
-            Machine::Aarch64 => Register(31),
+            Machine::Aarch64 | Machine::Other => Register(31),
         }
     }
 

@@ -22,6 +22,7 @@ const FUNCTIONS: usize = 4096;
 /// Infers the type and field of each memory operand of a program from BTF instead of DWARF. `btf` is raw or in an
 /// ELF file; the code ranges of functions and the addresses of variables come from the image's symbols.
 pub fn infer_by_btf(image: &Image, btf: &[u8], wanted: Wanted<'_>) -> Result<TypeTable, Error> {
+    image.check_decodable()?;
     let symbols = tallyline_debuginfo::symbols(btf)?;
     let prototypes = prototypes(image, &symbols);
     let parts = Split::new(image);
@@ -144,6 +145,7 @@ fn arguments(image: &Image, catalog: &mut Catalog<'_, '_, '_>, prototype: TypeId
     let registers: &[u8] = match image.machine() {
         Machine::X86_64 => &[5, 4, 1, 2, 8, 9],
         Machine::Aarch64 => &[0, 1, 2, 3, 4, 5, 6, 7],
+        Machine::Other => &[],
     };
     let mut free = registers.iter().copied().map(Register);
     let prototype = catalog.strip(prototype);

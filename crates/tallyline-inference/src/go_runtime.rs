@@ -54,7 +54,7 @@ impl Analysis<'_, '_, '_, '_> {
         }
         let register = match self.image.machine() {
             Machine::X86_64 => Register(14),
-            Machine::Aarch64 => Register(28),
+            Machine::Aarch64 | Machine::Other => Register(28),
         };
         if let Some(ty) = self.globals.goroutine().and_then(|place| self.catalog.type_at(place)) {
             let to = self.catalog.object(ty);

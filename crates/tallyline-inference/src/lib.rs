@@ -109,6 +109,7 @@ pub fn infer(
     companions: &dyn Companions,
     wanted: Wanted<'_>,
 ) -> Result<TypeTable, Error> {
+    image.check_decodable()?;
     let ((parts, outside), warnings) = debug.with_debug_info(companions, |info| {
         Ok(match wanted {
             Wanted::All => (all(image, info), Vec::new()),
@@ -130,6 +131,7 @@ pub fn infer_queries(
     companions: &dyn Companions,
     asked: &mut dyn Iterator<Item = AddressQuery>,
 ) -> Result<TypeTable, Error> {
+    image.check_decodable()?;
     let ((parts, outside), warnings) =
         debug.with_debug_info(companions, |info| Ok(query::analyse(image, info, asked, |_| Vec::new())))?;
     TypeTable::join(parts, outside, warnings)
@@ -143,6 +145,7 @@ pub fn explain(
     companions: &dyn Companions,
     address: u64,
 ) -> Result<Option<Explanation>, Error> {
+    image.check_decodable()?;
     let (explanation, _) = debug.with_debug_info(companions, |info| {
         let globals = Globals::new(info);
         let Some(unit) = globals.unit_at(address) else { return Ok(None) };

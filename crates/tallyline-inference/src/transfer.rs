@@ -480,7 +480,7 @@ fn thunk_register(called: &str, inside: u64) -> Option<Register> {
 fn first_argument(machine: Machine) -> Register {
     match machine {
         Machine::X86_64 => Register(5),
-        Machine::Aarch64 => Register(0),
+        Machine::Aarch64 | Machine::Other => Register(0),
     }
 }
 
@@ -491,7 +491,7 @@ pub(crate) fn saved_by_caller(machine: Machine, is_go: bool) -> Vec<Register> {
         Machine::X86_64 if is_go => (0..33).filter(|number| ![6, 7, 14].contains(number)).collect(),
         Machine::X86_64 => [0, 1, 2, 4, 5, 8, 9, 10, 11].into_iter().chain(17..33).collect(),
         Machine::Aarch64 if is_go => (0..31).filter(|number| ![28, 29].contains(number)).collect(),
-        Machine::Aarch64 => (0..19).chain([30]).collect(),
+        Machine::Aarch64 | Machine::Other => (0..19).chain([30]).collect(),
     };
     numbers.into_iter().map(Register).collect()
 }
@@ -501,7 +501,7 @@ fn result_registers(machine: Machine, is_go: bool) -> [Register; 2] {
     match machine {
         Machine::X86_64 if is_go => [Register(0), Register(3)],
         Machine::X86_64 => [Register(0), Register(1)],
-        Machine::Aarch64 => [Register(0), Register(1)],
+        Machine::Aarch64 | Machine::Other => [Register(0), Register(1)],
     }
 }
 

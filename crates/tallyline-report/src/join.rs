@@ -89,7 +89,7 @@ fn analyse(
         }
     }
     for (dso, data) in evidence::in_variables(samples, binaries) {
-        if binaries.get(dso).is_some_and(|program| program.debug.is_some()) {
+        if binaries.get(dso).is_some_and(|program| program.debug.is_some() && program.has_types()) {
             wanted.entry(dso).or_default().data = data;
         }
     }
@@ -145,7 +145,14 @@ fn outcome(
             };
         }
         (_, Some(why)) => Reason::MissingFile(samples.names.intern(why)),
-        (Some(Err(_)) | None, None) => Reason::NoDebugInfo,
+        (Some(Err(_)) | None, None) => {
+            match binaries.get(dso).and_then(|program| program.image.undecoded()) {
+                Some(machine) => {
+                    Reason::Lost(samples.names.intern(&format!("code of {machine} is not decoded")))
+                }
+                None => Reason::NoDebugInfo,
+            }
+        }
     };
     Outcome::Untyped(reason)
 }

@@ -95,9 +95,10 @@ impl Debug {
 }
 
 impl Program {
-    /// Returns `true` if the program has debug information or BTF, so that types can be inferred.
+    /// Returns `true` if the program has debug information or BTF, and code that is decoded, so that types can be
+    /// inferred.
     pub(crate) fn has_types(&self) -> bool {
-        self.debug.is_some() || self.btf.is_some()
+        (self.debug.is_some() || self.btf.is_some()) && self.image.undecoded().is_none()
     }
 
     /// Returns the image whose symbols name the program's functions and variables: the separate debug file's, else

@@ -89,6 +89,7 @@ fn apply(
     let pointer = match machine {
         Machine::X86_64 => registers.get(x86_64::SP)?,
         Machine::Aarch64 => registers.get(aarch64::SP)?,
+        Machine::Other => return None,
     };
     let Some(at) = rule.return_address else {
         // x86 has no register for it
@@ -112,6 +113,7 @@ fn kernels(machine: Machine, register: u16) -> Option<u32> {
     match machine {
         Machine::X86_64 => X86_64.get(usize::from(register)).copied(),
         Machine::Aarch64 => (register <= 31).then_some(register.into()),
+        Machine::Other => None,
     }
 }
 

@@ -47,6 +47,7 @@ pub fn infer_cached(
     asked: &mut dyn Iterator<Item = AddressQuery>,
     store: &dyn Store,
 ) -> Result<TypeTable, Error> {
+    image.check_decodable()?;
     let request = Request { image, debug, companions, store };
     let mut all = AddressQuery::default();
     let mut noted = asked.inspect(|asked| all.add(asked));

@@ -114,6 +114,7 @@ impl Body {
             match image.machine() {
                 Machine::X86_64 => x86::decode(&bytes, start, instructions, effects, second_operands),
                 Machine::Aarch64 => aarch64::decode(&bytes, start, instructions, effects),
+                Machine::Other => {}
             }
         }
         code.tables = find_tables(&code, image, ranges);

@@ -8,9 +8,10 @@ use super::symbols::{Symbol, SymbolKind, SymbolName, Symbols};
 use crate::error::{Error, Result};
 use crate::store::Store;
 use object::elf;
-use object::read::elf::ElfFile64;
+use object::read::elf::{ElfFile, ElfFile32, ElfFile64, FileHeader};
 use object::{
-    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, ReadRef, SectionFlags, SectionKind,
+    Architecture, Endianness, FileKind, Object, ObjectSection, ObjectSegment, ObjectSymbol,
+    ObjectSymbolTable, ReadRef, SectionFlags, SectionKind,
 };
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -20,16 +21,29 @@ use std::sync::{Arc, OnceLock};
 /// The maximum number of bytes of code and read-only data of one file.
 const BYTES_LIMIT: u64 = 1 << 30;
 
-/// An instruction set whose code can be analysed: x86-64 or AArch64.
+/// The instruction set of a program: one whose code can be analysed, or another, of which only symbols and debug
+/// information are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// The x86-64 instruction set.
     X86_64,
     /// The AArch64 instruction set (64-bit Arm).
     Aarch64,
+    /// An instruction set whose code is not decoded, such as 32-bit x86.
+    Other,
 }
 
 impl Machine {
+    /// Returns the instruction set of an ELF file. x32 and ILP32 programs, whose pointers have 4 bytes, count as
+    /// [`Machine::Other`].
+    fn of<'a>(file: &impl Object<'a>) -> Machine {
+        match file.architecture() {
+            Architecture::X86_64 => Machine::X86_64,
+            Architecture::Aarch64 if file.is_little_endian() => Machine::Aarch64,
+            _ => Machine::Other,
+        }
+    }
+
     /// Returns the assembler's name of a register on this machine, such as `%rax` or `x0`.
     pub(crate) fn register_name(self, register: Register) -> String {
         const X86: [&str; 17] = [
@@ -45,6 +59,7 @@ impl Machine {
             },
             Machine::Aarch64 if number == 31 => "sp".into(),
             Machine::Aarch64 => format!("x{number}"),
+            Machine::Other => format!("r{number}"),
         }
     }
 }
@@ -90,6 +105,7 @@ const SYMBOLS_LOOKED_AT: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Image {
     machine: Machine,
+    architecture: Architecture,
     regions: Vec<Region>,
     segments: Vec<Segment>,
     symbols: Symbols,
@@ -117,30 +133,57 @@ pub struct Image {
 
 impl Image {
     /// Reads code, read-only data, symbols and relocations of an open ELF file. Large code stays in the file and is
-    /// read on demand.
+    /// read on demand. Fails for a machine whose code is not decoded.
     pub fn read(file: &std::fs::File) -> Result<Image, Error> {
+        Image::read_any_machine(file)?.decodable()
+    }
+
+    /// Reads an open ELF file as [`read`](Self::read) does, and segments and symbols alone of one whose code is not
+    /// decoded ([`undecoded`](Self::undecoded)), 32-bit ones included.
+    pub fn read_any_machine(file: &std::fs::File) -> Result<Image, Error> {
         Image::new(&object::ReadCache::new(file), Some(file))
     }
 
-    /// Reads code, read-only data, symbols and relocations of an ELF file in memory.
+    /// Reads code, read-only data, symbols and relocations of an ELF file in memory. Fails for a machine whose code is
+    /// not decoded.
     pub fn parse(bytes: &[u8]) -> Result<Image, Error> {
-        Image::new(bytes, None)
+        Image::new(bytes, None)?.decodable()
+    }
+
+    fn decodable(self) -> Result<Image> {
+        self.check_decodable().map(|()| self)
+    }
+
+    /// Fails if the file's code is not decoded.
+    pub(crate) fn check_decodable(&self) -> Result<()> {
+        match self.undecoded() {
+            Some(name) => Err(Error::Program(format!("code of {name} is not decoded"))),
+            None => Ok(()),
+        }
     }
 
     /// Parses a file; code is read from the open file on demand, if there is one.
     fn new<'a, R: ReadRef<'a>>(data: R, open: Option<&std::fs::File>) -> Result<Image> {
-        let file: ElfFile64<'a, object::Endianness, R> =
-            ElfFile64::parse(data).map_err(|error| Error::Program(error.to_string()))?;
-        let machine = match file.architecture() {
-            object::Architecture::X86_64 => Machine::X86_64,
-            object::Architecture::Aarch64 if file.is_little_endian() => Machine::Aarch64,
-            other => return Err(Error::Program(format!("code for {other:?} is not understood"))),
-        };
+        let program = |error: object::Error| Error::Program(error.to_string());
+        match FileKind::parse(data) {
+            Ok(FileKind::Elf32) => {
+                Image::of_elf(&ElfFile32::<Endianness, R>::parse(data).map_err(program)?, open)
+            }
+            _ => Image::of_elf(&ElfFile64::<Endianness, R>::parse(data).map_err(program)?, open),
+        }
+    }
+
+    fn of_elf<'a, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(
+        file: &ElfFile<'a, Elf, R>,
+        open: Option<&std::fs::File>,
+    ) -> Result<Image> {
+        let machine = Machine::of(file);
         let mut image = Image {
             machine,
-            regions: regions(&file, open)?,
+            architecture: file.architecture(),
+            regions: regions(file, open)?,
             segments: Vec::new(),
-            symbols: Symbols::read(&file),
+            symbols: Symbols::read(file),
             stripped: None,
             tables: Vec::new(),
             links: Vec::new(),
@@ -174,8 +217,11 @@ impl Image {
                 _ => {}
             }
         }
-        image.read_slots(&file);
-        image.thread_local = thread_local(&file);
+        if machine == Machine::Other {
+            return Ok(image);
+        }
+        image.read_slots(file);
+        image.thread_local = thread_local(file);
         let section = |name: &str| {
             let section = file.section_by_name(name).filter(|section| section.size() <= BYTES_LIMIT)?;
             Some((section.address(), section.data().ok()?.to_vec()))
@@ -203,7 +249,10 @@ impl Image {
 
     /// Reads the slots that dynamic relocations fill: addresses in the program itself, and the names of imported
     /// variables.
-    fn read_slots<'a, R: ReadRef<'a>>(&mut self, file: &ElfFile64<'a, object::Endianness, R>) {
+    fn read_slots<'a, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(
+        &mut self,
+        file: &ElfFile<'a, Elf, R>,
+    ) {
         use object::read::elf::{Rela, SectionHeader};
         let (endian, data, sections) = (file.endian(), file.data(), file.elf_section_table());
         let Ok(table) = sections.symbols(endian, data, elf::SHT_DYNSYM) else { return };
@@ -212,13 +261,15 @@ impl Image {
         let relative = match self.machine {
             Machine::X86_64 => elf::R_X86_64_RELATIVE,
             Machine::Aarch64 => elf::R_AARCH64_RELATIVE,
+            Machine::Other => return,
         };
-        let of_dynamic = |section: &elf::SectionHeader64<object::Endianness>| {
+        let of_dynamic = |section: &Elf::SectionHeader| {
             let (relocations, link) = section.rela(endian, data).ok()??;
             (link == table.section()).then_some(relocations)
         };
         for relocation in sections.iter().filter_map(of_dynamic).flatten() {
-            let (place, addend) = (relocation.r_offset(endian), relocation.r_addend(endian));
+            let (place, addend): (u64, i64) =
+                (relocation.r_offset(endian).into(), relocation.r_addend(endian).into());
             if relocation.r_type(endian, false) == relative {
                 self.slots.push((place, addend as u64));
                 continue;
@@ -248,7 +299,7 @@ impl Image {
     pub fn section(file: &std::fs::File, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let data = object::ReadCache::new(file);
         let program = |error: object::Error| Error::Program(error.to_string());
-        let elf: ElfFile64<'_, object::Endianness, _> = ElfFile64::parse(&data).map_err(program)?;
+        let elf = object::File::parse(&data).map_err(program)?;
         let Some(section) = elf.section_by_name(name).filter(|section| section.size() <= BYTES_LIMIT) else {
             return Ok(None);
         };
@@ -272,6 +323,17 @@ impl Image {
     /// Returns the instruction set of the file's code.
     pub fn machine(&self) -> Machine {
         self.machine
+    }
+
+    /// Returns the name of the file's machine, such as `i386`, if its code is not decoded, so that no types are
+    /// inferred; `None` for x86-64 and AArch64.
+    pub fn undecoded(&self) -> Option<String> {
+        (self.machine == Machine::Other).then(|| match self.architecture {
+            Architecture::Aarch64 => "big-endian aarch64".to_owned(),
+            Architecture::X86_64_X32 => "x32".to_owned(),
+            Architecture::Unknown => "an unknown architecture".to_owned(),
+            other => format!("{other:?}").to_lowercase(),
+        })
     }
 
     /// Returns the file's GNU build-id; `None` if the linker gave it none.
@@ -472,6 +534,7 @@ impl Image {
             // behind two words
             Machine::Aarch64 => from_pointer
                 .checked_sub(i64::try_from(16_u64.checked_next_multiple_of(align.max(1))?).ok()?)?,
+            Machine::Other => return None,
         };
         u64::try_from(offset).ok().filter(|offset| *offset < size)
     }
@@ -499,8 +562,8 @@ fn covering(symbols: &[Symbol], address: u64) -> Option<&Symbol> {
     (address < end).then_some(symbol)
 }
 
-fn regions<'a, R: ReadRef<'a>>(
-    file: &ElfFile64<'a, object::Endianness, R>,
+fn regions<'a, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(
+    file: &ElfFile<'a, Elf, R>,
     open: Option<&std::fs::File>,
 ) -> Result<Vec<Region>> {
     let mut left = BYTES_LIMIT;
@@ -551,17 +614,55 @@ fn section_beyond_end() -> Error {
 }
 
 /// Returns the size of the TLS block, rounded as the loader does, and its alignment.
-fn thread_local<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, object::Endianness, R>) -> Option<(u64, u64)> {
+fn thread_local<'a, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(
+    file: &ElfFile<'a, Elf, R>,
+) -> Option<(u64, u64)> {
     use object::read::elf::ProgramHeader;
     let endian = file.endian();
     let header = file.elf_program_headers().iter().find(|header| header.p_type(endian) == elf::PT_TLS)?;
-    let align = header.p_align(endian).max(1);
-    Some((header.p_memsz(endian).checked_next_multiple_of(align)?, align))
+    let align = header.p_align(endian).into().max(1);
+    Some((header.p_memsz(endian).into().checked_next_multiple_of(align)?, align))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn programs_of_32_bits_have_segments_and_symbols_and_no_decoded_code() {
+        let folder = std::env::temp_dir();
+        let name = |suffix: &str| folder.join(format!("tallyline-narrow-{}.{suffix}", std::process::id()));
+        std::fs::write(name("c"), "int count; int get_count(void) { return count; }\n").expect("written");
+        for (option, machine) in [("-m32", "i386"), ("-mx32", "x32")] {
+            let mut compiler = Command::new("cc");
+            compiler.args([option, "-O1", "-nostdlib", "-shared", "-o"]).arg(name("so")).arg(name("c"));
+            if cfg!(not(target_arch = "x86_64")) || !compiler.output().is_ok_and(|made| made.status.success())
+            {
+                eprintln!("skipped: no compiler with {option}");
+                continue;
+            }
+            let bytes = std::fs::read(name("so")).expect("just made");
+            let image = Image::new(&bytes[..], None).expect("an image");
+            assert_eq!((image.machine(), image.undecoded().as_deref()), (Machine::Other, Some(machine)));
+            let function = image.functions().iter().find(|symbol| symbol.name == "get_count").expect("it");
+            assert_eq!(image.function_at(function.address + 1), Some(function));
+            assert!(function.size > 1 && image.is_code(function.address));
+            let code = image.segments().iter().find(|segment| segment.offset != 0).expect("a segment");
+            assert_eq!(image.address_of(code.offset), Some(code.address));
+            assert!(image.data().iter().any(|symbol| symbol.name == "count"));
+            let refused =
+                Image::parse(&bytes).map(|_| ()).expect_err("no analysis of other code").to_string();
+            assert!(refused.ends_with(&format!("code of {machine} is not decoded")), "{refused}");
+            // a file that ends early is an error, or has fewer symbols
+            for end in (0..bytes.len()).step_by(16) {
+                let image = Image::new(&bytes[..end], None);
+                assert!(image.is_err() || image.is_ok_and(|image| image.functions().len() < 8));
+            }
+            std::fs::remove_file(name("so")).expect("removed");
+        }
+        std::fs::remove_file(name("c")).expect("removed");
+    }
 
     #[test]
     fn variables_without_a_value_lie_behind_the_data_of_the_last_page() {

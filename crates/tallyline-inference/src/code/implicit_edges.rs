@@ -38,6 +38,7 @@ fn resolve(entry: &KernelTableEntry, image: &Image) -> Option<CfgEdge> {
                 Machine::X86_64 => &[0x0f, 0x0b],
                 // brk #0x800
                 Machine::Aarch64 => &[0x00, 0x00, 0x21, 0xd4],
+                Machine::Other => return None,
             };
             let (_, code) = image.bytes(entry.from, known.len())?;
             code.starts_with(known).then(|| entry.from.wrapping_add(known.len() as u64))?

@@ -17,6 +17,9 @@ pub fn instructions(image: &Image, function: &Range<u64>) -> Vec<(u64, u64)> {
     let Some((_, bytes)) = image.bytes(function.start, size).filter(|(region, _)| region.code) else {
         return Vec::new();
     };
+    if image.machine() == Machine::Other {
+        return Vec::new();
+    }
     let mut found = Vec::with_capacity(bytes.len() / 4);
     if image.machine() == Machine::Aarch64 {
         let starts =
@@ -39,7 +42,7 @@ pub fn instructions(image: &Image, function: &Range<u64>) -> Vec<(u64, u64)> {
 /// not followed.
 pub fn is_branched_to(image: &Image, function: &Range<u64>, address: u64) -> bool {
     let leads = |flow: Flow| matches!(flow, Flow::Jump(Some(to)) | Flow::Branch(to) if to == address);
-    if image.machine() == Machine::Aarch64 {
+    if image.machine() != Machine::X86_64 {
         let body = Body::decode(image, std::slice::from_ref(function), function.start);
         return body.instructions().iter().any(|instruction| leads(instruction.flow()));
     }

@@ -1,8 +1,8 @@
-//! The symbols of an ELF file. Tables are copied unchanged, each in one read, and sorted on the first query: a kernel
-//! has more than a hundred thousand symbols.
+//! The symbols of an ELF file. Tables are copied, 32-bit ones widened, and sorted on the first query: a kernel has more
+//! than a hundred thousand symbols.
 
-use object::read::elf::{ElfFile64, SectionTable};
-use object::{Endianness, ReadRef, elf};
+use object::read::elf::{ElfFile, FileHeader, Sym};
+use object::{Endianness, ReadRef, U16, U32, U64, elf};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -137,10 +137,11 @@ pub(super) struct SortedSymbols {
 
 impl Symbols {
     /// Copies the tables of a file; a damaged table counts as empty.
-    pub(super) fn read<'a, R: ReadRef<'a>>(file: &ElfFile64<'a, Endianness, R>) -> Symbols {
-        let sections = file.elf_section_table();
-        let tables = [elf::SHT_SYMTAB, elf::SHT_DYNSYM];
-        let tables = tables.iter().filter_map(|kind| table(sections, file.endian(), file.data(), *kind));
+    pub(super) fn read<'a, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(
+        file: &ElfFile<'a, Elf, R>,
+    ) -> Symbols {
+        let kinds = [elf::SHT_SYMTAB, elf::SHT_DYNSYM];
+        let tables = kinds.iter().filter_map(|kind| table(file, *kind));
         Symbols {
             tables: tables.collect(),
             endian: file.endian(),
@@ -367,21 +368,62 @@ impl SymbolTable {
     }
 }
 
-fn table<'a, R: ReadRef<'a>>(
-    sections: &SectionTable<'a, elf::FileHeader64<Endianness>, R>,
-    endian: Endianness,
-    data: R,
+fn table<'a, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(
+    file: &ElfFile<'a, Elf, R>,
     kind: elf::SectionType,
 ) -> Option<SymbolTable> {
+    let (endian, data, sections) = (file.endian(), file.data(), file.elf_section_table());
     let symbols = sections.symbols(endian, data, kind).ok()?;
     let names = sections.section(symbols.string_section()).ok()?;
     let names = object::read::elf::SectionHeader::data(names, endian, data).ok()?;
-    Some(SymbolTable { entries: symbols.symbols().to_vec(), names: names.into() })
+    let is_arm = file.elf_header().e_machine(endian) == elf::EM_ARM;
+    let entries = symbols.symbols().iter().map(|symbol| entry(symbol, endian, is_arm));
+    Some(SymbolTable { entries: entries.collect(), names: names.into() })
+}
+
+/// Converts a symbol of either ELF class to one of the 64-bit class. Arm marks functions of Thumb code by bit 0 of
+/// their address.
+fn entry<S: Sym<Endian = Endianness>>(
+    symbol: &S,
+    endian: Endianness,
+    is_arm: bool,
+) -> elf::Sym64<Endianness> {
+    let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
+    let value: u64 = symbol.st_value(endian).into();
+    elf::Sym64 {
+        st_name: U32::new(endian, symbol.st_name(endian)),
+        st_info: symbol.st_info(),
+        st_other: symbol.st_other(),
+        st_shndx: U16::new(endian, symbol.st_shndx(endian)),
+        st_value: U64::new(endian, value & !u64::from(is_arm && is_function)),
+        st_size: U64::new(endian, symbol.st_size(endian).into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn symbols_of_32_bit_files_are_widened_without_the_bit_that_marks_thumb_code() {
+        let endian = Endianness::Big;
+        let symbol = |kind| elf::Sym32 {
+            st_name: U32::new(endian, 7),
+            st_value: U32::new(endian, 0xffff_8001),
+            st_size: U32::new(endian, u32::MAX),
+            st_info: elf::SymbolInfo::new(elf::STB_GLOBAL, kind),
+            st_other: elf::SymbolOther(0),
+            st_shndx: U16::new(endian, elf::SymbolSection(3)),
+        };
+        let value = |kind, is_arm| entry(&symbol(kind), endian, is_arm).st_value.get(endian);
+        assert_eq!(value(elf::STT_FUNC, true), 0xffff_8000);
+        assert_eq!(value(elf::STT_FUNC, false), 0xffff_8001);
+        assert_eq!(value(elf::STT_OBJECT, true), 0xffff_8001);
+        let widened = entry(&symbol(elf::STT_OBJECT), endian, true);
+        assert_eq!(widened.st_size.get(endian), u64::from(u32::MAX));
+        assert_eq!((widened.st_type(), widened.st_bind()), (elf::STT_OBJECT, elf::STB_GLOBAL));
+        assert_eq!((widened.st_name.get(endian), widened.st_shndx.get(endian).0), (7, 3));
+    }
 
     #[test]
     fn pairs_are_sorted_however_their_addresses_are_spread() {

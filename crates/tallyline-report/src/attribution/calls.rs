@@ -159,6 +159,7 @@ impl Functions<'_> {
             Some(program) if program.has_types() => self
                 .body(dso, address)
                 .is_some_and(|body| body.predecessors(address) == Some(Predecessors::Entry)),
+            Some(program) if program.image.undecoded().is_some() => false,
             Some(program) => !is_branched_to(&program.image, &range, address),
             None => false,
         }

@@ -98,6 +98,7 @@ impl Address {
         let is_kept = |register: &Register| match machine {
             Machine::X86_64 => matches!(register.0, 3 | 6 | 7 | 12..=15),
             Machine::Aarch64 => matches!(register.0, 19..=29 | 31),
+            Machine::Other => false,
         };
         [self.base, self.index].iter().flatten().all(is_kept).then_some(self)
     }
@@ -162,7 +163,7 @@ impl Lines<'_> {
     pub(super) fn stack_pointer(&self) -> Register {
         match self.machine {
             Machine::X86_64 => Register(7),
-            Machine::Aarch64 => Register(31),
+            Machine::Aarch64 | Machine::Other => Register(31),
         }
     }
 

@@ -90,7 +90,7 @@ fn decode(image: &Image, linked: u64) -> Option<LoggedInstruction> {
     // DWARF's numbers
     let frame: [u8; 2] = match image.machine() {
         Machine::X86_64 => [6, 7],
-        Machine::Aarch64 => [29, 31],
+        Machine::Aarch64 | Machine::Other => [29, 31],
     };
     let access = memory.access();
     let atomic = match image.machine() {
@@ -98,7 +98,7 @@ fn decode(image: &Image, linked: u64) -> Option<LoggedInstruction> {
             let text = image.text(instruction);
             text.starts_with("lock") || text.starts_with("xchg")
         }
-        Machine::Aarch64 => access.reads() && access.writes(),
+        Machine::Aarch64 | Machine::Other => access.reads() && access.writes(),
     };
     Some(LoggedInstruction {
         index: 0,

@@ -42,6 +42,11 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
     let mut filter = args.input.filter(&[&profile], None)?;
     filter.events = profile::names::resolve(NameKind::Event, &args.event, &[&profile])?;
     let events = profile::sampled_events(&profile, &filter);
+    if !is_browsed {
+        for line in profile::undecoded(&profile, &filter) {
+            eprintln!("tallyline: no types: {line}");
+        }
+    }
     if args.code {
         let root = args.input.symfs.as_deref();
         return output.write(|out| {

@@ -200,7 +200,7 @@ impl Programs for Files {
 /// one.
 pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Program, String> {
     let file = File::open(path).map_err(|error| format!("cannot be opened: {error}"))?;
-    let mut image = Image::read(&file).map_err(|error| error.to_string())?;
+    let mut image = Image::read_any_machine(&file).map_err(|error| error.to_string())?;
     if let (Some(recorded), Some(own)) = (&dso.build_id(), image.build_id())
         && !own.starts_with(recorded.as_bytes())
     {
@@ -217,7 +217,7 @@ pub(crate) fn open(path: &Path, dso: &Dso, root: Option<&Path>) -> Result<Progra
     } else {
         match debug_file::find(path, &file, root) {
             Some(Ok((debug_path, debug))) => {
-                let symbols = Image::read(&debug).ok();
+                let symbols = Image::read_any_machine(&debug).ok();
                 symbols.iter().for_each(|symbols| image.set_debug_symbols(symbols));
                 let companions = Box::new(CompanionFinder::of_debug_file(&debug_path, path));
                 Some(Debug::new(debug, companions, symbols))

@@ -1,6 +1,6 @@
 //! Hints for recordings without samples and programs without debug information.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tallyline_perf_data::spaces::{Dso, DsoId, DsoKind};
@@ -31,13 +31,15 @@ pub(super) fn no_samples(info: &RecordingInfo) -> String {
     )
 }
 
-/// Returns hints, one in a line, on how to get debug information for the files with the most samples that lack it.
-pub(crate) fn debug_information(profile: &Profile, filter: &Filter) -> Vec<String> {
+/// Returns the files with untyped samples for which `lacks` is true, each with the number of those samples, those with
+/// the most first; files with few of all samples are left out.
+fn lacking(profile: &Profile, filter: &Filter, lacks: impl Fn(DsoId, Reason) -> bool) -> Vec<(DsoId, u64)> {
     let (mut lacking, mut all) = (HashMap::new(), 0);
     for point in profile.groups().iter().filter(|point| filter.accepts(profile, point)) {
         all += point.samples;
-        if let (Outcome::Untyped(Reason::NoDebugInfo), Some(dso)) =
+        if let (Outcome::Untyped(reason), Some(dso)) =
             (profile.outcome(point), profile.place(point.charged).dso)
+            && lacks(dso, *reason)
         {
             *lacking.entry(dso).or_insert(0_u64) += point.samples;
         }
@@ -45,6 +47,32 @@ pub(crate) fn debug_information(profile: &Profile, filter: &Filter) -> Vec<Strin
     let mut lacking: Vec<(DsoId, u64)> =
         lacking.into_iter().filter(|(_, samples)| samples.saturating_mul(100) >= all * SHARE).collect();
     lacking.sort_unstable_by_key(|(dso, samples)| (std::cmp::Reverse(*samples), *dso));
+    lacking
+}
+
+/// Returns a line for each machine with samples whose code is not decoded, so that they have no types.
+pub(crate) fn undecoded(profile: &Profile, filter: &Filter) -> Vec<String> {
+    let machine = |dso| profile.program(dso)?.image().undecoded();
+    let mut machines: BTreeMap<String, (u64, Vec<String>)> = BTreeMap::new();
+    for (dso, samples) in lacking(profile, filter, |dso, _| machine(dso).is_some()) {
+        let (all, names) = machines.entry(machine(dso).unwrap_or_default()).or_default();
+        *all += samples;
+        names.push(printable(profile.dso_name(Some(dso)).as_bytes()).into_owned());
+    }
+    let line = |(machine, (samples, mut names)): (String, (u64, Vec<String>))| {
+        let more = if names.len() > FILES { ", ..." } else { "" };
+        names.truncate(FILES);
+        format!(
+            "{samples} samples in {}{more}: code of {machine} is not decoded; functions and lines are known",
+            names.join(", ")
+        )
+    };
+    machines.into_iter().map(line).collect()
+}
+
+/// Returns hints, one in a line, on how to get debug information for the files with the most samples that lack it.
+pub(crate) fn debug_information(profile: &Profile, filter: &Filter) -> Vec<String> {
+    let mut lacking = lacking(profile, filter, |_, reason| reason == Reason::NoDebugInfo);
     lacking.truncate(FILES);
     let files: Vec<(&Dso, u64, bool)> = lacking
         .iter()

@@ -9,7 +9,7 @@ pub(crate) mod names;
 pub(crate) use args::InputArgs;
 pub(crate) use cache::{Cache, set_cache_folder};
 pub(crate) use files::{builds_folder, open};
-pub(crate) use hints::debug_information;
+pub(crate) use hints::{debug_information, undecoded};
 pub(crate) use names::{Patterns, sampled_events};
 
 use anyhow::{Context, Result, bail};

@@ -36,6 +36,9 @@ impl TracedFile {
         let dso = Dso::new(path.display().to_string(), DsoKind::File);
         let program = open(path, &dso, symfs)?;
         let image = program.image();
+        if let Some(machine) = image.undecoded() {
+            return Err(format!("code of {machine} is not decoded"));
+        }
         let code = found.iter().filter_map(|(_, _, offset)| image.address_of(*offset)).collect();
         let bias = found
             .iter()

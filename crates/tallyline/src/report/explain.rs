@@ -150,7 +150,8 @@ fn why_same(profile: &Profile, point: &SampleGroup) -> &'static str {
 
 /// Describes the access of the sampled instruction itself.
 fn uncorrected(profile: &Profile, place: PlaceId) -> String {
-    let table = profile.place(place).dso.and_then(|dso| profile.type_table(dso));
+    let dso = profile.place(place).dso;
+    let table = dso.and_then(|dso| profile.type_table(dso));
     match table.and_then(|table| Some((table, table.outcome(profile.at(place).address)?))) {
         Some((table, infer::Outcome::Typed(typed))) => {
             let name = tallyline_debuginfo::type_text(table.types(), typed.ty());
@@ -158,7 +159,10 @@ fn uncorrected(profile: &Profile, place: PlaceId) -> String {
         }
         Some((_, infer::Outcome::Pseudo(pseudo))) => pseudo.name().to_owned(),
         Some((_, infer::Outcome::Untyped(reason))) => format!("no type: {reason}"),
-        None => "no type: no debug information".to_owned(),
+        None => match dso.and_then(|dso| profile.program(dso)?.image().undecoded()) {
+            Some(machine) => format!("no type: code of {machine} is not decoded"),
+            None => "no type: no debug information".to_owned(),
+        },
     }
 }
 
@@ -196,6 +200,9 @@ fn analysis(profile: &Profile, id: PlaceId, out: &mut dyn Write) -> Result<()> {
         }
         return Ok(());
     };
+    if let Some(machine) = program.image().undecoded() {
+        return Ok(writeln!(out, "code of {machine} is not decoded")?);
+    }
     let Some(debug) = &program.debug() else {
         writeln!(out, "the program has no debug information")?;
         let hints = debug_information(profile, &Filter::default());

@@ -101,7 +101,13 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
     let views = all(args, &columns.0, &filter, &profile, &groups);
     let exporter = args.exporter();
     let has_hints = exporter == Exporter::Text && views.has_types();
-    let hints = if has_hints { profile::debug_information(&profile, &filter) } else { Vec::new() };
+    let mut hints = Vec::new();
+    if has_hints {
+        let debug = profile::debug_information(&profile, &filter).into_iter();
+        hints.extend(debug.map(|hint| format!("No debug information: {hint}")));
+        let types = profile::undecoded(&profile, &filter).into_iter();
+        hints.extend(types.map(|line| format!("No types: {line}")));
+    }
     let written = output.write(|out| match exporter {
         Exporter::Json => json::write(&views, out),
         Exporter::Csv => csv::write(&views, out),

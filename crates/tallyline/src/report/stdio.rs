@@ -32,7 +32,7 @@ pub(super) fn write(
         foot(views, view, out)?;
     }
     for hint in hints {
-        writeln!(out, "# No debug information: {}", printable(hint.as_bytes()))?;
+        writeln!(out, "# {}", printable(hint.as_bytes()))?;
     }
     Ok(())
 }
