@@ -658,20 +658,41 @@ fn programs_of_a_container_have_their_types_when_it_is_gone() {
 #[test]
 fn the_vdso_has_symbols() {
     let folder = folder("record-vdso");
-    if !permitted(&folder) {
+    let Some(symbols) = symbols_of_vdso(&folder, "[vdso]", &[]) else { return };
+    assert!(symbols.iter().all(|symbol| !symbol.contains("0x")), "an address is no symbol: {symbols:?}");
+    assert!(symbols.len() <= 3, "a row for each symbol: {symbols:?}");
+}
+
+#[test]
+fn the_vdso_of_a_32_bit_program_has_symbols() {
+    if !cfg!(target_arch = "x86_64") {
+        eprintln!("skipped: the compiler's -m32 is told for x86-64");
         return;
+    }
+    let folder = folder("record-vdso32");
+    let Some(symbols) = symbols_of_vdso(&folder, "[vdso32]", &["-m32"]) else { return };
+    // its local functions have none
+    assert!(symbols.iter().any(|symbol| symbol.starts_with("[.] __vdso_clock_gettime")), "{symbols:?}");
+}
+
+/// Records a program that reads the clock, and returns the symbols with samples in the vDSO, which has to be kept;
+/// `None` where that cannot be done.
+fn symbols_of_vdso(folder: &Path, name: &str, options: &[&str]) -> Option<Vec<String>> {
+    if !permitted(folder) {
+        return None;
     }
     let source = "#include <time.h>\nint main(void) { struct timespec t; time_t start = time(0);\n\
         do { for (int i = 0; i < 1000000; i++) clock_gettime(CLOCK_MONOTONIC, &t); } while (time(0) < start + 2);\n\
         return 0; }\n";
     let (from, to) = (folder.join("clock.c"), folder.join("clock"));
     fs::write(&from, source).expect("writable");
-    if !common::compiles(Command::new("cc").args(["-O1", "-o", to.to_str().expect("a path")]).arg(from)) {
-        return;
+    let mut compiler = Command::new("cc");
+    if !common::compiles(compiler.args(options).args(["-O1", "-o"]).arg(to).arg(from)) {
+        return None;
     }
     let run = |words: &[&str]| {
         let mut tallyline = tallyline();
-        tallyline.args(words).current_dir(&folder).env("HOME", &folder).output().expect("it runs")
+        tallyline.args(words).current_dir(folder).env("HOME", folder).output().expect("it runs")
     };
     let output = run(&["record", "-e", "cpu-clock:u", "-o", "a.data", "./clock"]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -679,19 +700,18 @@ fn the_vdso_has_symbols() {
         let text = stdout(&run(&["report", "--json", "-s", "dso,sym", "-i", file]));
         let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         let rows = document["rows"].as_array().expect("rows").clone();
-        let of = rows.into_iter().filter(|row| row["keys"]["dso"] == "[vdso]");
+        let of = rows.into_iter().filter(|row| row["keys"]["dso"] == name);
         of.map(|row| row["keys"]["sym"].as_str().expect("a symbol").to_owned()).collect::<Vec<_>>()
     };
     let symbols = rows("a.data");
     if symbols.is_empty() {
         eprintln!("skipped: the clock is read by a system call here");
-        return;
+        return None;
     }
-    assert!(symbols.iter().all(|symbol| !symbol.contains("0x")), "an address is no symbol: {symbols:?}");
-    assert!(symbols.len() <= 3, "a row for each symbol: {symbols:?}");
     // it is kept for another kernel's report
-    let kept = walk(&folder.join(".debug/[vdso]"));
+    let kept = walk(&folder.join(".debug").join(name));
     assert!(kept.iter().any(|path| path.ends_with("vdso")), "{kept:?}");
+    Some(symbols)
 }
 
 /// Returns the files below a folder.

@@ -74,6 +74,9 @@ pub(super) struct BuildIdCache {
     files: Vec<OpenedFile>,
     known: FxHashMap<(PathBuf, Option<BuildId>), Option<usize>>,
     vdso_has_samples: bool,
+    /// The vDSO of 32-bit processes, from the first one of which it could be read.
+    vdso32: Option<Vdso>,
+    vdso32_has_samples: bool,
 }
 
 impl BuildIdCache {
@@ -86,6 +89,9 @@ impl BuildIdCache {
     pub(super) fn map(&mut self, pid: i32, range: Range<u64>, path: &[u8], build_id: Option<BuildId>) {
         let Some(own) = &self.own else { return };
         if path == b"[vdso]" {
+            if is_of_32_bits(&range) && self.vdso32.is_none() {
+                self.vdso32 = Vdso::of_process(&pid.to_string(), &range);
+            }
             self.processes.entry(pid).or_default().vdso = Some(range);
             return;
         }
@@ -154,22 +160,33 @@ impl BuildIdCache {
     #[inline]
     pub(super) fn sample(&mut self, pid: i32, address: u64) {
         let Some(process) = self.processes.get(&pid) else { return };
-        self.vdso_has_samples |= process.vdso.as_ref().is_some_and(|range| range.contains(&address));
+        if let Some(vdso) = process.vdso.as_ref().filter(|range| range.contains(&address)) {
+            let has_samples =
+                if is_of_32_bits(vdso) { &mut self.vdso32_has_samples } else { &mut self.vdso_has_samples };
+            *has_samples = true;
+        }
         if let Some((_, index)) = process.mapped.iter().find(|(range, _)| range.contains(&address)) {
             self.files[*index].has_samples = true;
         }
     }
 
+    /// Returns the build-id of the vDSO of 32-bit processes; `None` if there was none with samples, or it could not be
+    /// read.
+    pub(super) fn vdso32(&self) -> Option<BuildId> {
+        self.vdso32.as_ref().filter(|_| self.vdso32_has_samples).map(Vdso::build_id)
+    }
+
     /// Copies what has samples into perf's folder of builds.
     pub(super) fn keep(self, folder: &Path) -> CachedFiles {
         let mut kept = CachedFiles::default();
-        if self.vdso_has_samples
-            && let Some(vdso) = Vdso::own()
-            && let Err(error) = store(folder, Path::new("[vdso]"), &vdso.build_id, "vdso", |mut to| {
-                std::io::Write::write_all(&mut to, &vdso.bytes)
-            })
-        {
-            kept.failures.push(format!("[vdso]: {error}"));
+        let own = self.vdso_has_samples.then(Vdso::own).flatten();
+        let other = self.vdso32.filter(|_| self.vdso32_has_samples);
+        for (name, vdso) in [("[vdso]", own), ("[vdso32]", other)] {
+            let Some(vdso) = vdso else { continue };
+            let write = |mut to: &File| std::io::Write::write_all(&mut to, &vdso.bytes);
+            if let Err(error) = store(folder, Path::new(name), &vdso.build_id, "vdso", write) {
+                kept.failures.push(format!("{name}: {error}"));
+            }
         }
         for held in self.files.into_iter().filter(|held| held.has_samples) {
             let len =
@@ -194,6 +211,11 @@ impl BuildIdCache {
         }
         kept
     }
+}
+
+/// Returns `true` if a vDSO's addresses have 32 bits, as those of 32-bit processes.
+fn is_of_32_bits(range: &Range<u64>) -> bool {
+    range.end <= 1 << 32
 }
 
 /// Stores a file in perf's layout, `PATH/ID/NAME` with a link from `.build-id/xx/…`. Says whether it was not there.

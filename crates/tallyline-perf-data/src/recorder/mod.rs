@@ -564,6 +564,9 @@ impl Session<'_> {
                 self.writer.records(record.finish()).map_err(file_error)?;
             }
         }
+        if let Some(vdso) = self.tally.keeper.vdso32() {
+            self.writer.build_id(false, b"[vdso32]", vdso);
+        }
         if let Some(folder) = &self.options.build_id_cache {
             summary.cached = std::mem::take(&mut self.tally.keeper).keep(folder);
         }
