@@ -327,9 +327,17 @@ fn name_of(
             .iter()
             .take(6)
             .any(|token| matches!(token.kind, Kind::Punct(b'*' | b'^' | b'&')));
+        // `(API *f)(int)`; of `f(char *a)` nothing is called or counted
+        let is_called = || match tokens.get(group.end).map(|token| &token.kind) {
+            Some(Kind::Punct(b'(')) => true,
+            Some(Kind::Punct(b'[')) => !tokens.get(group.end + 1).is_some_and(|token| token.is(b'[')),
+            _ => false,
+        };
         if starred
             && (matches!(opens.kind, Kind::Punct(b'*' | b'^' | b'&'))
-                || opens.kind == Kind::Word && tokens.get(inside.start + 1)?.kind != Kind::Word)
+                || opens.kind == Kind::Word
+                    && tokens.get(inside.start + 1)?.kind != Kind::Word
+                    && is_called())
         {
             let mut name = None;
             for at in inside.clone() {
@@ -353,7 +361,9 @@ fn name_of(
     if !groups.is_empty() {
         // a function, or a macro; or a name behind a macro with arguments: `LIST_ENTRY(x) link`
         let behind = groups.last()?.end;
-        if last_word.is_none_or(|word| word < behind) {
+        let is_function = language == Language::Cpp
+            && groups.iter().any(|group| is_function_by_suffix(text, tokens, segment.start..end, group));
+        if is_function || last_word.is_none_or(|word| word < behind) {
             return Some(Read { name: None, start: segment.start, is_bits, is_function: true });
         }
         words += 1;
@@ -385,6 +395,30 @@ fn name_of(
         is_bits,
         is_function: false,
     })
+}
+
+/// Returns `true` if what follows `parameters` in a declaration is a function's in C++: `const`, `override`, a type
+/// behind an arrow, or a macro for them.
+fn is_function_by_suffix(
+    text: &[u8],
+    tokens: &[Token],
+    segment: Range<usize>,
+    parameters: &Range<usize>,
+) -> bool {
+    let Some([first, rest @ ..]) = tokens.get(parameters.end..segment.end) else { return false };
+    let word = bytes(text, first);
+    match first.kind {
+        Kind::Word => {
+            matches!(word, b"const" | b"volatile" | b"noexcept" | b"override" | b"final" | b"throw")
+                // not the name in `LIST_ENTRY(x) LINK`
+                || parameters.start > segment.start + 1
+                    && rest.is_empty()
+                    && word.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_')
+        }
+        Kind::Punct(b'-') => rest.first().is_some_and(|token| token.is(b'>')),
+        Kind::Punct(b'&') => true,
+        _ => false,
+    }
 }
 
 /// Goes back from a name over stars and their qualifiers.

@@ -428,6 +428,42 @@ struct s : public base<int> {
 }
 
 #[test]
+fn functions_that_a_class_only_declares_stay() {
+    let text = "\
+struct s {
+ public:
+  s(s&&);
+  s(const s &) = delete;
+  s(char *name) noexcept;
+  ~s() override;
+  s &operator=(s &&other) noexcept;
+  void free(void* p);
+  void take(T& one, T &&other) [[deprecated]];
+  int get() const;
+  int size() const noexcept(true) override;
+  int first(int *at) const&;
+  virtual int next(int* at) final;
+  int last(int) volatile throw();
+  auto begin() -> iterator;
+  auto end() const -> const char *;
+  int locked(int *at) REQUIRES(lock);
+  int ready() Q_DECL_OVERRIDE;
+  char a;
+  void (*callback)(void *data);
+  void (WINAPI *called)(void *data);
+  int s::*pointer;
+  int (s::*method)(int *at) const;
+  LIST_ENTRY(s) LINK;
+  char b;
+};
+";
+    let members = ["a", "callback", "called", "pointer", "method", "LINK", "b"];
+    let order = ["a", "b", "callback", "called", "pointer", "method", "LINK"];
+    let expected = text.replace("  char b;\n", "").replace("  char a;\n", "  char a;\n  char b;\n");
+    assert_eq!(reorder(Language::Cpp, text, &members, &order).as_deref(), Ok(expected.as_str()));
+}
+
+#[test]
 fn fields_of_rust_move_with_their_attributes_and_commas() {
     let text = "\
 #[repr(C)]
