@@ -237,3 +237,31 @@ fn atomics_that_clang_pads_lie_where_it_puts_them() {
         }
     }
 }
+
+#[test]
+fn bitfields_that_end_behind_their_units_lie_where_the_compiler_puts_them() {
+    // before DWARF 5 such a field's first bit is -N, counted from the other end: N bits are behind the unit
+    let mut source = String::new();
+    for bits in 1..=16 {
+        write!(
+            source,
+            "struct __attribute__((packed)) s{bits} {{ char a[3]; unsigned b : {}; char c; }} v{bits};",
+            8 + bits
+        )
+        .expect("memory");
+    }
+    for compiler in ["cc", "clang"] {
+        let Some(folder) = folder(&format!("bitfields-{compiler}"), compiler) else { continue };
+        for version in ["-gdwarf-2", "-gdwarf-3", "-gdwarf-4", "-gdwarf-5"] {
+            let types = types_of(&compile(&folder, compiler, "bits.c", &source, &["-g", version]));
+            for bits in 1..=16 {
+                let id = lookup::find(&types, format!("s{bits}").as_bytes()).expect("defined");
+                let (_, record) = types.as_record(id).expect("a record");
+                let member = types.members(record)[1];
+                let size = member.bitfield.map(|field| field.size);
+                assert_eq!((member.bit_offset, size), (24, Some(8 + bits)), "{compiler} {version}: s{bits}");
+            }
+        }
+        std::fs::remove_dir_all(folder).expect("removable");
+    }
+}

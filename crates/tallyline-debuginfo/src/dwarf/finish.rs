@@ -4,8 +4,9 @@ use super::classes;
 use crate::abi::{Alignments, is_atomic, size_of};
 use crate::model::{Bitfield, Member, MemberKind, Range, Record, Type, TypeId, Types};
 
-/// The value of a bitfield's offset whose position is counted from the start of the record.
-pub(super) const FROM_RECORD: u32 = u32::MAX;
+/// The value of a bitfield's offset whose position is counted from the start of the record. Offsets that are stored
+/// may be negative: -1 and on, where a bitfield of a packed struct ends behind its unit (GCC, clang; DWARF 2 to 4).
+pub(super) const FROM_RECORD: u32 = i32::MIN as u32;
 
 /// Completes the members from a position on, and the records that have them.
 pub(super) fn finish(types: &mut Types, first_member: usize, records: &[usize], little_endian: bool) {
