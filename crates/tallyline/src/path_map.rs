@@ -28,12 +28,20 @@ impl FromStr for PrefixMap {
 pub(crate) struct Paths<'m> {
     maps: &'m [PrefixMap],
     root: Option<PathBuf>,
+    // the folders that the compiler ran in
+    folders: Vec<String>,
 }
 
 impl<'m> Paths<'m> {
     /// Creates rules that replace these prefixes and then make paths relative to the working folder.
     pub(crate) fn new(maps: &'m [PrefixMap]) -> Paths<'m> {
-        Paths { maps, root: std::env::current_dir().ok() }
+        Paths { maps, root: std::env::current_dir().ok(), folders: Vec::new() }
+    }
+
+    /// Adds folders that the compiler ran in. Relative paths start from one of them: Meson compiles `../src/a.c` in
+    /// `build`.
+    pub(crate) fn with_folders(self, folders: Vec<String>) -> Paths<'m> {
+        Paths { folders, ..self }
     }
 
     /// Returns the working folder that displayed paths are relative to; `None` if it is not known.
@@ -42,19 +50,46 @@ impl<'m> Paths<'m> {
     }
 
     /// Returns a source path as it is displayed: normalised, with the last matching prefix replaced, and relative
-    /// if it is in the working folder.
+    /// if it is in the working folder. A relative path that no prefix matches is that of the file in the working folder
+    /// that it leads to from one of the compiler's folders, if it leads to one only.
     pub(crate) fn shown(&self, path: &str) -> String {
         let clean = without_dots(path);
+        let mapped = self.mapped(&clean);
+        if mapped.is_none()
+            && !clean.starts_with('/')
+            && let Some(found) = self.found(&clean)
+        {
+            return found;
+        }
+        self.relative(mapped.unwrap_or(clean))
+    }
+
+    fn mapped(&self, clean: &str) -> Option<String> {
         // compilers let the last option win, too
-        let map = self.maps.iter().rev().find_map(|map| {
+        self.maps.iter().rev().find_map(|map| {
             let rest = clean.strip_prefix(&map.old)?;
             // an empty replacement makes a path relative
             let rest = if map.new.is_empty() { rest.trim_start_matches('/') } else { rest };
-            Some(format!("{}{rest}", map.new))
-        });
-        let path = map.map_or(clean, |mapped| without_dots(&mapped));
+            Some(without_dots(&format!("{}{rest}", map.new)))
+        })
+    }
+
+    fn relative(&self, path: String) -> String {
         let inside = self.root.as_ref().and_then(|root| Path::new(&path).strip_prefix(root).ok());
         inside.map(|inside| inside.display().to_string()).unwrap_or(path)
+    }
+
+    /// Returns the one file in the working folder that a relative path may mean by the compiler's folders.
+    fn found(&self, clean: &str) -> Option<String> {
+        let root = self.root.as_ref()?;
+        let mut all = self.folders.iter().filter_map(|folder| {
+            let whole = without_dots(&format!("{folder}/{clean}"));
+            let shown = self.relative(self.mapped(&whole).unwrap_or(whole));
+            let is_inside = !shown.starts_with('/') && !shown.starts_with("..");
+            (is_inside && root.join(&shown).is_file()).then_some(shown)
+        });
+        let first = all.next()?;
+        all.all(|other| other == first).then_some(first)
     }
 }
 
@@ -82,7 +117,7 @@ mod tests {
 
     fn shown(maps: &[&str], path: &str) -> String {
         let maps: Vec<PrefixMap> = maps.iter().map(|map| map.parse().expect("a map")).collect();
-        Paths { maps: &maps, root: Some("/home/me/server".into()) }.shown(path)
+        Paths { maps: &maps, root: Some("/home/me/server".into()), folders: Vec::new() }.shown(path)
     }
 
     #[test]

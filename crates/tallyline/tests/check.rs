@@ -226,6 +226,19 @@ fn programs_built_elsewhere_get_the_paths_of_the_repository() {
     common::compiles(compiler.current_dir(&build));
     let relative = stdout(&program.check(policy, &["--path-prefix-map", "../=", "--format", "github"]));
     assert!(relative.starts_with("::error file=src/program.c,line=10,"), "{relative}");
+    // the folder of the compiler leads to the repository's file, as of Meson's `../src/program.c`, where it is there
+    let checkout = program.folder.join("src");
+    std::fs::create_dir_all(&checkout).expect("folder");
+    std::fs::copy(sources.join("program.c"), checkout.join("program.c")).expect("copied");
+    let mapped = output("github");
+    assert!(mapped.starts_with("::error file=src/program.c,line=10,"), "{mapped}");
+    let build = program.folder.join("build");
+    std::fs::create_dir_all(&build).expect("folder");
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-g", "-c", "../src/program.c", "-o", "../program.o"]);
+    common::compiles(compiler.current_dir(&build));
+    let inside = stdout(&program.check(policy, &["--format", "github"]));
+    assert!(inside.starts_with("::error file=src/program.c,line=10,"), "{inside}");
     let wrong = program.check(policy, &["--path-prefix-map", "nothing"]);
     assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
 }

@@ -16,10 +16,13 @@ use crate::path_map::Paths;
 use anyhow::{Context, Result, bail};
 use args::Format;
 use baseline::Baseline;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tallyline_debuginfo::locate::CompanionFinder;
 use tallyline_debuginfo::lookup;
 use tallyline_debuginfo::model::Types;
+use tallyline_debuginfo::program::unit_sources;
 use tallyline_debuginfo::{Request, Wanted};
 use tallyline_layout::check::{
     Finding, Level, Policy, Report, SuggestedNames, Table, UNUSED_ALLOW, allow_in_parts, check, check_table,
@@ -86,7 +89,7 @@ pub(crate) fn run(args: &CheckArgs, color: Color) -> Result<ExitCode> {
         let findings = checked.iter_mut().flat_map(|one| one.report.findings.iter_mut());
         findings.for_each(|finding| baseline.allow(finding));
     }
-    let paths = Paths::new(&args.path_prefix_map);
+    let paths = Paths::new(&args.path_prefix_map).with_folders(folders(&checked, &file));
     let shown = show(&checked, &paths);
     output.write(|out| match args.format {
         Format::Text => text::write(&shown, checked.iter().map(|one| one.report.checked_types()).sum(), out),
@@ -164,6 +167,22 @@ fn read(args: &CheckArgs, file: &Path, wanted: Wanted, cacheline: u64) -> Result
     let types = source::read(file, &request, args.btf_base.as_deref())?;
     source::warn(file, &types);
     Ok(types)
+}
+
+/// Returns the folders that the compiler ran in, if a finding's path may start from one.
+fn folders(checked: &[Checked], file: &Path) -> Vec<String> {
+    let is_relative = |one: &Checked| {
+        let mut files = one.report.findings.iter().map(|finding| finding.declared_at().file);
+        files.any(|name| name.is_some() && !one.types.name(name).starts_with(b"/"))
+    };
+    if !checked.iter().any(is_relative) {
+        return Vec::new();
+    }
+    let Ok(open) = File::open(file) else { return Vec::new() };
+    let sources = unit_sources(&open, &CompanionFinder::new(file));
+    let mut folders: Vec<String> = sources.into_iter().map(|(folder, _)| folder).collect();
+    folders.dedup();
+    folders
 }
 
 fn show<'c>(checked: &'c [Checked], paths: &Paths<'_>) -> Vec<Shown<'c>> {

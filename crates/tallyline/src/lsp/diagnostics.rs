@@ -7,7 +7,7 @@ use crate::layout::source;
 use crate::path_map::{Paths, PrefixMap};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use tallyline_debuginfo::Request;
 use tallyline_layout::check::{Finding, Level, Policy, allow_in_parts, check};
 
@@ -107,11 +107,32 @@ impl Found {
     }
 }
 
-/// Returns `true` if a path in debug information is that of a source file. A relative one may be in any folder.
+/// Returns `true` if a path in debug information is that of a source file. A relative one may be in any folder, or start
+/// beside it (`../src/a.c`, as Meson compiles it).
 pub(super) fn is_same(declared: &str, source: &Path) -> bool {
     let declared = Path::new(declared);
     match (declared.canonicalize(), source.canonicalize()) {
         (Ok(declared), Ok(source)) => declared == source,
-        _ => declared.is_relative() && !declared.as_os_str().is_empty() && source.ends_with(declared),
+        _ => {
+            let inner: PathBuf =
+                declared.components().skip_while(|part| *part == Component::ParentDir).collect();
+            inner.is_relative() && !inner.as_os_str().is_empty() && source.ends_with(inner)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_paths_are_those_of_the_sources_that_end_with_them() {
+        let source = Path::new("/nowhere/src/a.c");
+        for declared in ["a.c", "src/a.c", "../src/a.c", "../../src/a.c", "/nowhere/src/a.c"] {
+            assert_eq!(is_same(declared, source), !declared.starts_with('/'), "{declared}");
+        }
+        for declared in ["", "..", "b.c", "../a/a.c", "/src/a.c"] {
+            assert!(!is_same(declared, source), "{declared}");
+        }
     }
 }
