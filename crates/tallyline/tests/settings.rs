@@ -4,6 +4,8 @@ mod common;
 
 use common::{data, folder, run, stderr, stdout, tallyline};
 use serde_json::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -82,6 +84,14 @@ fn the_file_is_where_the_base_directory_specification_says() {
     assert_eq!(value(None), "32\n");
     assert_eq!(value(Some("other")), "256\n");
     assert_eq!(value(Some("nowhere")), "64\n");
+    // another user's file or folder, which root may read
+    for (closed, mode) in [("other/tallyline/config.toml", 0o644), ("other/tallyline", 0o755)] {
+        let set = |mode| std::fs::set_permissions(home.join(closed), Permissions::from_mode(mode));
+        set(0).expect("permissions");
+        let is_readable = std::fs::read(home.join("other/tallyline/config.toml")).is_ok();
+        assert_eq!(value(Some("other")), if is_readable { "256\n" } else { "64\n" }, "{closed}");
+        set(mode).expect("permissions");
+    }
 }
 
 #[test]

@@ -46,20 +46,26 @@ impl File {
         }
         let is_named = named.is_some();
         let Some(path) = named.map(PathBuf::from).or_else(usual_path) else { return Ok(File::default()) };
-        let missing = match path.metadata() {
+        match path.metadata() {
             Ok(metadata) if metadata.len() > LIMIT => {
                 bail!("{}: {} bytes are too many for a configuration file", path.display(), metadata.len())
             }
             Ok(metadata) if metadata.is_dir() => bail!("{} is a directory", path.display()),
-            Ok(_) => false,
-            // the home folder of a service may be no folder at all
-            Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) && !is_named,
-        };
-        if missing {
-            return Ok(File { path: Some(path), ..File::default() });
+            _ => {}
         }
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read the configuration file {}", path.display()))?;
+        let text = match std::fs::read_to_string(&path) {
+            // the home folder of a service may be no folder at all, or another user's, as after `setpriv`
+            Err(error)
+                if !is_named
+                    && matches!(
+                        error.kind(),
+                        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied
+                    ) =>
+            {
+                return Ok(File { path: Some(path), ..File::default() });
+            }
+            text => text.with_context(|| format!("cannot read the configuration file {}", path.display()))?,
+        };
         let entries = entries(&text, &path)?;
         Ok(File { path: Some(path), exists: true, entries })
     }
