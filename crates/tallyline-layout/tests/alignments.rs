@@ -265,3 +265,18 @@ fn bitfields_that_end_behind_their_units_lie_where_the_compiler_puts_them() {
         std::fs::remove_dir_all(folder).expect("removable");
     }
 }
+
+#[test]
+fn classes_with_virtual_bases_are_aligned_as_their_members_were_declared() {
+    let source = "struct base { virtual void f(); int i; }; void base::f() {}\n\
+                  struct line : virtual base { alignas(64) long hot; char cold[9]; line(); }; line::line() {}\n\
+                  static_assert(alignof(line) == 64, \"\");\n";
+    // GCC notes it at the class, too
+    for compiler in ["g++", "clang++"] {
+        let Some(folder) = folder(&format!("alignments-virtual-{compiler}"), compiler) else { continue };
+        let types = types_of(&compile(&folder, compiler, "line.cc", source, &["-std=c++17", "-g"]));
+        let id = lookup::find(&types, b"line").expect("defined");
+        assert_eq!(Effective::new(&types).of(&types, id), 64, "{compiler}");
+        std::fs::remove_dir_all(folder).expect("removable");
+    }
+}

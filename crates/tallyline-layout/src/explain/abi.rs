@@ -1,7 +1,7 @@
 //! Alignments by the rules of a machine's ABI: what a compiler would use, not what a file shows.
 
 use tallyline_debuginfo::abi::{Rules, member_align, rules, type_align};
-use tallyline_debuginfo::model::{Member, MemberKind, Qualifier, RecordId, Type, TypeId, Types};
+use tallyline_debuginfo::model::{Member, MemberKind, Origin, Qualifier, RecordId, Type, TypeId, Types};
 
 use super::replay::{Alignments, Packing, Shape, Unexplained, replay};
 use tallyline_debuginfo::abi::is_alignment;
@@ -191,7 +191,13 @@ impl<'t> Abi<'t> {
         // as its members would have it, as far as that fits its size
         let members = self.types.members(record).iter().chain(self.types.tag(record));
         let data = members.filter(|member| !matches!(member.kind, MemberKind::Static));
-        let natural = data.map(|member| self.align_of_member(member)).max().unwrap_or(1);
+        // clang notes it at members alone; BTF's are inferred
+        let of_dwarf = self.types.origin() == Origin::Dwarf;
+        let of_member = |member: &Member| match member.align {
+            declared if of_dwarf && is_alignment(declared) => declared,
+            _ => self.align_of_member(member),
+        };
+        let natural = data.map(of_member).max().unwrap_or(1);
         let fits = 1 << record.size.trailing_zeros().min(12);
         Shape { align: natural.min(fits).max(asked), unexplained: first, ..Shape::default() }
     }
