@@ -11,6 +11,9 @@ use std::process::{Command, Output, Stdio};
 const PROGRAM: &str = "struct record { char a; long b; }; union both { int i; char c[9]; };\n\
                        struct record r; union both b;\n";
 
+/// The first bytes of a process's core file.
+const CORE: &[u8] = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0";
+
 /// Returns each type-reading command's messages about a file.
 fn complaints(folder: &Path, file: &str) -> Vec<(String, Option<i32>)> {
     fs::write(folder.join("layout.toml"), "[[type]]\nname = \"foo\"\nmax-size = 1\n").expect("written");
@@ -36,7 +39,7 @@ fn complaints(folder: &Path, file: &str) -> Vec<(String, Option<i32>)> {
 fn a_file_without_types_is_named_with_what_it_is() {
     let folder = folder("wrong-files");
     fs::create_dir_all(folder.join("directory.o")).expect("made");
-    let files: [(&str, &[u8], &str); 9] = [
+    let files: [(&str, &[u8], &str); 10] = [
         ("empty.o", b"", "is empty"),
         ("windows.exe", b"MZ\x90\0\x03", "is a PE file"),
         ("apple.o", b"\xcf\xfa\xed\xfe\x07", "is a Mach-O file"),
@@ -45,6 +48,7 @@ fn a_file_without_types_is_named_with_what_it_is() {
         ("./text", b"hello\n", "is text"),
         ("packed.gz", b"\x1f\x8b\x08\0", "is compressed"),
         ("./perf.data", b"PERFILE2\0", "is a recording"),
+        ("./core", CORE, "is a core file: name the program"),
         ("./noise", &[3, 200, 7, 0, 9], "is no file with types"),
     ];
     for (name, bytes, _) in files {
@@ -75,6 +79,10 @@ fn pahole_says_of_a_wrong_file_what_pahole_says() {
     let output = run_in(&folder, &["pahole", "./empty.o"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(stderr(&output).contains("file './empty.o' has no supported type information."), "{output:?}");
+    fs::write(folder.join("core"), CORE).expect("written");
+    let output = run_in(&folder, &["pahole", "./core"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("file './core' has no supported type information."), "{output:?}");
 }
 
 #[test]

@@ -32,6 +32,9 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     if !is_readable(&start) {
         return Err(anyhow!(Error::UnknownFormat).context(format!("{} {}", path.display(), kind(&start))));
     }
+    if is_core(&start) {
+        return Err(anyhow!(Error::NoSuchFormat("types")).context(format!("{} {CORE}", path.display())));
+    }
     Ok(file)
 }
 
@@ -44,7 +47,8 @@ pub(crate) fn describe(path: &Path) -> Option<String> {
     }
     let mut start = Vec::new();
     File::open(path).ok()?.take(START).read_to_end(&mut start).ok()?;
-    (!is_readable(&start)).then(|| kind(&start).to_string())
+    let what = if is_core(&start) { CORE } else { kind(&start) };
+    (!is_readable(&start) || is_core(&start)).then(|| what.to_string())
 }
 
 fn open_any(path: &Path) -> Result<File> {
@@ -120,6 +124,18 @@ fn special(file_type: FileType) -> &'static str {
         of if of.is_fifo() => "is a pipe",
         _ => "is no regular file",
     }
+}
+
+/// The description of a core file.
+const CORE: &str = "is a core file: name the program that wrote it";
+
+/// Returns `true` if an ELF file is a process's or a kernel's memory (`ET_CORE`).
+fn is_core(start: &[u8]) -> bool {
+    const ET_CORE: [u8; 2] = [4, 0];
+    let Some(&[low, high]) = start.get(16..18) else { return false };
+    let is_big_endian = start.get(5) == Some(&2);
+    start.starts_with(b"\x7fELF")
+        && if is_big_endian { [high, low] == ET_CORE } else { [low, high] == ET_CORE }
 }
 
 /// Names the format of a file without types, by its first bytes.
