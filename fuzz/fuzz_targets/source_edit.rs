@@ -36,7 +36,11 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let names = vec![vec![b"s".to_vec()]];
-    let mut searched = SearchedType::new(names[0].clone(), 3);
+    if members.len() < 2 {
+        members = ["a", "b", "c"].map(String::from).to_vec();
+    }
+    let turned = change(&members, (0..members.len()).rev().collect());
+    let mut searched = SearchedType::new(names[0].clone(), &turned);
     let of_text = holders(text, language).into_iter().map(|(_, _, name)| name).collect();
     searched.set_holders(of_text, vec![b"m".to_vec()]);
     for (_, size) in size_names(text, language, std::slice::from_ref(&searched)) {

@@ -238,6 +238,39 @@ fn a_structured_binding_counts_in_what_includes_the_struct() {
 }
 
 #[test]
+fn a_class_whose_initialisers_depend_on_the_order_is_refused() {
+    // the new order is first, b, a, c
+    let header = |of_c: &str, of_b: &str| {
+        format!(
+            "struct conn {{\n\tlong first;\n\tchar a;\n\tlong b{of_b};\n\tchar c{of_c};\n\tconn(int n);\n}};\n"
+        )
+    };
+    for (name, header, list, place) in [
+        ("list", header("", ""), "first(n), a(0), b(a), c(n)", Some("a.cpp:3 ")),
+        ("default", header("", " = this->a"), "first(n), a(0), c(n)", Some("a.h:4 ")),
+        ("order", header(" = a", ""), "first(n), a(first), b(first)", None),
+    ] {
+        let folder = folder(&format!("patch-dependent-{name}"));
+        std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+        std::fs::write(folder.join("a.h"), header).expect("written");
+        let unit = format!(
+            "#include \"a.h\"\nconn::conn(int n)\n\t: {list} {{}}\nint main() {{ return conn(0).c; }}\n"
+        );
+        std::fs::write(folder.join("a.cpp"), unit).expect("written");
+        if !compiles(Command::new("c++").current_dir(&folder).args(["-g", "a.cpp", "-o", "a"])) {
+            return;
+        }
+        let output = run_in(&folder, &["reorganize", "--patch", "--unpin", "last", "conn", "./a"]);
+        let said = place.map(|place| format!("conn: not edited: dependent: {place}"));
+        assert_eq!(stdout(&output).is_empty(), said.is_some(), "{output:?}");
+        assert!(stderr(&output).contains(said.as_deref().unwrap_or_default()), "{output:?}");
+        let trusted =
+            run_in(&folder, &["reorganize", "--patch", "--trust", "--unpin", "last", "conn", "./a"]);
+        assert!(stdout(&trusted).starts_with("diff --git a/a.h b/a.h\n"), "{trusted:?}");
+    }
+}
+
+#[test]
 fn git_applies_a_patch_of_paths_with_any_characters() {
     let folder = folder("patch-path");
     let inside = folder.join("t\tb \"q\" \\ü");

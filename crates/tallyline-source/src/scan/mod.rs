@@ -2,6 +2,7 @@
 
 mod binding;
 mod holder;
+mod initialiser;
 mod rust;
 mod transfer;
 mod variable;
@@ -12,9 +13,11 @@ pub use variable::size_names;
 pub use wrapper::{wrapper_calls, wrappers};
 
 use crate::Language;
+use crate::change::Change;
 use crate::declarator::skip_group;
 use crate::find::bytes;
 use crate::lexer::{Kind, LineCounter, Token, tokens};
+use initialiser::{Places, places};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use transfer::BYTE_TYPES;
@@ -30,7 +33,8 @@ const GROUP: usize = 1000;
 static NO_WRAPPERS: BTreeMap<Vec<u8>, BTreeSet<usize>> = BTreeMap::new();
 
 /// The kinds of uses of a struct that rely on the order of its members: `offsetof`, static assertions, I/O of its
-/// bytes, copies of a range of members, positional initialisers, transmutation, structured bindings, comparisons.
+/// bytes, copies of a range of members, positional initialisers, transmutation, structured bindings, comparisons,
+/// initialisers of members that read others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum UseKind {
@@ -50,6 +54,8 @@ pub enum UseKind {
     Binding,
     /// Objects are compared member by member, in the order of the members.
     Ordering,
+    /// The initialiser of a member reads another member, and the change swaps the order of the two.
+    MemberInitialiser,
 }
 
 /// A struct that sources are searched for: its names, those of the types that hold it, and its number of members.
@@ -65,12 +71,14 @@ pub struct SearchedType {
     sizes: Vec<Vec<u8>>,
     /// The number of members, which a structured binding has to have names for.
     members: usize,
+    /// The places of the members before and after a change.
+    places: Places,
 }
 
 impl SearchedType {
-    /// Creates a struct to search for by its tag and typedefs, and its number of members; nothing holds it.
-    pub fn new(names: Vec<Vec<u8>>, members: usize) -> Self {
-        Self { names, members, ..Self::default() }
+    /// Creates a struct to search for by its tag and typedefs, and the change of its declaration; nothing holds it.
+    pub fn new(names: Vec<Vec<u8>>, change: &Change) -> Self {
+        Self { names, members: change.members.len(), places: places(change), ..Self::default() }
     }
 
     /// Returns the tag and the typedefs.
@@ -108,8 +116,8 @@ impl SearchedType {
     pub fn held_by(&self, admits: impl Fn(&[u8]) -> bool) -> Self {
         let admitted = |all: &[Vec<u8>]| all.iter().filter(|name| admits(name)).cloned().collect();
         let (holders, held_as) = (admitted(&self.holders), admitted(&self.held_as));
-        let (names, sizes) = (self.names.clone(), self.sizes.clone());
-        Self { names, holders, held_as, sizes, members: self.members }
+        let (names, sizes, places) = (self.names.clone(), self.sizes.clone(), self.places.clone());
+        Self { names, holders, held_as, sizes, members: self.members, places }
     }
 }
 
@@ -162,9 +170,13 @@ pub fn uses(
                 });
                 let mut uses = own.bindings(&autos, &scopes, searched.members);
                 uses.extend(own.uses());
+                uses.extend(own.dependent_initialisers(&searched.places));
                 uses.extend(held.uses().into_iter().filter(is_transfer));
                 for body in &macros {
-                    uses.extend(own.of_macro(body).iter().flat_map(Scan::uses));
+                    let of_macro = own.of_macro(body);
+                    uses.extend(of_macro.iter().flat_map(Scan::uses));
+                    let initialisers = |scan: &Scan<'_>| scan.dependent_initialisers(&searched.places);
+                    uses.extend(of_macro.iter().flat_map(initialisers));
                     uses.extend(held.of_macro(body).iter().flat_map(Scan::uses).filter(is_transfer));
                 }
                 uses

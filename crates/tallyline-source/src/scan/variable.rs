@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn sizes_of_a_source_are_known_in_others() {
-        let types = [SearchedType::new(vec![b"rec".to_vec()], 2)];
+        let types = [SearchedType { names: vec![b"rec".to_vec()], ..SearchedType::default() }];
         let text = "#define HEAD sizeof(struct rec)\nconst int SIZE = sizeof(struct rec); #define TWO(x) sizeof(struct rec)\n\
                     void f(void) { int n = sizeof(struct rec); }";
         let found = size_names(text.as_bytes(), Language::C, &types);

@@ -423,7 +423,7 @@ mod tests {
         let uses = |text: &str| {
             let text = format!("{bytes}{text}");
             let wrappers = wrappers(&wrapper_calls(text.as_bytes(), Language::Rust));
-            let searched = SearchedType::new(vec![b"Rec".to_vec()], 2);
+            let searched = SearchedType { names: vec![b"Rec".to_vec()], ..SearchedType::default() };
             crate::uses(text.as_bytes(), Language::Rust, &[searched], &wrappers).remove(0)
         };
         assert_eq!(uses("fn f(rec: &Rec) { put(out, rec); }"), [(UseKind::Transfer, 5)]);

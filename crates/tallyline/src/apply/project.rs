@@ -238,7 +238,7 @@ pub(crate) fn search(
 
 /// Returns what to search for of each target: its names by all sources, and the types that hold it, also within others.
 fn searched_types(targets: &[&Target], paths: &[PathBuf], texts: &mut Texts) -> Vec<SearchedType> {
-    let of = |target: &&Target| SearchedType::new(target.names(), target.member_count());
+    let of = |target: &&Target| SearchedType::new(target.names(), &target.change());
     let mut searched: Vec<SearchedType> = targets.iter().map(of).collect();
     let tags: Vec<Vec<u8>> = targets.iter().map(|target| target.tag.clone()).collect();
     let mut all = Vec::new();

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Range,
     /// Objects are initialised, bound to names, or compared by the position of their members.
     Positional,
+    /// The initialiser of a member reads another member, and the new order swaps the two.
+    Dependent,
     /// An assertion at compile time is about the type.
     Assertion,
     /// Objects are cast: a struct would move from its start, or its bytes become another type.
@@ -61,6 +63,7 @@ impl Kind {
             Kind::Transfer => "transfer",
             Kind::Range => "range",
             Kind::Positional => "positional",
+            Kind::Dependent => "dependent",
             Kind::Assertion => "assertion",
             Kind::Cast => "cast",
             Kind::OtherUse => "other-use",
@@ -102,6 +105,9 @@ impl Refused {
             UseKind::Positional => (Kind::Positional, "initialises an object by position"),
             UseKind::Binding => (Kind::Positional, "binds names to as many members by position"),
             UseKind::Ordering => (Kind::Positional, "compares objects by the order of their members"),
+            UseKind::MemberInitialiser => {
+                (Kind::Dependent, "initialises a member from another across which it would move")
+            }
             _ => (Kind::Assertion, "asserts about the type at compile time"),
         };
         Refused::new(kind, format!("{place} {what}"))

@@ -421,11 +421,6 @@ impl Target {
         !self.order.is_sorted()
     }
 
-    /// Returns the number of members that the declaration of the struct declares.
-    pub(crate) fn member_count(&self) -> usize {
-        self.lines.len()
-    }
-
     /// Returns all names of the struct in the source: its tag and its typedefs.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         let own = (!self.tag.is_empty()).then(|| self.tag.clone());
