@@ -259,6 +259,32 @@ fn fields_of_any_hierarchy_lie_where_compilers_put_them() {
 }
 
 #[test]
+fn virtual_bases_with_members_of_no_bytes_are_the_start_of_a_class_where_compilers_say_so() {
+    // of `Two` and `None` GCC 12 and clang 14 disagree, so that each compiler asserts its own
+    let source = "\
+namespace probe {
+struct E {}; struct F {};
+struct Over { [[no_unique_address]] E e; virtual void f() {} };
+struct Both { [[no_unique_address]] E e; [[no_unique_address]] F h; virtual void f() {} };
+struct Two { [[no_unique_address]] E e; [[no_unique_address]] E h; virtual void f() {} };
+struct None { int z[0]; virtual void f() {} };
+struct Byte { E e; virtual void f() {} };
+struct Further : Over { virtual void g() {} };
+struct D0 : virtual Over { int x; };
+struct D1 : virtual Both { virtual void g() {} int x; };
+struct D2 : virtual Two { int x; };
+struct D3 : virtual None { int x; };
+struct D4 : virtual Byte { int x; };
+struct D5 : virtual Further { char x; };
+struct D6 : virtual Byte, virtual Over { int x; };
+struct D7 : virtual Over, virtual Both { int x; };
+struct D8 : D0, virtual Over { int y; };
+}
+";
+    everywhere("nearly-empty", source, 40, 3);
+}
+
+#[test]
 fn virtual_bases_of_bases_are_expanded_once() {
     let source = "
 struct Root { virtual ~Root() {} int a; };

@@ -106,8 +106,15 @@ impl Hierarchy {
             return None;
         }
         let candidates = virtual_bases_in_order(types, id)?;
-        let mut candidates: Vec<RecordId> = candidates.into_iter().map(|(base, _)| base).collect();
+        let all: Vec<RecordId> = candidates.into_iter().map(|(base, _)| base).collect();
+        let mut candidates = all.clone();
         candidates.retain(|base| self.is_nearly_empty(types, *base));
+        if candidates.is_empty() {
+            // the pointer is that of some base: GCC 12 counts empty members behind a base's pointer as nothing,
+            // clang 14 arrays of no elements
+            candidates = all;
+            candidates.retain(|base| self.is_without_data(types, *base));
+        }
         let indirect: Vec<RecordId> = all_bases(types, id)?
             .into_iter()
             .filter_map(|base| self.primary(types, base, depth + 1))
@@ -125,12 +132,27 @@ impl Hierarchy {
         })
     }
 
-    /// Returns `true` if a class is nothing but a pointer to a virtual table, virtual bases aside.
+    /// Returns `true` if a class is nothing but a pointer to a virtual table, virtual bases aside. Empty members may
+    /// lie over the pointer (`[[no_unique_address]]`).
     fn is_nearly_empty(&mut self, types: &Types, id: RecordId) -> bool {
-        let mut members = types.members(types.record(id)).iter();
-        self.is_dynamic(types, id, 0)
-            && members.all(|member| member.kind != MemberKind::Data || is_table_pointer(types, member))
+        let is_nothing = |member: &Member| {
+            member.kind != MemberKind::Data || is_table_pointer(types, member) || member.overlaid
+        };
+        types.members(types.record(id)).iter().all(is_nothing)
+            && self.is_dynamic(types, id, 0)
             && self.end(types, id, Tail::Shared, 0) <= types.pointer_size()
+    }
+
+    /// Returns `true` if the data of a class are a pointer to a virtual table and members of empty classes or of no
+    /// bytes.
+    fn is_without_data(&mut self, types: &Types, id: RecordId) -> bool {
+        self.is_dynamic(types, id, 0)
+            && types.members(types.record(id)).iter().all(|member| {
+                member.kind != MemberKind::Data
+                    || is_table_pointer(types, member)
+                    || member.size == 0
+                    || self.is_empty(types, member.ty)
+            })
     }
 
     /// Returns the offset at which a class ends without its virtual bases, and from which on others may lie.
