@@ -29,6 +29,8 @@ use crate::settings::{
 use crate::sharing;
 use crate::sharing_check;
 use anyhow::Result;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -182,7 +184,8 @@ pub(crate) fn parse() -> Result<Invocation> {
         Err(error) => (Settings::defaults(), Some(error)),
     };
     settings.make_defaults();
-    let matches = settings::give_defaults(Cli::command()).get_matches();
+    let matches = settings::give_defaults(Cli::command()).try_get_matches();
+    let matches = matches.unwrap_or_else(|error| with_json_hint(error).exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match (mistake, &cli.command) {
         // what somebody with a wrong file needs most
@@ -194,6 +197,23 @@ pub(crate) fn parse() -> Result<Invocation> {
         (Some(error), _) => return Err(error),
     }
     Ok(Invocation { settings: with_options(settings, &cli, &matches), cli })
+}
+
+/// Adds how a sub-command with several formats writes JSON to the error that it has no `--json`.
+fn with_json_hint(mut error: clap::Error) -> clap::Error {
+    let is_json = error.get(ContextKind::InvalidArg).is_some_and(|word| word.to_string() == "--json");
+    if error.kind() != ErrorKind::UnknownArgument || !is_json {
+        return error;
+    }
+    let program = on_call::whole(Cli::command);
+    let called = std::env::args_os().skip(1).find_map(|word| program.find_subcommand(word));
+    let mut options = called.into_iter().flat_map(clap::Command::get_arguments);
+    let formats = options.find(|option| option.get_id() == "format").map(clap::Arg::get_possible_values);
+    if formats.into_iter().flatten().any(|value| value.get_name() == "json") {
+        let hint = StyledStr::from("JSON is a format here: --format json");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint]));
+    }
+    error
 }
 
 /// Takes over the options of all sub-commands, for a sub-command that shows the settings.
@@ -285,7 +305,6 @@ pub(crate) fn run(invocation: Invocation) -> Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::error::ErrorKind;
 
     /// Paragraphs are filled by clap to the width of the terminal: a line break in one would be a second one.
     #[test]

@@ -32,6 +32,19 @@ fn what_cannot_be_understood_ends_with_status_2_and_a_reason() {
     }
 }
 
+#[test]
+fn json_is_a_format_of_commands_that_have_several() {
+    for command in ["layout", "groups", "check", "diff", "sharing-check"] {
+        let output = run(&[command, "--json"]);
+        assert_eq!(output.status.code(), Some(2), "{command}: {output:?}");
+        let text = stderr(&output);
+        assert!(text.contains("tip: JSON is a format here: --format json\n"), "{command}: {text}");
+        assert!(!text.contains("-- --json"), "{command}: {text}");
+    }
+    let text = stderr(&run(&["lsp", "--json"]));
+    assert!(text.contains("unexpected argument '--json'") && !text.contains("--format"), "{text}");
+}
+
 /// Returns whether a command can be run: `bench` is another program, which a package of this crate alone does not have.
 fn can_run(args: &[&str]) -> bool {
     let beside = std::path::Path::new(env!("CARGO_BIN_EXE_tallyline")).with_file_name("tallyline-bench");
