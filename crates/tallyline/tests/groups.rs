@@ -214,7 +214,7 @@ conn_t conn;
     let folder = folder("groups-typedefs");
     let Some(file) = object(&folder, "program", source) else { return };
     let text = stdout(&run(&["groups", &file]));
-    assert!(text.starts_with("conn_t: 16 bytes on 1 lines"), "{text}");
+    assert!(text.starts_with("conn_t: 16 bytes on 1 line, "), "{text}");
     let asserts = stdout(&run(&["groups", "--asserts", "c11", &file]));
     let c = ["cc", "-std=gnu11", "-fsyntax-only", "-x", "c"];
     assert!(asserts.contains("is in group rx"), "{asserts}");

@@ -120,7 +120,7 @@ fn every_command_shows_each_definition_with_its_place_in_any_link_order() {
     assert_eq!(text.matches("no smaller layout").count(), 2, "{text}");
     said_of_all(&folder, &programs, &["reorganize", "FILE"]);
     let (text, _) = said_of_all(&folder, &programs, &["groups", "in", "FILE"]);
-    assert_eq!(text.matches(" bytes on 1 lines, declared at ").count(), 3, "{text}");
+    assert_eq!(text.matches(" bytes on 1 line, declared at ").count(), 3, "{text}");
 }
 
 #[test]

@@ -32,7 +32,9 @@ pub(super) fn write(args: &GroupsArgs, structs: &[Grouped<'_>], out: &mut dyn Wr
 fn table(line: u64, of: &Grouped<'_>, out: &mut dyn Write) -> Result<()> {
     let Grouped { types, record, name, found, place: repeated } = of;
     let name = printable(types.name(*name));
-    write!(out, "{BOLD}{name}{BOLD:#}: {} bytes on {} lines", record.size, record.size.div_ceil(line))?;
+    let lines = record.size.div_ceil(line);
+    let s = if lines == 1 { "" } else { "s" };
+    write!(out, "{BOLD}{name}{BOLD:#}: {} bytes on {lines} line{s}", record.size)?;
     match repeated {
         Some(repeated) => writeln!(out, ", declared at {}", printable(repeated.as_bytes()))?,
         None => writeln!(out, "{}", place(types, record.declared_at, ", declared at "))?,
