@@ -152,6 +152,29 @@ fn samples_of_variants_are_in_one_row_each() {
 }
 
 #[test]
+fn a_typedef_without_samples_names_its_struct() {
+    let source = "\
+typedef struct order { long key; int amount; } purchase_t;
+typedef purchase_t sale_t;
+purchase_t orders[1024];
+long key(purchase_t *p) { return p->key; }
+int amount(sale_t *p) { return p->amount; }
+int main(void) { return 0; }
+";
+    let accesses = ["key", "amount"].map(access);
+    let Some(recorded) = record_program("annotate-typedef", source, &["-g"], true, &accesses) else { return };
+    for (command, name) in [("annotate", "purchase_t"), ("annotate", "sale_t"), ("report", "purchase_t")] {
+        let words = if command == "report" { vec!["--type", name] } else { vec![name] };
+        let shown = run(&[&[command, "-i", recorded.path()], &words[..]].concat());
+        let text = stderr(&shown);
+        assert_eq!(shown.status.code(), Some(2), "{command} {name}: {text}");
+        let expected = format!("no samples of type {name}, a typedef of struct order: name that\n");
+        assert!(text.contains(&expected), "{command} {name}: {text}");
+    }
+    fs::remove_dir_all(recorded.folder).expect("removed");
+}
+
+#[test]
 fn types_of_one_name_and_size_are_apart_in_any_link_order() {
     let folder = folder("annotate-units");
     let units = [

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &AnnotateArgs, color: Color) -> Result<()> {
         let all = annotate(&profile, weighing, let_through);
         let parts = all.iter().flat_map(|of_type| of_type.parts().keys()).map(String::as_str);
         let names = all.iter().map(|of_type| of_type.name()).chain(parts).collect();
-        filter.types = Some(wanted.select(NameKind::Type, &names)?);
+        filter.types = Some(wanted.select_in(NameKind::Type, &names, &[&profile])?);
     }
     let types = annotate(&profile, weighing, |point| filter.accepts(&profile, point));
     if !profile.groups().is_empty() {

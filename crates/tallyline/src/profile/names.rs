@@ -2,6 +2,8 @@
 
 use anyhow::{Result, bail};
 use std::collections::{BTreeSet, HashSet};
+use tallyline_debuginfo::lookup::find_mentioned;
+use tallyline_inference::TypeTable;
 use tallyline_report::filter::sampled_names;
 use tallyline_report::pattern::{FoundBy, NameKind, NamePattern, PatternMatch};
 use tallyline_report::{Filter, Profile};
@@ -40,6 +42,32 @@ impl Patterns {
         }
         Ok(all)
     }
+
+    /// Selects names of samples as [`Patterns::select`] does. The error says if a pattern is a typedef of a type that
+    /// samples have.
+    ///
+    /// # Errors
+    /// A pattern that matches no name, or is an ambiguous part of several.
+    pub(crate) fn select_in(
+        &self,
+        kind: NameKind,
+        names: &BTreeSet<&str>,
+        profiles: &[&Profile],
+    ) -> Result<HashSet<String>> {
+        if kind == NameKind::Type {
+            for pattern in &self.0 {
+                if matches!(pattern.find(kind, names), PatternMatch::Nothing(_))
+                    && let Some(name) = typedef_of(&pattern.to_string(), names, profiles)
+                {
+                    bail!(
+                        "no samples of type {pattern}, a typedef of {}: name that",
+                        listed([name].into_iter())
+                    );
+                }
+            }
+        }
+        self.select(kind, names)
+    }
 }
 
 /// Returns the names of one `kind` (functions, types, …) in the samples of the profiles that match any of the patterns;
@@ -59,9 +87,27 @@ pub(crate) fn resolve<'p>(
     let names = profiles.iter().flat_map(|profile| sampled_names(profile, kind)).collect();
     let mut all = HashSet::new();
     for patterns in patterns {
-        all.extend(patterns.select(kind, &names)?);
+        all.extend(patterns.select_in(kind, &names, profiles)?);
     }
     Ok(Some(all))
+}
+
+/// Returns the name, one of `names`, of the record that a typedef in the debug information of sampled files stands for.
+fn typedef_of<'n>(typedef: &str, names: &BTreeSet<&'n str>, profiles: &[&Profile]) -> Option<&'n str> {
+    let tables = profiles.iter().flat_map(|profile| {
+        let dsos: BTreeSet<_> =
+            profile.groups().iter().filter_map(|group| profile.place(group.charged).dso).collect();
+        dsos.into_iter().filter_map(|dso| profile.type_table(dso))
+    });
+    tables.map(TypeTable::types).find_map(|types| {
+        let id = find_mentioned(types, typedef.as_bytes())?;
+        let (_, record) = types.as_record(types.strip(id))?;
+        let record = String::from_utf8_lossy(types.name(record.name));
+        match NamePattern::parse(&record).ok()?.find(NameKind::Type, names) {
+            PatternMatch::Names(found, FoundBy::Name) => found.first().copied(),
+            _ => None,
+        }
+    })
 }
 
 /// Returns the events of the samples that pass the filter: names, each with the indices of the events that have it.
