@@ -213,12 +213,7 @@ fn field(evidence: &Evidence, field: &FieldEvidence, out: &mut dyn Write) -> Res
     writeln!(out, "             {} {}{more}", printable(name.as_bytes()), threads.join(", "))?;
     for (site, reads, writes) in field.own_sites(evidence).take(SITES) {
         let kind = if site.atomic { ", atomic" } else { "" };
-        writeln!(
-            out,
-            "               {} {}  {reads} r {writes} w{kind}",
-            printable(site.function.as_bytes()),
-            place(site)
-        )?;
+        writeln!(out, "               {} {}  {reads} r {writes} w{kind}", function(site), place(site))?;
     }
     Ok(())
 }
@@ -251,7 +246,8 @@ pub(super) fn wait_left_open(evidence: &Evidence, field: &FieldEvidence) -> Stri
         false => "memory of unknown type".to_owned(),
     };
     let mut text = format!("{share:.1} % of the cores' time waits for {name}");
-    if let Some((site, _, writes)) = field.own_sites(evidence).next() {
+    let first = field.own_sites(evidence).next();
+    if let Some((site, _, writes)) = first {
         let does = match site.update {
             Update::Add => "adds to it",
             Update::AddReturning => "adds to it and takes the old value",
@@ -265,9 +261,10 @@ pub(super) fn wait_left_open(evidence: &Evidence, field: &FieldEvidence) -> Stri
         };
         let place = place(site);
         let space = if place.is_empty() { "" } else { " " };
-        text.push_str(&format!(": {}{space}{place} {does}", printable(site.function.as_bytes())));
+        text.push_str(&format!(": {}{space}{place} {does}", function(site)));
     }
-    if !is_named {
+    // without /proc the emulator does not know what is mapped; of code made at run time no file is
+    if !is_named && first.is_none_or(|(site, ..)| !site.function.is_empty()) {
         text.push_str("; debug information of the program would name it");
     }
     text
@@ -293,6 +290,14 @@ fn field_name(subject: Option<&Subject>, field: &FieldEvidence) -> String {
 fn thread_name(evidence: &Evidence, thread: u32) -> String {
     let known = evidence.threads.iter().find(|known| known.thread == thread && !known.name.is_empty());
     known.map_or_else(|| thread.to_string(), |known| format!("{} {thread}", printable(known.name.as_bytes())))
+}
+
+/// Returns the name of the function that contains an instruction, for people.
+fn function(site: &Site) -> String {
+    match site.function.as_str() {
+        "" => "code of no known file".to_owned(),
+        name => printable(name.as_bytes()).to_string(),
+    }
 }
 
 fn place(site: &Site) -> String {
@@ -432,4 +437,29 @@ fn layout(
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_in_code_of_no_file_say_so() {
+        let field = FieldEvidence { sites: vec![(0, 0, 9)], lost: 5, ..FieldEvidence::default() };
+        let evidence = |function: &str| {
+            let mut evidence = Evidence::default();
+            evidence.cycles = 100;
+            evidence.sites.push(Site { function: function.into(), ..Site::default() });
+            evidence
+        };
+        assert_eq!(
+            wait_left_open(&evidence(""), &field),
+            "5.0 % of the cores' time waits for memory of unknown type: code of no known file stores to it"
+        );
+        assert_eq!(
+            wait_left_open(&evidence("receive"), &field),
+            "5.0 % of the cores' time waits for memory of unknown type: receive stores to it; debug information of the \
+             program would name it"
+        );
+    }
 }
