@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{compiles, data, folder, run, run_in, stderr, stdout};
+use common::{compiles, data, folder, run, run_in, stderr, stdout, tallyline};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 fn golden(name: &str) -> String {
@@ -18,6 +19,22 @@ fn a_file_alone_means_every_type_of_it() {
         assert_eq!(stdout(&output), golden(&format!("holes.{format}.plain.txt")));
         assert_eq!(stderr(&output), "");
     }
+}
+
+#[test]
+fn files_have_names_of_any_bytes() {
+    let folder = folder("layout-bytes");
+    let path = folder.join(std::ffi::OsStr::from_bytes(b"caf\xe9.o"));
+    fs::copy(data("holes.o"), &path).expect("copied");
+    for command in ["layout", "groups", "reorganize"] {
+        let output = tallyline().arg(command).arg(&path).output().expect("runs");
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(stdout(&output), stdout(&run(&[command, &data("holes.o")])), "{command}");
+    }
+    let output = tallyline().current_dir(&folder).args(["layout"]).arg("no-such").arg(&path).output();
+    let text = stderr(&output.expect("runs"));
+    assert!(text.contains("no-such"), "{text}");
+    fs::remove_dir_all(folder).expect("removed");
 }
 
 #[test]

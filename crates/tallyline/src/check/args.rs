@@ -2,6 +2,7 @@
 
 use crate::path_map::PrefixMap;
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Check layouts against a policy: sizes, holes, groups, members that share a cache line
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 pub(crate) struct CheckArgs {
     /// The file [default: the running kernel]. With --suggest, types or patterns come before it
     #[arg(value_name = "FILE")]
-    pub(super) operands: Vec<String>,
+    pub(super) operands: Vec<OsString>,
 
     /// The policy [default: layout.toml, unless --net-cachelines is given]
     #[arg(short, long, value_name = "FILE")]

@@ -1,6 +1,7 @@
 //! The command line of `tallyline groups`.
 
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use tallyline_layout::groups::Dialect;
 
@@ -14,7 +15,7 @@ use tallyline_layout::groups::Dialect;
 pub(crate) struct GroupsArgs {
     /// The types, then the file [default: all types with groups; the running kernel]
     #[arg(value_name = "TYPE… FILE")]
-    pub(super) operands: Vec<String>,
+    pub(super) operands: Vec<OsString>,
 
     /// Show these types: comma-separated names, patterns with * and ?, or file://LIST
     #[arg(short = 'C', long = "class", value_name = "TYPE")]

@@ -7,6 +7,7 @@ use super::select::Names;
 use super::style::StyleArgs;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Show structs as the cache sees them: offsets, holes, padding, cache lines
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 pub(crate) struct LayoutArgs {
     /// The types, then the file [default: all types; the running kernel]
     #[arg(value_name = "TYPE… FILE")]
-    operands: Vec<String>,
+    operands: Vec<OsString>,
 
     /// Show these types: comma-separated names, patterns with * and ?, or file://LIST
     #[arg(short = 'C', long = "class", alias = "class_name", value_name = "TYPE", value_delimiter = None)]

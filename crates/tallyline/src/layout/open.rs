@@ -183,7 +183,8 @@ const EXTENSIONS: [&str; 26] = [
 ];
 
 /// Returns `true` if a command-line argument can only be a file's name, not a type's, as by a slash in it.
-pub(crate) fn looks_like_a_file(name: &str) -> bool {
+pub(crate) fn looks_like_a_file(name: impl AsRef<OsStr>) -> bool {
+    let name = &*name.as_ref().to_string_lossy();
     let extension = Path::new(name).extension().and_then(OsStr::to_str);
     name == "-"
         || name.contains('/')

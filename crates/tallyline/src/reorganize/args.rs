@@ -2,6 +2,7 @@
 
 use crate::apply::ApplyArgs;
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use tallyline_debuginfo::Format;
 use tallyline_layout::reorganize::{EXACT_MEMBERS, ReorganizeOptions};
@@ -19,7 +20,7 @@ use tallyline_layout::reorganize::{EXACT_MEMBERS, ReorganizeOptions};
 pub(crate) struct ReorganizeArgs {
     /// The types, then the file [default: all types; the running kernel]
     #[arg(value_name = "TYPE… FILE")]
-    pub(super) operands: Vec<String>,
+    pub(super) operands: Vec<OsString>,
 
     /// Reorganize these types: comma-separated names, patterns with * and ?, or file://LIST
     #[arg(short = 'C', long = "class", value_name = "TYPE")]
