@@ -1,7 +1,7 @@
 //! `join` of the specification for x86-64: the four words of an instance are stored by one
 //! instruction.
 
-use super::super::{ITEMS, JoinIndex, JoinSettings};
+use super::super::{CPU_ID, ITEMS, JoinIndex, JoinSettings, MM_CID};
 use super::{asm, pair};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -100,19 +100,37 @@ pub(crate) unsafe fn join_at(
     instance: NonNull<Instance>,
     values: [u64; ITEMS],
 ) -> bool {
-    if at.width >= 64 {
-        // SAFETY: passed on; that width is that of a machine with AVX-512VL.
-        unsafe { join_evex(at, settings, index, instance, values) }
+    // pools have one or the other; as a constant it takes no register
+    if at.field as usize == CPU_ID {
+        // SAFETY: passed on.
+        unsafe { join_by::<CPU_ID>(at, settings, index, instance, values) }
     } else {
-        // SAFETY: passed on; sections are allowed from AVX2 on.
-        unsafe { join_vex(at, settings, index, instance, values) }
+        // SAFETY: passed on.
+        unsafe { join_by::<MM_CID>(at, settings, index, instance, values) }
     }
 }
 
-// Both have the safety contract of `join`.
+// All have the safety contract of `join`; `FIELD` is the settings' field.
 
 #[inline(always)]
-unsafe fn join_evex(
+unsafe fn join_by<const FIELD: usize>(
+    at: JoinIndex,
+    settings: &JoinSettings,
+    index: u32,
+    instance: NonNull<Instance>,
+    values: [u64; ITEMS],
+) -> bool {
+    if at.width >= 64 {
+        // SAFETY: passed on; that width is that of a machine with AVX-512VL.
+        unsafe { join_evex::<FIELD>(at, settings, index, instance, values) }
+    } else {
+        // SAFETY: passed on; sections are allowed from AVX2 on.
+        unsafe { join_vex::<FIELD>(at, settings, index, instance, values) }
+    }
+}
+
+#[inline(always)]
+unsafe fn join_evex<const FIELD: usize>(
     at: JoinIndex,
     settings: &JoinSettings,
     index: u32,
@@ -138,7 +156,7 @@ unsafe fn join_evex(
             }
             cleanup {}
             area = in(reg) at.area,
-            field = in(reg) at.field as usize,
+            field = const FIELD,
             index = in(reg) index,
             instance = in(reg) instance.as_ptr(),
             settings = in(reg) settings,
@@ -152,7 +170,7 @@ unsafe fn join_evex(
 }
 
 #[inline(always)]
-unsafe fn join_vex(
+unsafe fn join_vex<const FIELD: usize>(
     at: JoinIndex,
     settings: &JoinSettings,
     index: u32,
@@ -183,7 +201,7 @@ unsafe fn join_vex(
             }
             cleanup { "vzeroupper" }
             area = in(reg) at.area,
-            field = in(reg) at.field as usize,
+            field = const FIELD,
             index = in(reg) index,
             instance = in(reg) instance.as_ptr(),
             settings = in(reg) settings,
