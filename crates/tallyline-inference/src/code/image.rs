@@ -639,7 +639,10 @@ mod tests {
             compiler.args([option, "-O1", "-nostdlib", "-shared", "-o"]).arg(name("so")).arg(name("c"));
             if cfg!(not(target_arch = "x86_64")) || !compiler.output().is_ok_and(|made| made.status.success())
             {
-                eprintln!("skipped: no compiler with {option}");
+                // that of -m32 is installed in the gate; x32 has no package beside compilers for other machines
+                if option == "-m32" {
+                    eprintln!("skipped: no compiler with {option}");
+                }
                 continue;
             }
             let bytes = std::fs::read(name("so")).expect("just made");
