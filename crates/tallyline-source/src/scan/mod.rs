@@ -58,7 +58,8 @@ pub enum UseKind {
     MemberInitialiser,
 }
 
-/// A struct that sources are searched for: its names, those of the types that hold it, and its number of members.
+/// A struct that sources are searched for: its names, those of the types that hold it, its number of members, and their
+/// places in the present order and in the new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchedType {
     /// The tag and the typedefs.
