@@ -322,8 +322,8 @@ struct statctr_lazy_cell_ {
     uint64_t words[4];
     uint32_t owner; /* 1 + the number of the CPU whose words these are */
     uint32_t flags;
-    /* 1 + a CPU's number in the upper 16 bits, its instance in the others; the last one negative: a table of
-     * instances by CPU, in which the one that was there before is, too */
+    /* 1 + a CPU's number in the upper 16 bits, its instance in the others; the last one negative: the
+     * complement of the address of a table of instances by CPU, in which the one that was there before is, too */
     uint64_t pairs[3];
 };
 
@@ -336,7 +336,7 @@ STATCTR_ALWAYS_INLINE_ void *statctr_lazy_instance_(struct statctr_lazy_cell_ *c
     const uint64_t last = __atomic_load_n(&cell->pairs[2], __ATOMIC_ACQUIRE);
     /* the table first: most of those who look there have no pair */
     if ((int64_t)last < 0) {
-        const uintptr_t *const table = (const uintptr_t *)(uintptr_t)(last & INT64_MAX);
+        const uintptr_t *const table = (const uintptr_t *)(uintptr_t)~last;
         void *const words = (void *)__atomic_load_n(&table[mark - 1], __ATOMIC_ACQUIRE);
         if (STATCTR_LIKELY_(words != NULL))
             return words;
@@ -347,7 +347,9 @@ STATCTR_ALWAYS_INLINE_ void *statctr_lazy_instance_(struct statctr_lazy_cell_ *c
     const uint64_t second = __atomic_load_n(&cell->pairs[1], __ATOMIC_ACQUIRE);
     if (second >> 48 == mark)
         return (void *)(uintptr_t)(second & addresses);
-    return last >> 48 == mark ? (void *)(uintptr_t)(last & addresses) : NULL;
+    /* loaded again, so that it takes no register before; it may be a table by now, in which case the slow path looks */
+    const uint64_t third = __atomic_load_n(&cell->pairs[2], __ATOMIC_ACQUIRE);
+    return third >> 48 == mark ? (void *)(uintptr_t)(third & addresses) : NULL;
 }
 
 /*
@@ -358,7 +360,8 @@ STATCTR_ALWAYS_INLINE_ void *statctr_lazy_instance_(struct statctr_lazy_cell_ *c
 #define STATCTR_PREPARE_LAZY_                    \
     "vpand (%[joining]), %[d0], %%ymm15\n\t"     \
     "vpand 32(%[joining]), %[d0], %%ymm14\n\t"   \
-    "vpand 64(%[joining]), %[d0], %%ymm13\n\t"   \
+    "vpxor %%ymm15, %[d0], %%ymm13\n\t"          \
+    "vpxor %%ymm14, %%ymm13, %%ymm13\n\t"        \
     "vpcmpeqq %%ymm12, %%ymm12, %%ymm12\n\t"     \
     "vpsllq $63, %%ymm12, %%ymm12\n\t"           \
     "vpxor %%ymm12, %%ymm13, %%ymm11\n\t"

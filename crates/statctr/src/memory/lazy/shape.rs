@@ -22,9 +22,9 @@ pub(super) const SPREAD: u32 = 1 << 31;
 
 /// Somebody used the atomic words.
 pub(super) const SHARED: u32 = 1;
-/// Mark of the last pair where its address is that of a table by index, in which the instance of the pair that it
-/// replaced is, too: the sign of the pair alone, which one instruction tests. Pairs have the marks below; indices with
-/// this mark and those above have their instances in tables alone. Part of the C ABI.
+/// Pairs have the marks below; indices with this mark and those above have their instances in tables alone. The last
+/// pair is negative where it is the complement of the address of a table by index, in which the instance of the pair that
+/// it replaced is, too: one instruction tells, and one gets the address. Part of the C ABI.
 pub(super) const TABLE_MARK: u32 = 1 << (63 - ADDRESS_BITS);
 /// The place of the node that the cell came from is kept above.
 pub(super) const NODE_SHIFT: u32 = 8;
@@ -60,17 +60,17 @@ pub(super) type InstancePtr = NonNull<Instance>;
 
 /// Packs a mark and an instance into a pair, where they fit.
 pub(super) fn pack(mark: u32, instance: InstancePtr) -> Option<u64> {
-    if mark < TABLE_MARK { pack_address(mark, instance.addr().get()) } else { None }
+    let address = address_of(instance.addr().get())?;
+    (mark < TABLE_MARK).then_some(u64::from(mark) << ADDRESS_BITS | address)
 }
 
 /// Packs the address of a table into the last pair, where it fits.
 pub(super) fn pack_table(table: TablePtr) -> Option<u64> {
-    pack_address(TABLE_MARK, table.addr().get())
+    address_of(table.addr().get()).map(|address| !address)
 }
 
-fn pack_address(mark: u32, address: usize) -> Option<u64> {
-    let address = address as u64;
-    (address >> ADDRESS_BITS == 0).then_some(u64::from(mark) << ADDRESS_BITS | address)
+fn address_of(address: usize) -> Option<u64> {
+    Some(address as u64).filter(|address| address >> ADDRESS_BITS == 0)
 }
 
 #[inline(always)]
@@ -102,7 +102,9 @@ pub(super) fn unpack_table(pair: u64) -> Option<TablePtr> {
     if pair.cast_signed() >= 0 {
         return None;
     }
-    NonNull::new(std::ptr::with_exposed_provenance_mut((pair & (i64::MAX as u64)) as usize))
+    let table = std::ptr::with_exposed_provenance_mut(!pair as usize);
+    // SAFETY: `pack_table` turned over the bits of an address that is not 0, and no other pair is negative.
+    Some(unsafe { NonNull::new_unchecked(table) })
 }
 
 /// Returns the instance at an address that was kept as a number.

@@ -120,7 +120,7 @@ unsafe fn join_by<const FIELD: usize>(
     instance: NonNull<Instance>,
     values: [u64; ITEMS],
 ) -> bool {
-    if at.width >= 64 {
+    if settings.width >= 64 {
         // SAFETY: passed on; that width is that of a machine with AVX-512VL.
         unsafe { join_evex::<FIELD>(at, settings, index, instance, values) }
     } else {
@@ -183,10 +183,15 @@ unsafe fn join_vex<const FIELD: usize>(
     unsafe {
         join_section!(
             prepare {
+                "vmovq xmm0, {v0}",
+                "vmovq xmm1, {v2}",
+                "vpinsrq xmm0, xmm0, {v1}, 1",
+                "vpinsrq xmm1, xmm1, {v3}, 1",
                 "vinserti128 ymm0, ymm0, xmm1, 1",
                 "vpand ymm1, ymm0, ymmword ptr [{settings}]",
                 "vpand ymm2, ymm0, ymmword ptr [{settings} + 32]",
-                "vpand ymm0, ymm0, ymmword ptr [{settings} + 64]",
+                "vpxor ymm0, ymm0, ymm1",
+                "vpxor ymm0, ymm0, ymm2",
                 "vpcmpeqq ymm3, ymm3, ymm3",
                 "vpsllq ymm3, ymm3, 63",
                 "vpxor ymm4, ymm0, ymm3"
@@ -206,9 +211,11 @@ unsafe fn join_vex<const FIELD: usize>(
             instance = in(reg) instance.as_ptr(),
             settings = in(reg) settings,
             t = out(reg) _,
-            inlateout("xmm0") pair(values[0], values[1]) => _,
-            inlateout("xmm1") pair(values[2], values[3]) => _,
-            out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _,
+            v0 = in(reg) values[0],
+            v1 = in(reg) values[1],
+            v2 = in(reg) values[2],
+            v3 = in(reg) values[3],
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _, out("xmm6") _,
             out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
             out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
         );
