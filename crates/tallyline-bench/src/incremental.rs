@@ -31,11 +31,13 @@ const PARTS: usize = 16;
 /// The suffix of what is folded from there.
 const FEW: &str = "-in-llc";
 /// Shares of the groups that are written between two folds.
-const SHARES: [Share; 4] = [
-    Share { percent: 5, is_scattered: false },
-    Share { percent: 25, is_scattered: false },
-    Share { percent: 100, is_scattered: false },
-    Share { percent: 5, is_scattered: true },
+const SHARES: [Share; 6] = [
+    Share { percent: 5, is_scattered: false, huge_pages: false },
+    Share { percent: 25, is_scattered: false, huge_pages: false },
+    Share { percent: 100, is_scattered: false, huge_pages: false },
+    Share { percent: 5, is_scattered: true, huge_pages: false },
+    Share { percent: 5, is_scattered: false, huge_pages: true },
+    Share { percent: 25, is_scattered: false, huge_pages: true },
 ];
 /// Rounds where nobody says otherwise.
 const ROUNDS: usize = 21;
@@ -48,12 +50,16 @@ struct Share {
     percent: usize,
     /// Each CPU writes others.
     is_scattered: bool,
+    /// Both sides ask for huge pages.
+    huge_pages: bool,
 }
 
 impl Share {
     /// Returns the name of a way to read.
     fn name(self, way: &str) -> String {
-        format!("{way}, {} %{}", self.percent, if self.is_scattered { " scattered" } else { "" })
+        let scattered = if self.is_scattered { " scattered" } else { "" };
+        let pages = if self.huge_pages { ", huge pages" } else { "" };
+        format!("{way}, {} %{scattered}{pages}", self.percent)
     }
 }
 
@@ -85,6 +91,7 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
         "all-lines: fold_into, which reads every line; two-threads: the same by fold_parts, in pieces that two threads take in turn, each on a CPU of its own.".into(),
         "one-thread-reads, two-threads-read: as many bytes read and added up: no fold gains more by a second thread than that does.".into(),
         format!("{FEW}: {FEW_GROUPS} groups, whose lines the last level of the caches holds."),
+        "huge pages: both sides ask for them; whether they are there is the kernel's choice.".into(),
         "5 %: so many of the groups were written since the last fold, all lines of them, on all CPUs; scattered: each CPU wrote others, so that nearly all were written on some CPU.".into(),
     ]);
     Ok(())
@@ -95,7 +102,7 @@ fn aim(report: &mut Report) {
         let [over, under] = ["item-major", "incremental"].map(|way| share.name(way));
         report.aim(&over, &under, 1, Some(CPUS), Bound::AtLeast, limit);
     }
-    for share in &SHARES[2..] {
+    for share in &SHARES[2..4] {
         // within what two measurements of one thing differ by
         let [over, under] = ["all-lines", "incremental"].map(|way| share.name(way));
         report.aim(&over, &under, 1, Some(CPUS), Bound::AtLeast, 0.95);
@@ -120,12 +127,13 @@ fn schema() -> Result<Schema> {
     Ok(Schema::new((0..ITEMS).map(|item| ItemSpec::new(format!("item{item}"))), &[])?)
 }
 
-fn pool(cpus: u32, groups: usize, schema: &Schema) -> Result<Pool> {
+fn pool(cpus: u32, groups: usize, schema: &Schema, huge_pages: bool) -> Result<Pool> {
     let lines = groups * schema.chunks();
     // with the stamps in front
     let unit_bytes = ((lines + lines.div_ceil(64) + 1) * 64).next_power_of_two().max(4096);
     let topology = Topology::synthetic(cpus).build()?;
-    Ok(Pool::builder().topology(topology).placement(Placement::Fixed).unit_bytes(unit_bytes).build()?)
+    let builder = Pool::builder().topology(topology).placement(Placement::Fixed);
+    Ok(builder.unit_bytes(unit_bytes).huge_pages(huge_pages).build()?)
 }
 
 /// Writes lines as the made-up CPUs, from a thread of its own.
@@ -184,7 +192,7 @@ fn folds(
     rounds: usize,
 ) -> Result<()> {
     let schema = schema()?;
-    let pool = pool(cpus, groups, &schema)?;
+    let pool = pool(cpus, groups, &schema, share.huge_pages)?;
     let array = TrackedGroupArray::new_in(&pool, groups, &schema)?;
     if !array.is_tracked() {
         report.skip(&share.name("incremental"), "updates leave no marks on this machine");
@@ -196,7 +204,8 @@ fn folds(
         .filter_map(|counting| if let Counting::As(cpu) = counting { Some(cpu) } else { None })
         .collect();
     let shape = Shape { items: ITEMS, group_words: schema.chunks() * 8, groups, stride: pool.cost().stride };
-    let theirs = Arc::new(Units::new(synthetic.len(), shape)?);
+    let units = if share.huge_pages { Units::in_huge_pages } else { Units::new };
+    let theirs = Arc::new(units(synthetic.len(), shape)?);
     theirs.populate(|cpu, group, item| (cpu * 1_000_003 + group * 1009 + item + 1) as u64);
     let item_major = units::item_major(&theirs, 1);
     let items: Vec<Item> = schema.items().step_by(8).collect();
@@ -209,7 +218,7 @@ fn folds(
     };
     let mut folds = array.incremental_fold()?;
     let mut all = vec![0; groups * ITEMS];
-    let mut due = writer.write(Share { percent: 100, is_scattered: false })?;
+    let mut due = writer.write(Share { percent: 100, is_scattered: false, ..share })?;
     let mut series = [Vec::new(), Vec::new(), Vec::new()];
     let progress = context.progress(&share.name("incremental"));
     os::pin(context.cpus[0]).map_err(|error| anyhow!("cannot keep this thread on a CPU: {error}"))?;
@@ -262,7 +271,7 @@ fn two_threads(
     };
     let on = [first, second];
     let schema = schema()?;
-    let pool = pool(cpus, groups, &schema)?;
+    let pool = pool(cpus, groups, &schema, false)?;
     let array = GroupArray::new_in(&pool, groups, &schema)?;
     let counting = Real::find()?.countable(cpus);
     let synthetic = counting

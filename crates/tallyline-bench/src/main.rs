@@ -152,7 +152,7 @@ Examples:
   tallyline-bench incremental --threads 1
   tallyline-bench incremental --threads 1 --json | jq '.targets'
 
-The CPUs are made up (160 of them), the memory is real: some 500 MB.";
+The CPUs are made up (160 of them), the memory is real: some 650 MB.";
 
 const MEMORY_EXAMPLES: &str = "\
 Examples:

@@ -4,6 +4,7 @@ use super::depot::Depot;
 use super::handle::Handle;
 use super::latch::hold_lock;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout, Layout, PAIR_WORDS, PieceShape};
+use super::mapping::PAGE;
 use super::reservation::Reservation;
 use super::slots::{AllocatedSlots, Slots};
 use super::supply::UnitSupply;
@@ -241,10 +242,12 @@ impl Arena {
     /// Makes another reservation, with smaller units where address space is short.
     fn grow(self: &Arc<Self>, state: &mut State, words: usize) -> Result<usize> {
         let mut layout = self.settings.layout.clone();
-        let smallest = (words * 8).next_multiple_of(super::mapping::PAGE).max(MIN_UNIT_BYTES);
+        let smallest = (words * 8).next_multiple_of(PAGE).max(MIN_UNIT_BYTES);
         let reservation = loop {
+            // units that fill huge pages are no even number of pages
+            let half = layout.unit_bytes / 2 / PAGE * PAGE;
             match Reservation::new(layout.clone(), &raw const self.supply, Arc::as_ptr(self).cast()) {
-                Err(Error::OutOfMemory { .. }) if layout.unit_bytes / 2 >= smallest => layout.unit_bytes /= 2,
+                Err(Error::OutOfMemory { .. }) if half >= smallest => layout.unit_bytes = half,
                 other => break other?,
             }
         };

@@ -13,7 +13,7 @@ use crate::cpu::{CpuId, CpuSet, NodeId};
 use crate::errno;
 use crate::error::{Error, Result};
 use crate::rseq::is_refused;
-use crate::sys::{Lock, Rank};
+use crate::sys::{self, Lock, Rank};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -122,7 +122,7 @@ impl Depot {
         let mut spare = self.spare.lock();
         if let Some(start) = NonNull::new(std::ptr::with_exposed_provenance_mut(block)) {
             // SAFETY: a whole block of a slab of ours, which nobody counts in.
-            let given_back = unsafe { zero(start, self.block_bytes) };
+            let given_back = unsafe { zero(start, self.block_bytes, sys::page_size()) };
             if given_back.is_err() {
                 // SAFETY: as above.
                 unsafe { store_zeros(start, 0..self.block_bytes) };
@@ -254,6 +254,7 @@ mod tests {
             unit_bytes: 8192,
             width: 16,
             home_in_use: false,
+            huge_pages: false,
         };
         let depot = Depot::new(&layout, &[]);
         let mut blocks = BTreeSet::new();

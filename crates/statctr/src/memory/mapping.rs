@@ -5,8 +5,8 @@ use crate::errno::ENOMEM;
 use crate::error::{Error, Result};
 use crate::rseq::is_refused;
 use crate::sys;
-pub(crate) use crate::sys::PAGE;
 use crate::sys::set_errno;
+pub(crate) use crate::sys::{HUGE_PAGE, PAGE};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -18,6 +18,8 @@ pub(crate) struct Mapping {
     len: usize,
     /// The part of [`PIECES`] that this mapping took; 0: all of it is writable.
     pieces: usize,
+    /// Bytes, at a multiple of as many, that become writable and are returned to the system together.
+    granule: usize,
 }
 
 /// Mappings that the kernel may have to keep apart for us, because parts of ours are writable and
@@ -65,7 +67,7 @@ impl Mapping {
         let whole = sys::reserve(total, pieces == 0).map_err(refused)?;
         // a unit may lie in another mapping than its home: it is found by its address
         whole.as_ptr().expose_provenance();
-        Ok(Mapping { whole, len, pieces })
+        Ok(Mapping { whole, len, pieces, granule: sys::page_size() })
     }
 
     /// Returns the page-aligned address of the mapping's first usable byte.
@@ -74,17 +76,33 @@ impl Mapping {
         unsafe { self.whole.add(PAGE) }
     }
 
+    /// Asks the kernel for huge pages from `offset` to the end of the mapping: from then on whole ones are made writable
+    /// and returned, as the kernel divides what differs within one. Advice, which a kernel may not follow.
+    pub(crate) fn ask_for_huge_pages(&mut self, offset: usize) {
+        let len = self.len.saturating_sub(offset);
+        // SAFETY: inside the mapping, which nobody else has yet.
+        unsafe { sys::advise_huge_pages(self.start().add(self.len - len), len) };
+        self.granule = HUGE_PAGE;
+    }
+
+    /// Returns the bytes, at a multiple of as many, that are returned to the system together.
+    pub(crate) fn granule(&self) -> usize {
+        self.granule
+    }
+
     /// Returns `true` if the whole mapping is writable.
     pub(crate) fn is_writable(&self) -> bool {
         self.pieces == 0
     }
 
-    /// Makes the bytes `offset..offset + len` of the mapping (whole pages) writable; returns `false` if the kernel
-    /// refuses. Async-signal-safe.
+    /// Makes the bytes `offset..offset + len` of the mapping (whole pages, or whole huge ones) writable; returns `false`
+    /// if the kernel refuses. Async-signal-safe.
     pub(crate) fn make_writable(&self, offset: usize, len: usize) -> bool {
-        let page = sys::page_size();
-        let first = offset.min(self.len) / page * page;
-        let last = offset.saturating_add(len).next_multiple_of(page).min(self.len);
+        // the mapping begins with a page, and in the midst of a huge one
+        let start = self.addresses().start;
+        let first = (start + offset.min(self.len)) / self.granule * self.granule;
+        let end = (start + offset.saturating_add(len).min(self.len)).next_multiple_of(self.granule);
+        let (first, last) = (first.saturating_sub(start), (end - start).min(self.len));
         if self.is_writable() || first >= last {
             return true;
         }
@@ -141,16 +159,15 @@ pub(crate) unsafe fn populate(address: usize, len: usize) -> Result<()> {
     unsafe { sys::populate(first, last - first) }.or_else(refused)
 }
 
-/// Zeroes `len` bytes of a mapping from `start` on: whole pages by returning them to the system, the words at the edges
-/// by stores.
+/// Zeroes `len` bytes of a mapping from `start` on: whole pieces of `granule` bytes, which is the mapping's
+/// ([`Mapping::granule`]), by returning them to the system, the words at the edges by stores.
 ///
 /// # Safety
 /// The bytes lie in a mapping that lives, at multiples of 8, and nobody counts there now.
-pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize) -> Result<()> {
+pub(crate) unsafe fn zero(start: NonNull<u8>, len: usize, granule: usize) -> Result<()> {
     let address = start.addr().get();
     let end = address + len;
-    let page = sys::page_size();
-    let (inner, inner_end) = (address.next_multiple_of(page), end / page * page);
+    let (inner, inner_end) = (address.next_multiple_of(granule), end / granule * granule);
     if inner >= inner_end {
         // SAFETY: passed on.
         unsafe { store_zeros(start, 0..len) };

@@ -4,7 +4,7 @@ use super::active_cpu_mask::ActiveCpuMask;
 use super::atomics::Room;
 use super::depot::Depot;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, COMMON_UNITS, LatchLayout, Layout, PieceShape, RESIDUES};
-use super::mapping::{Mapping, PAGE, zero};
+use super::mapping::{HUGE_PAGE, Mapping, PAGE, zero};
 use super::signal_safe_lock::SignalSafeLockGuard;
 use super::supply::UnitSupply;
 use super::units::Units;
@@ -179,18 +179,26 @@ impl Reservation {
         let table = written(entries + of_threads).next_multiple_of(PAGE);
         // no more than a pointer can be moved by: a matter of 32-bit machines
         let bytes = own_units.all.checked_mul(layout.stride()).and_then(|bytes| bytes.checked_add(table));
+        // what is in front of the first huge page
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(if layout.huge_pages { HUGE_PAGE } else { 0 }));
         let fits = bytes.filter(|&bytes| bytes <= isize::MAX as usize - 3 * PAGE);
         let Some(bytes) = fits else {
             return Err(Error::OutOfMemory { bytes: usize::MAX, errno: errno::ENOMEM });
         };
-        let home = table + own_units.below_home * layout.stride();
-        let mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 2 + own_units.all)?;
+        let mut mapping = Mapping::read_only(bytes.next_multiple_of(PAGE), 2 + own_units.all)?;
         // zeros do for the entries of CPUs that have no unit
         if !mapping.make_writable(0, written(bound))
             || !mapping.make_writable(written(MOST_CPUS), written(layout.owned.0) - written(0))
         {
             return Err(Error::OutOfMemory { bytes, errno: errno::ENOMEM });
         }
+        let start = mapping.addresses().start;
+        let first_unit =
+            if layout.huge_pages { (start + table).next_multiple_of(HUGE_PAGE) - start } else { table };
+        if layout.huge_pages {
+            mapping.ask_for_huge_pages(first_unit);
+        }
+        let home = first_unit + own_units.below_home * layout.stride();
         let state = AtomicU32::new(if layout.home_in_use { HOME } else { 0 });
         Ok(Reservation { mapping, layout, home, cpus, writable, state, supply, owner })
     }
@@ -661,7 +669,7 @@ impl Reservation {
         let zero_unit = |displacement: usize| {
             let start = at(self.home(first * CHUNK_WORDS), displacement);
             // SAFETY: the chunks are free in every unit by the caller's promise.
-            unsafe { zero(start.cast(), chunks * CHUNK_BYTES) }
+            unsafe { zero(start.cast(), chunks * CHUNK_BYTES, self.mapping.granule()) }
         };
         // both residues: the next drain makes the other one current, and writes of it what is in use by then
         self.common_units().try_for_each(zero_unit)?;

@@ -311,6 +311,7 @@ fn make_block() -> Option<(Mapping, NonNull<Reservation>)> {
         movable: false,
         unit_bytes: UNIT_BYTES,
         width: 8,
+        huge_pages: false,
         home_in_use: false,
     };
     let books = Mapping::new(Room::bytes(Reservation::words_for(cpus)).next_multiple_of(PAGE)).ok()?;

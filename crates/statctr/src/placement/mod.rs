@@ -316,6 +316,7 @@ pub struct PoolBuilder {
     topology: Option<Topology>,
     placement: Option<Placement>,
     unit_bytes: usize,
+    huge_pages: bool,
     max_vector: VectorWidth,
 }
 
@@ -347,6 +348,19 @@ impl PoolBuilder {
         self
     }
 
+    /// Asks for huge pages of 2 MiB for the pool's counters, if `true`: folds of large arrays then spend less time on
+    /// translating addresses. Off by default, as a CPU that counts takes 2 MiB with its first counter, and as a unit takes
+    /// whole huge pages: [`unit_bytes`](Self::unit_bytes) is rounded up to what they hold ([`Cost::unit_bytes`]), and
+    /// address space is reserved for each possible CPU. No huge page has words of two CPUs.
+    ///
+    /// They are transparent huge pages (`madvise(MADV_HUGEPAGE)`, Linux), which the kernel gives where it can; where it
+    /// does not (`/sys/kernel/mm/transparent_hugepage/enabled` is `never`, no such memory, other systems) the pool has
+    /// pages as ever. Not in the flexible placement, whose units move.
+    pub fn huge_pages(mut self, wanted: bool) -> Self {
+        self.huge_pages = wanted;
+        self
+    }
+
     /// Limits the vector stores that update several of the pool's counters at once to this width, as if the machine had
     /// no wider ones; for tests.
     pub fn max_vector(mut self, width: VectorWidth) -> Self {
@@ -358,7 +372,8 @@ impl PoolBuilder {
     /// created.
     ///
     /// # Errors
-    /// [`Error::BadSetting`] for a unit size out of range, and [`Error::NotUniprocessor`].
+    /// [`Error::BadSetting`] for a unit size out of range, and for huge pages in the flexible placement;
+    /// [`Error::NotUniprocessor`].
     pub fn build(self) -> Result<Pool> {
         if !self.unit_bytes.is_multiple_of(4096) || !(4096..=1 << 30).contains(&self.unit_bytes) {
             return Err(Error::BadSetting("unit_bytes is not a multiple of 4096 between 4 KiB and 1 GiB"));
@@ -373,8 +388,11 @@ impl PoolBuilder {
         }
         let machine = Machine { topology: &topology, rseq: rseq::tested_offset().is_some() };
         let plan = placement.plan(&machine)?;
+        if self.huge_pages && plan.movable {
+            return Err(Error::BadSetting("huge pages are for placements whose units do not move"));
+        }
         let last = plan.cpus.last().map_or(0, |cpu| cpu.index() + 1);
-        let layout = Layout {
+        let mut layout = Layout {
             // where most numbers are no CPU's, the units of threads would be mostly in vain
             owned: if plan.mode == Mode::Striped && last <= 2 * plan.cpus.len() {
                 rseq::prepare_owned_stripes(last)
@@ -386,7 +404,11 @@ impl PoolBuilder {
             width: self.max_vector.min(VectorWidth::detect()).bytes() as u32,
             home_in_use: plan.home_in_use,
             movable: plan.movable,
+            huge_pages: self.huge_pages,
         };
+        if self.huge_pages {
+            layout.fill_huge_pages();
+        }
         let nodes: Vec<_> = topology.nodes().map(|(node, cpus)| (node, cpus.clone())).collect();
         let arena = Arena::new(ArenaSettings {
             layout,
@@ -408,6 +430,7 @@ impl Pool {
             topology: None,
             placement: None,
             unit_bytes: DEFAULT_UNIT_BYTES,
+            huge_pages: false,
             max_vector: VectorWidth::Bytes64,
         }
     }
@@ -546,7 +569,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Returns the memory of dropped counters to the system; the result says how much.
+    /// Returns the memory of dropped counters to the system, in whole pages (with [huge
+    /// pages](PoolBuilder::huge_pages) in whole ones of these); the result says how much.
     ///
     /// # Errors
     /// [`Error::System`] where the kernel refuses; nothing is lost then.

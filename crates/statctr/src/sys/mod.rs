@@ -48,3 +48,6 @@ pub(crate) const PAGE: usize = if cfg!(any(
 } else {
     64 << 10
 };
+
+/// The size in bytes of the huge pages that memory is laid out for: those of x86-64, and of aarch64 with pages of 4 KiB.
+pub(crate) const HUGE_PAGE: usize = 2 << 20;

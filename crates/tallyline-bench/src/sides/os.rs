@@ -25,6 +25,16 @@ pub(crate) struct BenchMemory {
 impl BenchMemory {
     /// Maps at least `bytes` bytes of zeroed memory.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
+        // as the library's units have them: both sides must miss the TLB alike
+        BenchMemory::map(bytes, libc::MADV_NOHUGEPAGE)
+    }
+
+    /// Maps at least `bytes` bytes of zeroed memory, in huge pages where the kernel gives them.
+    pub(crate) fn in_huge_pages(bytes: usize) -> io::Result<Self> {
+        BenchMemory::map(bytes, libc::MADV_HUGEPAGE)
+    }
+
+    fn map(bytes: usize, advice: libc::c_int) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping where the kernel likes it, of no other memory.
         let address = unsafe {
@@ -33,10 +43,9 @@ impl BenchMemory {
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Small pages, as the library's units have them: both sides must miss the TLB alike. The
-        // kernel may not know the advice, and then has no large pages either.
+        // The kernel may not know the advice, and then has no huge pages either.
         // SAFETY: advice about the mapping just made.
-        unsafe { libc::madvise(address, bytes, libc::MADV_NOHUGEPAGE) };
+        unsafe { libc::madvise(address, bytes, advice) };
         Ok(BenchMemory { address: address as usize, bytes })
     }
 

@@ -60,8 +60,17 @@ enum Memory {
 impl Units {
     /// Maps zeroed memory of the benchmark's own for the copies of the counters of CPUs 0 to `cpus` − 1.
     pub(crate) fn new(cpus: usize, shape: Shape) -> io::Result<Self> {
+        Units::within(cpus, shape, BenchMemory::new)
+    }
+
+    /// Maps memory as [`new`](Self::new) does, in huge pages where the kernel gives them.
+    pub(crate) fn in_huge_pages(cpus: usize, shape: Shape) -> io::Result<Self> {
+        Units::within(cpus, shape, BenchMemory::in_huge_pages)
+    }
+
+    fn within(cpus: usize, shape: Shape, map: impl Fn(usize) -> io::Result<BenchMemory>) -> io::Result<Self> {
         let stride = shape.stride.max(shape.unit_bytes()).next_multiple_of(64);
-        let memory = BenchMemory::new(cpus * stride)?;
+        let memory = map(cpus * stride)?;
         let home = memory.address();
         let offsets = (0..cpus).map(|cpu| cpu * stride).collect();
         Ok(Units { memory: Memory::Own(memory), home, offsets, shape })

@@ -26,10 +26,10 @@ const CACHE: usize = 124;
 const BATCH: usize = 16;
 /// Most cells that nobody ever had that go to a cache at a time: up to the end of [`RUN_BYTES`].
 const RUN: usize = 64;
-/// What prefetchers look at as one: two CPUs' instances do not lie there together, as long as nobody gives cells back.
-/// They would fetch for one CPU what the other one writes: two threads that update the same 256 objects with tables took
-/// 12.5 ns for an update with 16 cells at a time, 10.9 with 32 and 9.8 with 64, or 22 and 9.7 where the host had the CPUs
-/// far apart (AMD EPYC, Zen 3, in a virtual machine).
+/// The bytes within which prefetchers bring neighbouring lines. Two CPUs' instances do not lie there together, as long as
+/// nobody gives cells back: one CPU would fetch what the other one writes. Two threads that update the same 256 objects
+/// with tables took 12.5 ns for an update with 16 cells at a time, 10.9 with 32 and 9.8 with 64, or 22 and 9.7 where the
+/// host had the CPUs far apart (AMD EPYC, Zen 3, in a virtual machine).
 const RUN_BYTES: usize = 4096;
 /// A slab is a multiple of this.
 const SLAB_UNIT: usize = 2 * SIDE;

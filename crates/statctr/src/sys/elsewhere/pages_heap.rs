@@ -37,6 +37,12 @@ pub(crate) unsafe fn release(whole: NonNull<u8>, total: usize) {
     }
 }
 
+/// Does nothing: huge pages are asked for on Linux alone.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn advise_huge_pages(_start: NonNull<u8>, _len: usize) {}
+
 /// Does nothing and returns `true`, as all memory from the allocator is writable.
 ///
 /// # Safety

@@ -41,6 +41,12 @@ pub(crate) unsafe fn release(whole: NonNull<u8>, total: usize) {
     unsafe { libc::munmap(whole.as_ptr().cast(), total) };
 }
 
+/// Does nothing: huge pages are asked for on Linux alone.
+///
+/// # Safety
+/// None needed here.
+pub(crate) unsafe fn advise_huge_pages(_start: NonNull<u8>, _len: usize) {}
+
 /// Does nothing and returns `true`, as all mapped pages are writable.
 ///
 /// # Safety

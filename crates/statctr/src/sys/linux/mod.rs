@@ -22,7 +22,9 @@ pub(crate) use mempolicy::{prefer_for, prefer_node};
 pub(crate) use objects::keep_loaded;
 #[cfg(all(target_arch = "x86_64", not(any(miri, feature = "portable"))))]
 pub(crate) use objects::keep_this_object;
-pub(crate) use pages::{PROTECTS, discard, make_writable, page_size, populate, release, reserve};
+pub(crate) use pages::{
+    PROTECTS, advise_huge_pages, discard, make_writable, page_size, populate, release, reserve,
+};
 pub(crate) use uevents::{Wakeup, Watch};
 
 /// Makes the system call `membarrier`, which ends rseq critical sections of this process's threads on a CPU or on all,

@@ -64,6 +64,18 @@ pub(crate) fn reserve(total: usize, writable: bool) -> Result<NonNull<u8>, i32> 
     Ok(whole)
 }
 
+/// Asks for transparent huge pages (`madvise(MADV_HUGEPAGE)`) for what lies in whole ones of the range. Advice: kernels
+/// without them refuse it, and others follow it where they have such memory.
+///
+/// # Safety
+/// Whole pages of address space that [`reserve`] returned.
+pub(crate) unsafe fn advise_huge_pages(start: NonNull<u8>, len: usize) {
+    let errno = Error::last_errno();
+    // SAFETY: by the caller's promise; no contents change.
+    unsafe { libc::madvise(start.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
+    crate::sys::set_errno(errno);
+}
+
 /// Unmaps address space that [`reserve`] mapped.
 ///
 /// # Safety

@@ -1,0 +1,88 @@
+//! Pools that ask for huge pages: where the kernel gives them, what they cost, and that nothing is lost.
+#![cfg(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    not(feature = "portable"),
+    not(feature = "uniprocessor")
+))]
+
+use statctr::topology::{CpuId, Topology};
+use statctr::{Counter, Error, GroupArray, ItemSpec, Placement, Pool, Schema};
+
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Returns the bytes in huge pages of mappings that these were asked for, and `true` if the kernel gives any at all.
+fn in_huge_pages() -> (usize, bool) {
+    let text = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+    let (mut of_mapping, mut bytes) = (0, 0);
+    for line in text.lines() {
+        if let Some(size) = line.strip_prefix("AnonHugePages:") {
+            of_mapping = 1024 * size.trim().trim_end_matches(" kB").parse::<usize>().expect("a number");
+        } else if let Some(flags) = line.strip_prefix("VmFlags:") {
+            // the last line of a mapping; names of mappings are not in each kernel
+            bytes += if flags.split_whitespace().any(|flag| flag == "hg") { of_mapping } else { 0 };
+        }
+    }
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    (bytes, setting.is_ok_and(|setting| !setting.contains("[never]")))
+}
+
+fn pool(cpus: u32) -> Pool {
+    let topology = Topology::synthetic(cpus).build().expect("topology");
+    Pool::builder().topology(topology).huge_pages(true).build().expect("pool")
+}
+
+// one test, as the others' memory would be counted, too
+#[test]
+fn a_cpu_that_counts_has_huge_pages_of_its_own_and_keeps_them() {
+    let pool = pool(192);
+    let cost = pool.cost();
+    assert!(cost.unit_bytes > HUGE_PAGE / 2 && cost.unit_bytes.is_multiple_of(4096), "{cost:?}");
+    assert_eq!(cost.stride % HUGE_PAGE, 5 * 64, "{cost:?}");
+    let schema = Schema::new((0..36).map(|item| ItemSpec::new(format!("item{item}"))), &[]).expect("schema");
+    let array = GroupArray::new_in(&pool, 3000, &schema).expect("memory");
+    assert_eq!(in_huge_pages().0, 0, "nobody has counted");
+    let first = schema.item(0).expect("an item");
+    let cpus: Vec<CpuId> = pool.topology().possible().iter().filter(|cpu| cpu.get() >= 100).take(3).collect();
+    for (number, &cpu) in cpus.iter().enumerate() {
+        for group in (0..3000).map(|group| array.get(group).expect("a group")) {
+            group.add_on_synthetic(cpu, first, 1 + number as u64).expect("synthetic");
+        }
+        let (bytes, gives) = in_huge_pages();
+        let expected = if gives { (1 + number) * HUGE_PAGE } else { 0 };
+        assert_eq!(bytes, expected, "CPUs that count: {}", 1 + number);
+    }
+    let mut values = vec![0; 3000 * 36];
+    array.fold_into(&mut values).expect("room");
+    assert!(values.chunks(36).all(|group| group[0] == 6 && group[1..].iter().all(|value| *value == 0)));
+    // what others left there is made up for by baselines, in huge pages of their own
+    let (before, gives) = in_huge_pages();
+    drop(array);
+    let again = GroupArray::new_in(&pool, 3000, &schema).expect("memory");
+    let expected = if gives { before + HUGE_PAGE } else { 0 };
+    assert_eq!(in_huge_pages().0, expected);
+    again.fold_into(&mut values).expect("room");
+    assert!(values.iter().all(|value| *value == 0));
+    // less than a huge page of a CPU is made zero, and is not returned: the kernel would divide them
+    drop(again);
+    pool.trim().expect("nothing is refused");
+    assert_eq!(in_huge_pages().0, expected);
+    let trimmed = GroupArray::new_in(&pool, 3000, &schema).expect("memory");
+    trimmed.fold_into(&mut values).expect("room");
+    assert!(values.iter().all(|value| *value == 0));
+    drop(trimmed);
+    let counter = Counter::new_in(&pool, 5).expect("memory");
+    counter.inc();
+    assert_eq!(counter.read(), 6);
+}
+
+#[test]
+fn huge_pages_are_refused_where_units_move() {
+    let built = Pool::builder().placement(Placement::Flexible).huge_pages(true).build();
+    match built {
+        Err(Error::BadSetting(reason)) => assert!(reason.contains("do not move"), "{reason}"),
+        // where updates are not by rseq its units do not move
+        Ok(pool) => assert_eq!(pool.mode(), statctr::Mode::Striped),
+        Err(other) => panic!("{other}"),
+    }
+}
