@@ -96,8 +96,11 @@ impl ApproximateCounter {
     }
 
     /// Returns the counter's approximate value, without what CPUs counted but have not added to the shared word yet:
-    /// off by at most [`bound`](Self::bound). Loads one cache line, or two if the counter was set or created with a
-    /// value other than 0. Async-signal-safe.
+    /// off by at most [`bound`](Self::bound). Async-signal-safe.
+    ///
+    /// Cost: one cache line with counts at any number of CPUs; a second one in a pool of which some counter was set,
+    /// created with a value other than 0, or takes the place of a dropped one. Where updates are not by rseq, and come in
+    /// faster than they can be read, it reads all CPUs.
     #[must_use]
     #[inline]
     pub fn approximate(&self) -> u64 {

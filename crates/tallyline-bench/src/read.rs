@@ -3,16 +3,19 @@
 //! what is left is the walk.
 
 use super::fill::{Counting, Real, on_cpu};
-use super::report::{Case, Report, Scale};
+use super::report::{Bound, Case, Report, Scale, Target};
 use super::sides::units::{Shape, Units};
 use super::sides::{self, Side};
 use super::{Context, runner};
 use anyhow::{Context as _, Result, ensure};
 use statctr::topology::Topology;
-use statctr::{Counter, Placement, Pool};
+use statctr::{ApproximateCounter, Counter, Placement, Pool};
 
 /// The sizes of the made-up machines.
 const CPUS: [u32; 4] = [8, 32, 192, 1024];
+
+/// The name of reads of an approximate counter.
+const APPROXIMATE: &str = "approximate/read";
 
 /// A side with its name and scale.
 type Named = (&'static str, Scale, Box<dyn Side>);
@@ -39,6 +42,9 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
         compare(report, &cases);
         report.cases.extend(cases);
     }
+    if !context.quick {
+        aim(report, &CPUS);
+    }
     report.notes.extend([
         "ns/read: time of one thread for one read of the same counter again and again.".to_owned(),
         "walk-possible/read: every possible CPU's word, each on a line of its own; thread-slots/read: as many slots as CPUs.".to_owned(),
@@ -57,7 +63,9 @@ fn sides(sizes: &[u32]) -> Result<Vec<Named>> {
         let first = everyone.first().copied().into_iter().collect::<Vec<_>>();
         for counting in [first, everyone] {
             let scale = at(cpus, counting.len() as u32);
-            all.push(("fixed/read", scale, sides::fixed::read(counted(cpus, &counting)?)));
+            let (counter, approximate) = counted(cpus, &counting)?;
+            all.push(("fixed/read", scale, sides::fixed::read(counter)));
+            all.push((APPROXIMATE, scale, sides::fixed::approximate(approximate)));
         }
         all.push(("thread-slots/read", at(cpus, cpus), sides::slots::read(cpus as usize)));
         let shape = Shape { items: 1, group_words: 8, groups: 1, stride: 4096 + 64 };
@@ -68,11 +76,13 @@ fn sides(sizes: &[u32]) -> Result<Vec<Named>> {
     Ok(all)
 }
 
-/// Returns a counter on a machine with `cpus` possible CPUs, on which the given ones have counted 1 each.
-fn counted(cpus: u32, counting: &[Counting]) -> Result<Counter> {
+/// Returns a counter on a machine with `cpus` possible CPUs, on which the given ones have counted 1 each, and an
+/// approximate one beside it, whose readers would have to walk as many.
+fn counted(cpus: u32, counting: &[Counting]) -> Result<(Counter, ApproximateCounter)> {
     let topology = Topology::synthetic(cpus).build()?;
     let pool = Pool::builder().topology(topology).placement(Placement::Fixed).unit_bytes(4096).build()?;
     let counter = Counter::new_in(&pool, 0)?;
+    let approximate = ApproximateCounter::new_in(&pool, 0, 32)?;
     for counting in counting {
         match *counting {
             Counting::On(cpu) => on_cpu(cpu, || counter.inc())?,
@@ -80,7 +90,22 @@ fn counted(cpus: u32, counting: &[Counting]) -> Result<Counter> {
         }
     }
     ensure!(counter.read() == counting.len() as u64, "the counter comes to a wrong sum");
-    Ok(counter)
+    Ok((counter, approximate))
+}
+
+/// Aims at reads of an approximate counter that take as long on a large machine as on a small one.
+fn aim(report: &mut Report, sizes: &[u32]) {
+    let most = |cpus: u32| {
+        let of_size =
+            |case: &&Case| case.case == APPROXIMATE && case.threads == 1 && case.scale.cpus == Some(cpus);
+        report.cases.iter().filter(of_size).map(|case| case.figure.median).reduce(f64::max)
+    };
+    if let [few, .., many] = sizes
+        && let (Some(over), Some(under)) = (most(*many), most(*few))
+    {
+        let name = format!("{APPROXIMATE}, {many} CPUs over {few}");
+        report.targets.push(Target::new(name, Bound::AtMost, 1.25, "x", over / under));
+    }
 }
 
 /// Compares the walk over all possible CPUs with ours, with one CPU used and with all.

@@ -2,7 +2,7 @@
 
 use super::looped::{Looped, Step, opaque};
 use super::{GROUPS, PACKET_LENGTH, PACKET_SUM, Side, packet_length};
-use statctr::{Average, Counter, Histogram, Max, Pool, Result, StaticCounter, Unit};
+use statctr::{ApproximateCounter, Average, Counter, Histogram, Max, Pool, Result, StaticCounter, Unit};
 
 statctr::group! {
     /// Traffic of one interface.
@@ -84,6 +84,7 @@ steps! {
     Inc(counter: Counter, _turn) { counter.inc(); }
     StaticInc(_nothing: (), _turn) { STATIC.inc(); }
     Read(counter: Counter, _turn) { opaque(counter.read()); }
+    Approximate(counter: ApproximateCounter, _turn) { opaque(counter.approximate()); }
     Add(counter: Counter, _turn) { counter.add(packet_length()); }
     Event2(interfaces: Interfaces, turn) { interfaces[turn as usize % GROUPS].request(1, latency(turn)); }
     Observe(histogram: Histogram, turn) { histogram.observe(latency(turn)); }
@@ -142,6 +143,11 @@ pub(crate) fn average(pool: &Pool) -> Result<Box<dyn Side>> {
 /// Returns the benchmark loop `fixed/read`: it reads one per-CPU counter.
 pub(crate) fn read(counter: Counter) -> Box<dyn Side> {
     Looped::<Read>::with_shared_state(counter, |_| 0).counting(0).boxed()
+}
+
+/// Returns the benchmark loop `approximate/read`: it reads one approximate counter without its CPUs.
+pub(crate) fn approximate(counter: ApproximateCounter) -> Box<dyn Side> {
+    Looped::<Approximate>::with_shared_state(counter, |_| 0).counting(0).boxed()
 }
 
 /// Returns the benchmark loop `fixed/add`: it adds a number that the compiler does not know to one per-CPU counter.
