@@ -48,7 +48,8 @@ pub trait Scope: sealed::Scope + Send + Sync + 'static {}
 pub struct PerCpu;
 
 /// The scope of lazy objects (groups of four statistics) with one instance, a copy of the four, for each NUMA node that
-/// writes: fewer to keep and read, but updates are atomic, item by item, as CPUs share an instance.
+/// writes: fewer to keep and read, but updates are atomic, item by item, as CPUs share an instance. A thread's node is
+/// what the kernel writes to its rseq area (Linux 6.3), and on older kernels what the topology has for its CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct PerNode;
 
@@ -138,7 +139,7 @@ impl<S: Scope> LazyPoolBuilder<S> {
         }
         let last = topology.possible().last().map_or(0, CpuId::index);
         let cpus = cpu_bound().unwrap_or(0).max(last + 1);
-        let nodes = Nodes::new(&topology, cpus);
+        let (nodes, is_synthetic) = (Nodes::new(&topology, cpus), topology.is_synthetic());
         let indices = if S::INDEX == IndexKind::Node { nodes.len() } else { cpus };
         let width = self.max_vector.min(VectorWidth::detect()).bytes() as u32;
         let one_commit = rseq && rseq::can_join(width as usize);
@@ -152,6 +153,8 @@ impl<S: Scope> LazyPoolBuilder<S> {
             rseq: if S::INDEX == IndexKind::Node { rseq } else { one_commit },
             width,
             nodes,
+            // of a synthetic machine the kernel knows nothing
+            node_ids: S::INDEX == IndexKind::Node && !is_synthetic && rseq::has_node_id(),
             indices,
             items: self.items,
         })?;

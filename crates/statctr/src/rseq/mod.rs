@@ -394,6 +394,9 @@ pub(crate) fn is_ruled_out() -> bool {
 
 /// The offset in bytes of the field `cpu_id` (number of the CPU) in a thread's rseq area.
 pub(crate) const CPU_ID: usize = 4;
+/// The offset in bytes of the field `node_id` (number of the CPU's NUMA node) in a thread's rseq area, if the kernel has
+/// it ([`has_node_id`]).
+pub(crate) const NODE_ID: usize = 20;
 /// The offset in bytes of the field `mm_cid` (concurrency id) in a thread's rseq area, if the kernel has it
 /// ([`has_mm_cid`]).
 pub(crate) const MM_CID: usize = 24;
@@ -405,6 +408,12 @@ pub(crate) const MM_CID: usize = 24;
 /// not.
 pub(crate) fn has_mm_cid() -> bool {
     offset().is_some() && crate::sys::rseq_feature_size() >= MM_CID + 4
+}
+
+/// Returns `true` if this kernel maintains the number of the NUMA node in threads' rseq areas (`node_id`, Linux 6.3),
+/// which it shows as it does for concurrency ids ([`has_mm_cid`]).
+pub(crate) fn has_node_id() -> bool {
+    offset().is_some() && crate::sys::rseq_feature_size() >= NODE_ID + 4
 }
 
 /// Returns the number of the CPU that the calling thread runs on, from its rseq area; `None` if the thread is not

@@ -50,6 +50,8 @@ const AHEAD: usize = 1 << 18;
 pub(crate) struct Nodes {
     /// By CPU number: the index of its node in `nodes`.
     by_cpu: Box<[u16]>,
+    /// By node number: its index in `nodes`, that of the last place for numbers of none.
+    by_number: Box<[u16]>,
     /// The nodes; none in the last place, for CPUs of no known node.
     nodes: Box<[Option<NodeId>]>,
 }
@@ -62,10 +64,18 @@ impl Nodes {
             nodes.iter().position(|known| known.is_some() && *known == node).unwrap_or(nodes.len()) as u16
         };
         let by_cpu = (0..cpus).map(place).collect();
+        let unknown = nodes.len() as u16;
+        let numbers = nodes.iter().flatten().map(|node| node.get() as usize + 1).max().unwrap_or(0);
+        let mut by_number = vec![unknown; numbers].into_boxed_slice();
+        for (index, node) in nodes.iter().enumerate() {
+            if let Some(place) = node.and_then(|node| by_number.get_mut(node.get() as usize)) {
+                *place = index as u16;
+            }
+        }
         // memory policies are for machines with several nodes
         let one = nodes.len() <= 1;
         let nodes = nodes.into_iter().map(|node| node.filter(|_| !one)).chain([None]).collect();
-        Nodes { by_cpu, nodes }
+        Nodes { by_cpu, by_number, nodes }
     }
 
     /// Returns the index of the memory region, for the NUMA node that a CPU is on, from which lazy objects (groups of
@@ -73,6 +83,12 @@ impl Nodes {
     #[inline]
     pub(crate) fn index_of(&self, cpu: usize) -> usize {
         self.by_cpu.get(cpu).map_or(self.nodes.len() - 1, |&place| place.into())
+    }
+
+    /// Returns the index of the memory region for the NUMA node of this number.
+    #[inline]
+    pub(crate) fn index_of_node(&self, number: u32) -> usize {
+        self.by_number.get(number as usize).map_or(self.nodes.len() - 1, |&place| place.into())
     }
 
     /// Returns the number of memory regions from which lazy objects (groups of four statistics) are allocated: one per
@@ -564,6 +580,7 @@ mod tests {
             .expect("topology");
         let nodes = Nodes::new(&topology, 4);
         assert_eq!((nodes.len(), nodes.index_of(1), nodes.index_of(3), nodes.index_of(9)), (3, 0, 1, 2));
+        assert_eq!([0, 1, 2, 3, u32::MAX].map(|number| nodes.index_of_node(number)), [2, 0, 1, 2, 2]);
         let cells = Cells::new(PLAIN, 4, nodes.len()).expect("memory");
         assert_eq!(cells.slabs.iter().count(), 0, "nobody has mapped any");
         cells.keep_ready(1, 1000, &nodes).expect("memory");

@@ -450,6 +450,7 @@ mod tests {
             rseq: width != 0,
             width,
             nodes: Nodes::new(&topology, indices),
+            node_ids: false,
             indices,
             items: [Combine::Sum; ITEMS],
         }

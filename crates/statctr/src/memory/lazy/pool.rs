@@ -31,6 +31,8 @@ pub(crate) struct LazySettings {
     /// Bytes of the widest vector store.
     pub(crate) width: u32,
     pub(crate) nodes: Nodes,
+    /// `true` if a thread's node is the one that the kernel says, not the one that the topology has for its CPU.
+    pub(crate) node_ids: bool,
     /// Indices: 0 to one less.
     pub(crate) indices: usize,
     /// Operation of each item.
@@ -121,10 +123,21 @@ impl LazyMemory {
             IndexKind::Cpu | IndexKind::Concurrency if self.is_atomic() => self.cpu(),
             // a thread that was not registered is now
             IndexKind::Cpu => self.section_index().or_else(|| self.cpu().and_then(|_| self.section_index())),
-            IndexKind::Node => self.cpu().map(|cpu| self.settings.nodes.index_of(cpu as usize) as u32),
+            IndexKind::Node => self.cpu().map(|cpu| self.node(cpu) as u32),
             // a thread that is not registered has no id, but a field
             IndexKind::Concurrency => self.cpu().and_then(|_| self.section_index()),
         }
+    }
+
+    /// Returns the index of the node of a thread that is registered where sections are, and that runs on this CPU.
+    #[inline(always)]
+    fn node(&self, cpu: u32) -> usize {
+        let nodes = &self.settings.nodes;
+        if self.settings.node_ids {
+            // SAFETY: this kernel keeps the field in the areas of threads, of which this one has one.
+            return nodes.index_of_node(unsafe { rseq::area_field(self.join.area, rseq::NODE_ID) });
+        }
+        nodes.index_of(cpu as usize)
     }
 
     /// Returns the CPU that the calling thread runs on, if it is one whose updates are in line: one of the pool's
