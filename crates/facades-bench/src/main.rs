@@ -1,4 +1,4 @@
-//! The facades' own benchmarks, with their counters and with ours behind the same API.
+//! The updates that the facades' own benchmarks time, with their counters and with ours behind the same API.
 //!
 //! Both sides of a pair run in turn in one process, on the same pinned threads; a figure is the median of the
 //! rounds' ratios with the middle half, and the machine is named. `ci/facades --bench` runs it.
