@@ -1,4 +1,6 @@
 //! Pools that ask for huge pages: where the kernel gives them, what they cost, and that nothing is lost.
+
+#![allow(unsafe_code)] // setrlimit
 #![cfg(all(
     target_os = "linux",
     target_arch = "x86_64",
@@ -6,6 +8,9 @@
     not(feature = "uniprocessor")
 ))]
 
+mod common;
+
+use common::os;
 use statctr::topology::{CpuId, Topology};
 use statctr::{Counter, Error, GroupArray, ItemSpec, Placement, Pool, Schema};
 
@@ -85,4 +90,29 @@ fn huge_pages_are_refused_where_units_move() {
         Ok(pool) => assert_eq!(pool.mode(), statctr::Mode::Striped),
         Err(other) => panic!("{other}"),
     }
+}
+
+#[test]
+fn a_pool_that_finds_no_address_space_for_huge_pages_does_without() {
+    if !os::is_child() {
+        os::expect_child(
+            &os::this_test("a_pool_that_finds_no_address_space_for_huge_pages_does_without"),
+            &[],
+        );
+        return;
+    }
+    let pool = pool(192);
+    assert!(192 * pool.cost().stride > 384 << 20);
+    let pages = std::fs::read_to_string("/proc/self/statm").expect("statm");
+    let pages: u64 = pages.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
+    let limit = libc::rlimit { rlim_cur: (pages * 4096) + (128 << 20), rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the kernel reads a limit.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+    let counter = Counter::new_in(&pool, 0).expect("less address space does");
+    counter.add(3);
+    for cpu in [100, 191] {
+        counter.add_on_synthetic(CpuId::new(cpu), 2).expect("synthetic");
+    }
+    assert_eq!(counter.read(), 7);
+    assert_eq!(in_huge_pages().0, 0);
 }

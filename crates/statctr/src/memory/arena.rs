@@ -4,7 +4,7 @@ use super::depot::Depot;
 use super::handle::Handle;
 use super::latch::hold_lock;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout, Layout, PAIR_WORDS, PieceShape};
-use super::mapping::PAGE;
+use super::mapping::{HUGE_PAGE, PAGE};
 use super::reservation::Reservation;
 use super::slots::{AllocatedSlots, Slots};
 use super::supply::UnitSupply;
@@ -239,7 +239,8 @@ impl Arena {
         result
     }
 
-    /// Makes another reservation, with smaller units where address space is short.
+    /// Makes another reservation, with smaller units where address space is short, and without huge pages where these
+    /// would be smaller than one.
     fn grow(self: &Arc<Self>, state: &mut State, words: usize) -> Result<usize> {
         let mut layout = self.settings.layout.clone();
         let smallest = (words * 8).next_multiple_of(PAGE).max(MIN_UNIT_BYTES);
@@ -247,7 +248,11 @@ impl Arena {
             // units that fill huge pages are no even number of pages
             let half = layout.unit_bytes / 2 / PAGE * PAGE;
             match Reservation::new(layout.clone(), &raw const self.supply, Arc::as_ptr(self).cast()) {
-                Err(Error::OutOfMemory { .. }) if half >= smallest => layout.unit_bytes = half,
+                Err(Error::OutOfMemory { .. }) if half >= smallest => {
+                    layout.unit_bytes = half;
+                    // a whole huge page for each would take as much address space as before
+                    layout.huge_pages &= half >= HUGE_PAGE;
+                }
                 other => break other?,
             }
         };

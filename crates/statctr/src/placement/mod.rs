@@ -354,8 +354,8 @@ impl PoolBuilder {
     /// address space is reserved for each possible CPU. No huge page has words of two CPUs.
     ///
     /// They are transparent huge pages (`madvise(MADV_HUGEPAGE)`, Linux), which the kernel gives where it can; where it
-    /// does not (`/sys/kernel/mm/transparent_hugepage/enabled` is `never`, no such memory, other systems) the pool has
-    /// pages as ever. Not in the flexible placement, whose units move.
+    /// does not (`/sys/kernel/mm/transparent_hugepage/enabled` is `never`, no such memory, other systems), or where
+    /// address space is short, the pool has pages as ever. Not in the flexible placement, whose units move.
     pub fn huge_pages(mut self, wanted: bool) -> Self {
         self.huge_pages = wanted;
         self
