@@ -14,7 +14,7 @@ use crate::cpu::{CpuId, CpuSet};
 use crate::error::{Error, Result};
 use crate::memory::{Arena, ArenaSettings, CHUNK_WORDS, Drained, Layout, Trimmed};
 use crate::rseq::{self, HandleTag};
-use crate::sys::{OnceBox, cpu_bound, prefer_node};
+use crate::sys::{HAS_HUGE_PAGES, OnceBox, cpu_bound, prefer_node};
 use crate::topology::Topology;
 pub use drain_callbacks::DrainCallbackGuard;
 use drain_callbacks::DrainCallbacks;
@@ -404,9 +404,10 @@ impl PoolBuilder {
             width: self.max_vector.min(VectorWidth::detect()).bytes() as u32,
             home_in_use: plan.home_in_use,
             movable: plan.movable,
-            huge_pages: self.huge_pages,
+            // elsewhere what is reserved may be memory
+            huge_pages: self.huge_pages && HAS_HUGE_PAGES,
         };
-        if self.huge_pages {
+        if layout.huge_pages {
             layout.fill_huge_pages();
         }
         let nodes: Vec<_> = topology.nodes().map(|(node, cpus)| (node, cpus.clone())).collect();
@@ -585,5 +586,18 @@ impl Pool {
         let real = REAL.get_or_make(|| Topology::current().ok().map(|topology| topology.possible().clone()));
         let in_mask = cpu_bound().is_none_or(|bound| (cpu as usize) < bound);
         real.as_ref().map_or(in_mask, |possible| possible.contains(CpuId::new(cpu)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_take_whole_huge_pages_on_linux_only() {
+        let topology = Topology::synthetic(1).build().expect("topology");
+        let pool = Pool::builder().topology(topology).huge_pages(true).build().expect("pool");
+        let is_linux = cfg!(all(target_os = "linux", not(feature = "portable")));
+        assert_eq!(pool.cost().unit_bytes > DEFAULT_UNIT_BYTES, is_linux, "{:?}", pool.cost());
     }
 }

@@ -11,6 +11,9 @@ use std::ptr::NonNull;
 /// Support for write-protecting parts of a mapping: `false`, as memory from the allocator is always writable.
 pub(crate) const PROTECTS: bool = false;
 
+/// Support for asking for huge pages: `false`.
+pub(crate) const HAS_HUGE_PAGES: bool = false;
+
 /// Returns the granularity in bytes at which memory would be returned to the system; from the allocator it never is.
 pub(crate) fn page_size() -> usize {
     PAGE

@@ -8,6 +8,9 @@ use std::ptr::NonNull;
 /// Support for write-protecting parts of a mapping: `false`, as memory that was mapped is always writable.
 pub(crate) const PROTECTS: bool = false;
 
+/// Support for asking for huge pages: `false`.
+pub(crate) const HAS_HUGE_PAGES: bool = false;
+
 /// Returns the system's page size in bytes, the granularity at which memory is returned to it.
 pub(crate) fn page_size() -> usize {
     // SAFETY: asks for a constant.

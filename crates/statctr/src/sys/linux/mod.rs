@@ -23,7 +23,8 @@ pub(crate) use objects::keep_loaded;
 #[cfg(all(target_arch = "x86_64", not(any(miri, feature = "portable"))))]
 pub(crate) use objects::keep_this_object;
 pub(crate) use pages::{
-    PROTECTS, advise_huge_pages, discard, make_writable, page_size, populate, release, reserve,
+    HAS_HUGE_PAGES, PROTECTS, advise_huge_pages, discard, make_writable, page_size, populate, release,
+    reserve,
 };
 pub(crate) use uevents::{Wakeup, Watch};
 

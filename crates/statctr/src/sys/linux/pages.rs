@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// `true`.
 pub(crate) const PROTECTS: bool = true;
 
+/// Support for asking for transparent huge pages: `true`, though a kernel may have none.
+pub(crate) const HAS_HUGE_PAGES: bool = true;
+
 /// Returns the kernel's page size in bytes, the granularity at which memory is prefaulted and returned.
 pub(crate) fn page_size() -> usize {
     // SAFETY: asks for a constant.
