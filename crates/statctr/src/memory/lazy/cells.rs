@@ -114,6 +114,11 @@ impl CellKind {
     fn run(self) -> usize {
         (RUN_BYTES / self.bytes).clamp(BATCH, RUN)
     }
+
+    /// Returns the number of bytes of a region's last slab below which an update maps the next one.
+    fn watermark(self) -> usize {
+        WATERMARK.max(SLAB_CELLS / 2 * self.bytes)
+    }
 }
 
 /// Zero is an empty one.
@@ -232,7 +237,7 @@ impl Cells {
         self.fill(cache, region, &held, &region_held);
         let is_low = region.free.load(Ordering::Relaxed) == 0
             && region.spare.load(Ordering::Relaxed) == 0
-            && region.left(self.kind.with_side).1 < WATERMARK.max(SLAB_CELLS / 2 * self.kind.bytes);
+            && region.left(self.kind.with_side).1 < self.kind.watermark();
         cache.pop(&held).map(|cell| (cell, is_low)).ok_or(Shortage::Memory)
     }
 
@@ -420,6 +425,13 @@ impl Cells {
         }
         let sides = if self.kind.with_side { 2 } else { 1 };
         self.map_slab(region, node, wanted.saturating_mul(2 * sides), nodes, &held)
+    }
+
+    /// Maps memory where updates of all CPUs could not take `cells` cells in all without mapping some: each cache takes a
+    /// run for its first one, and where less than the watermark is left an update maps the next slab.
+    pub(super) fn keep_ready_for_updates(&self, node: usize, cells: usize, nodes: &Nodes) -> Result<()> {
+        let more = (self.last + 1) * self.kind.run() + self.kind.watermark().div_ceil(self.kind.bytes);
+        self.keep_ready(node, cells.saturating_add(more), nodes)
     }
 
     /// Maps a slab of at least so many bytes as the region's spare one. Async-signal-safe, but for
@@ -647,6 +659,24 @@ mod tests {
             // the first of a slab has its record, too
             assert!(places.iter().all(|places| places.len() <= 1000 / RUN + 2), "{places:?}");
         }
+    }
+
+    #[test]
+    fn updates_of_all_cpus_map_no_memory_where_it_was_kept_ready() {
+        let nodes = Nodes::new(&Topology::synthetic(192).build().expect("topology"), 192);
+        let cells = Cells::new(CellKind { bytes: 64, ..PLAIN }, 192, nodes.len()).expect("memory");
+        for _ in 0..5 {
+            cells.keep_ready_for_updates(0, 192 * 70, &nodes).expect("memory");
+            // more than a run of each CPU
+            for number in 0..192 * 70 {
+                cells.take_at_once(number % 192, &nodes).expect("memory");
+            }
+            assert_eq!(cells.growths(), 0);
+        }
+        let few = Cells::new(CellKind { bytes: 64, ..PLAIN }, 192, nodes.len()).expect("memory");
+        few.keep_ready_for_updates(0, 64, &nodes).expect("memory");
+        (0..192).for_each(|cpu| _ = few.take_at_once(cpu, &nodes).expect("memory"));
+        assert_eq!(few.growths(), 0);
     }
 
     #[test]

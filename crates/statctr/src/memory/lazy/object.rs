@@ -39,7 +39,7 @@ impl Object {
         }
         if filled {
             // where that fails, updates use the atomic words
-            let _ = memory.keep_ready();
+            let _ = memory.map_ahead();
         }
         Ok(object)
     }

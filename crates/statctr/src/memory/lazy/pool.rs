@@ -49,7 +49,7 @@ pub(crate) struct LazyMemory {
     pub(super) instances: Cells,
     pub(super) tables: Cells,
     shortfalls: AtomicU64,
-    /// 0, or where there was no memory since the last [`keep_ready`](Self::keep_ready): one more than
+    /// 0, or where there was no memory since the last [`map_ahead`](Self::map_ahead): one more than
     /// [`growths`](Self::growths) then.
     short: AtomicUsize,
 }
@@ -201,9 +201,18 @@ impl LazyMemory {
         self.objects.close()
     }
 
-    /// Maps memory in advance: for one more instance (a CPU's copy) of each lazy object in the pool, and for some
-    /// tables (CPU to instance).
+    /// Maps memory in advance: for one more instance (a CPU's copy) of each lazy object in the pool, whichever CPUs take
+    /// them, and for some tables (CPU to instance).
     pub(crate) fn keep_ready(&self) -> Result<()> {
+        for place in 0..self.settings.nodes.len() {
+            let cells = self.objects.made().max(64);
+            self.instances.keep_ready_for_updates(place, cells, &self.settings.nodes)?;
+        }
+        self.map_ahead()
+    }
+
+    /// Maps memory in advance where objects are made: less than [`keep_ready`](Self::keep_ready), as updates map some, too.
+    pub(super) fn map_ahead(&self) -> Result<()> {
         let made = self.objects.made();
         for place in 0..self.settings.nodes.len() {
             self.instances.keep_ready(place, made.max(64), &self.settings.nodes)?;
