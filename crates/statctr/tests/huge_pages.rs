@@ -1,6 +1,6 @@
 //! Pools that ask for huge pages: where the kernel gives them, what they cost, and that nothing is lost.
 
-#![allow(unsafe_code)] // setrlimit
+#![allow(unsafe_code)] // mmap, setrlimit
 #![cfg(all(
     target_os = "linux",
     target_arch = "x86_64",
@@ -16,8 +16,8 @@ use statctr::{Counter, Error, GroupArray, ItemSpec, Placement, Pool, Schema};
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Returns the bytes in huge pages of mappings that these were asked for, and `true` if the kernel gives any at all.
-fn in_huge_pages() -> (usize, bool) {
+/// Returns the bytes in huge pages of mappings that these were asked for.
+fn in_huge_pages() -> usize {
     let text = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
     let (mut of_mapping, mut bytes) = (0, 0);
     for line in text.lines() {
@@ -28,8 +28,24 @@ fn in_huge_pages() -> (usize, bool) {
             bytes += if flags.split_whitespace().any(|flag| flag == "hg") { of_mapping } else { 0 };
         }
     }
-    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-    (bytes, setting.is_ok_and(|setting| !setting.contains("[never]")))
+    bytes
+}
+
+/// Returns `true` if the kernel gives a huge page to a mapping of the test's own: there are several settings for all of
+/// the system, one of the process (`PR_SET_THP_DISABLE`), and filters of system calls.
+fn kernel_gives_huge_pages() -> bool {
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: fresh memory, of which a byte is written that lies inside, and that nobody has afterwards.
+    unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), 2 * HUGE_PAGE, access, kind, -1, 0);
+        assert_ne!(start, libc::MAP_FAILED);
+        libc::madvise(start, 2 * HUGE_PAGE, libc::MADV_HUGEPAGE);
+        let aligned = start.addr().next_multiple_of(HUGE_PAGE);
+        start.with_addr(aligned).cast::<u8>().write_volatile(1);
+        let gives = in_huge_pages() > 0;
+        libc::munmap(start, 2 * HUGE_PAGE);
+        gives
+    }
 }
 
 fn pool(cpus: u32) -> Pool {
@@ -40,38 +56,38 @@ fn pool(cpus: u32) -> Pool {
 // one test, as the others' memory would be counted, too
 #[test]
 fn a_cpu_that_counts_has_huge_pages_of_its_own_and_keeps_them() {
+    let gives = kernel_gives_huge_pages();
     let pool = pool(192);
     let cost = pool.cost();
     assert!(cost.unit_bytes > HUGE_PAGE / 2 && cost.unit_bytes.is_multiple_of(4096), "{cost:?}");
     assert_eq!(cost.stride % HUGE_PAGE, 5 * 64, "{cost:?}");
     let schema = Schema::new((0..36).map(|item| ItemSpec::new(format!("item{item}"))), &[]).expect("schema");
     let array = GroupArray::new_in(&pool, 3000, &schema).expect("memory");
-    assert_eq!(in_huge_pages().0, 0, "nobody has counted");
+    assert_eq!(in_huge_pages(), 0, "nobody has counted");
     let first = schema.item(0).expect("an item");
     let cpus: Vec<CpuId> = pool.topology().possible().iter().filter(|cpu| cpu.get() >= 100).take(3).collect();
     for (number, &cpu) in cpus.iter().enumerate() {
         for group in (0..3000).map(|group| array.get(group).expect("a group")) {
             group.add_on_synthetic(cpu, first, 1 + number as u64).expect("synthetic");
         }
-        let (bytes, gives) = in_huge_pages();
         let expected = if gives { (1 + number) * HUGE_PAGE } else { 0 };
-        assert_eq!(bytes, expected, "CPUs that count: {}", 1 + number);
+        assert_eq!(in_huge_pages(), expected, "CPUs that count: {}", 1 + number);
     }
     let mut values = vec![0; 3000 * 36];
     array.fold_into(&mut values).expect("room");
     assert!(values.chunks(36).all(|group| group[0] == 6 && group[1..].iter().all(|value| *value == 0)));
     // what others left there is made up for by baselines, in huge pages of their own
-    let (before, gives) = in_huge_pages();
+    let before = in_huge_pages();
     drop(array);
     let again = GroupArray::new_in(&pool, 3000, &schema).expect("memory");
     let expected = if gives { before + HUGE_PAGE } else { 0 };
-    assert_eq!(in_huge_pages().0, expected);
+    assert_eq!(in_huge_pages(), expected);
     again.fold_into(&mut values).expect("room");
     assert!(values.iter().all(|value| *value == 0));
     // less than a huge page of a CPU is made zero, and is not returned: the kernel would divide them
     drop(again);
     pool.trim().expect("nothing is refused");
-    assert_eq!(in_huge_pages().0, expected);
+    assert_eq!(in_huge_pages(), expected);
     let trimmed = GroupArray::new_in(&pool, 3000, &schema).expect("memory");
     trimmed.fold_into(&mut values).expect("room");
     assert!(values.iter().all(|value| *value == 0));
@@ -114,5 +130,5 @@ fn a_pool_that_finds_no_address_space_for_huge_pages_does_without() {
         counter.add_on_synthetic(CpuId::new(cpu), 2).expect("synthetic");
     }
     assert_eq!(counter.read(), 7);
-    assert_eq!(in_huge_pages().0, 0);
+    assert_eq!(in_huge_pages(), 0);
 }
