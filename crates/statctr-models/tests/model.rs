@@ -19,6 +19,8 @@ mod maximum;
 mod owned;
 #[path = "model/stamps.rs"]
 mod stamps;
+#[path = "model/striped_epoch.rs"]
+mod striped_epoch;
 #[path = "model/table.rs"]
 mod table;
 #[path = "model/weak.rs"]

@@ -6,9 +6,11 @@ use common::kit::Kit;
 use common::os;
 use statctr::topology::{CpuId, Topology};
 use statctr::{
-    Combine, Counter, CounterArray, Gauge, Group, Histogram, ItemSpec, LazyPool, Mode, PerCpu, Placement,
-    Pool, Schema, fallback_reason, thread_mode,
+    ApproximateCounter, Average, Combine, Counter, CounterArray, FloatGauge, Gauge, Group, Histogram,
+    ItemSpec, LazyPool, Max, Min, Mode, PerCpu, Placement, Pool, Schema, fallback_reason, thread_mode,
 };
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const WITHOUT_RSEQ: [(&str, &str); 2] =
     [("GLIBC_TUNABLES", "glibc.pthread.rseq=0"), ("STATCTR_REGISTER", "0")];
@@ -70,7 +72,7 @@ fn threads_on_moving_cpus_lose_nothing() {
     let pool = striped();
     let kit = Kit::new(&pool);
     let turns = 2000;
-    let started = std::sync::Barrier::new(5);
+    let started = Barrier::new(5);
     let threads = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -103,9 +105,9 @@ fn cpus_without_words_share_those_of_others() {
 }
 
 #[test]
-fn without_rseq_every_kind_is_striped_and_says_so() {
+fn without_rseq_every_kind_is_exact_and_says_so() {
     if !os::is_child() {
-        return again("without_rseq_every_kind_is_striped_and_says_so");
+        return again("without_rseq_every_kind_is_exact_and_says_so");
     }
     assert!(fallback_reason().is_some());
     assert_eq!(thread_mode(), Mode::Striped);
@@ -120,16 +122,25 @@ fn without_rseq_every_kind_is_striped_and_says_so() {
         let event = schema.event::<2>(0).expect("event");
         let group = Group::new_in(&pool, &schema).expect("group");
         let histogram = Histogram::new_in(&pool, 1 << 20, 0.1).expect("histogram");
-        let turn = |_| {
+        let float_gauge = FloatGauge::new_in(&pool, -0.5).expect("float gauge");
+        let (max, min) = (Max::new_in(&pool).expect("maximum"), Min::new_in(&pool).expect("minimum"));
+        let average = Average::new_in(&pool).expect("average");
+        let approximate = ApproximateCounter::new_in(&pool, 9, 64).expect("approximate counter");
+        let turn = |turn: u64| {
             counter.inc();
             array.iter().for_each(|counter| counter.add(2));
             gauge.add(5);
             group.commit(event, [1, 1500]);
             histogram.observe(100);
+            float_gauge.add(1.25);
+            max.observe(turn);
+            min.observe(turn);
+            average.observe(turn);
+            approximate.add(3);
         };
         os::on_threads(&os::cpus(), &|cpu| {
             os::pin(0, &[cpu]);
-            (0..1000).for_each(turn);
+            (1..=1000).for_each(turn);
         });
         let turns = 1000 * os::cpus().len() as u64;
         assert_eq!((counter.read(), counter.fallback_part()), (turns, 0));
@@ -137,10 +148,140 @@ fn without_rseq_every_kind_is_striped_and_says_so() {
         assert_eq!(gauge.read(), 5 * turns as i64 - 3);
         assert_eq!(group.read(), [turns, 1500 * turns]);
         assert_eq!(histogram.snapshot().count(), turns);
+        assert_eq!(float_gauge.read(), -0.5 + 1.25 * turns as f64);
+        assert_eq!((max.read(), min.read()), (1000, 1));
+        assert_eq!((average.read().count(), average.read().sum()), (turns, turns / 1000 * 500_500));
+        assert_eq!(approximate.read(), 9 + 3 * turns);
+        // what is counted is in the word that an approximate read loads
+        assert_eq!(approximate.approximate(), approximate.read());
         // nothing can be drained, and nothing is lost by trying
         let drained = pool.drain(CpuId::new(os::cpus()[0] as u32)).expect("nothing to do");
         assert_eq!((drained.blocks, counter.read()), (0, turns));
     }
+}
+
+/// Number of the threads that update while others set or take: more than there are stripes.
+fn crowd() -> usize {
+    3 * os::cpus().len() + 2
+}
+
+#[test]
+fn sets_between_additions_to_a_float_gauge_lose_none() {
+    let pool = striped();
+    let gauge = FloatGauge::new_in(&pool, 0.0).expect("gauge");
+    let (threads, rounds, turns) = (crowd(), 300, 40);
+    // all come back with stale stripes at the same time
+    let together = Barrier::new(threads + 1);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    together.wait();
+                    (0..turns).for_each(|_| gauge.add(1.0));
+                    together.wait();
+                }
+            });
+        }
+        for round in 0..rounds {
+            // as large as, and smaller than, what is on the stripes
+            let value = f64::from(round % 50) - 25.0;
+            gauge.set(value);
+            together.wait();
+            together.wait();
+            assert_eq!(gauge.read(), value + (threads * turns) as f64, "round {round}");
+        }
+    });
+}
+
+#[test]
+fn an_addition_to_a_float_gauge_is_before_or_after_a_set_at_the_same_time() {
+    let pool = striped();
+    let gauge = FloatGauge::new_in(&pool, 0.0).expect("gauge");
+    let (begun, done, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let (mut gone, mut due) = (0, 0);
+    let base = (1u64 << 40) as f64;
+    std::thread::scope(|scope| {
+        for _ in 0..crowd() {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    gauge.add(1.0);
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        for set in 0..3000 {
+            gone = done.load(Ordering::SeqCst);
+            gauge.set(base);
+            due = begun.load(Ordering::SeqCst);
+            let added = gauge.read() - base;
+            let most = begun.load(Ordering::SeqCst) - gone;
+            assert!(added >= 0.0 && added <= most as f64, "{added} of {most}, set {set}");
+            if set % 10 == 0 {
+                os::sleep(std::time::Duration::from_micros(200));
+            }
+        }
+        os::sleep(std::time::Duration::from_millis(5));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let all = done.into_inner();
+    let added = gauge.read() - base;
+    // those that ran during the last set are in or not
+    assert!(added >= (all - due) as f64 && added <= (all - gone) as f64, "{added} of {due}..{all}, {gone}");
+}
+
+#[test]
+fn takes_between_observations_lose_none() {
+    let pool = striped();
+    let (max, min) = (Max::new_in(&pool).expect("maximum"), Min::new_in(&pool).expect("minimum"));
+    let (threads, rounds) = (crowd() as u64, 200);
+    let together = Barrier::new(threads as usize + 1);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (max, min, together) = (&max, &min, &together);
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    together.wait();
+                    // of each round another thread has the extremes
+                    let value = 1000 + (thread + round) % threads;
+                    (0..20).chain([value]).for_each(|value| max.observe(value));
+                    [5000, value].into_iter().for_each(|value| min.observe(value));
+                    together.wait();
+                }
+            });
+        }
+        for round in 0..rounds {
+            together.wait();
+            together.wait();
+            assert_eq!((max.take(), min.take()), (999 + threads, 1000), "round {round}");
+        }
+    });
+}
+
+#[test]
+fn sets_between_additions_to_an_approximate_counter_lose_none() {
+    let pool = striped();
+    let counter = ApproximateCounter::new_in(&pool, 0, 16).expect("counter");
+    let (threads, rounds, turns) = (crowd(), 100, 40);
+    let together = Barrier::new(threads + 1);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    together.wait();
+                    (0..turns).for_each(|_| counter.inc());
+                    together.wait();
+                }
+            });
+        }
+        for round in 0..rounds {
+            counter.set(round);
+            together.wait();
+            together.wait();
+            let due = round + (threads * turns) as u64;
+            assert_eq!((counter.read(), counter.approximate()), (due, due), "round {round}");
+        }
+    });
 }
 
 #[test]
@@ -202,7 +343,7 @@ fn threads_without_a_stripe_of_their_own_share_no_word_with_owners() {
     let kit = Kit::new(&pool);
     // all on one CPU, of which there are fewer stripes than these
     let (threads, turns) = (8, 500);
-    let together = std::sync::Barrier::new(threads);
+    let together = Barrier::new(threads);
     let cpu = os::cpus()[0];
     os::on_threads(&vec![cpu; threads], &|cpu| {
         os::pin(0, &[cpu]);

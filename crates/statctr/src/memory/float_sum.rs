@@ -6,8 +6,17 @@
 //!
 //! add(v), in a section on CPU c:            set(v), one at a time:
 //!   if e[c] = E    s[c] := s[c] + v           values[(E + 1) mod 2] := v
-//!   else           s[c] := v                  fallback[(E + 1) mod 2] := 0
+//!   else           s[c] := v                  fallback[(E + 1) mod 2] := empty(E + 1)
 //!                  e[c] := E    (commit)      E := E + 1
+//!
+//! add(v), without rseq, on stripe c:        join(word, n, v), atomically:
+//!   n := E                                    if word = empty(n)   word := v
+//!   if e[c] = n          join(s[c], n, v)     if it is a number    word := word + v
+//!   if e[c] = replacing  the fallback         else leave: try again with the current E
+//!   if e[c] < n          e[c] := replacing, if it is still the same; nobody else does this then
+//!                        s[c] := empty(n)   the fallback, and where a section failed:
+//!                        e[c] := n            n := E
+//!                        try again            join(fallback[n mod 2], n, v)
 //!
 //! read():  values[E mod 2] + fallback[E mod 2] + the sum of s[c] where e[c] = E; again if E changed
 //! ```
@@ -15,6 +24,15 @@
 //! after a set is that number and nothing of what was there before, no rounding, no infinity, no NaN. The
 //! first store of a section that finds its words stale goes to a word that no reader adds, as its epoch is
 //! not the current one and never is again: an abort behind it leaves nothing that counts.
+//!
+//! Without rseq several threads add to the words of a stripe, and one may be stopped anywhere while others set
+//! and add. Its addition is not lost and damages nothing, whatever epoch it goes to:
+//! - `empty(n)` is no number and another one in each epoch, so who stored a number over it saw e\[c\] = n (for
+//!   the fallback E = n). Therefore a number of a later epoch than the adder's is one that readers of that epoch
+//!   count already, and what the adder adds to it, by a compare-and-swap, is after that set, and visible at once.
+//! - To a number whose epoch is over the addition is before the set that ended it, which it overlapped.
+//! - e\[c\] only grows, so who makes it `replacing` found no newer epoch there, and until it is done nobody else
+//!   stores an `empty`. If it never is (a child of a fork in the middle), the stripe's threads have the fallback.
 
 use super::arena::Arena;
 use super::handle::Handle;
@@ -36,8 +54,54 @@ pub(crate) struct FloatSum {
     epoch: AtomicU64,
     /// The value that began an epoch, by the epoch's last bit.
     values: [AtomicU64; 2],
-    /// The sum of the updates that ran in no section, by the epoch's last bit.
+    /// The sum of the updates that ran in no section and on no stripe, by the epoch's last bit; [`empty`] before the
+    /// first of them.
     fallback: [AtomicU64; 2],
+}
+
+/// The second word of a stripe whose sum is being replaced for a new epoch.
+const REPLACING: u64 = u64::MAX;
+
+/// Returns the content of a sum in which nothing was added in an epoch yet.
+///
+/// A signalling NaN: arithmetic makes quiet ones only, and what callers add is made a quiet one by [`join`].
+fn empty(epoch: u64) -> u64 {
+    EMPTY | epoch & !(u64::MAX << EMPTY_SHIFT)
+}
+
+/// Returns `true` for a sum in which nothing was added in some epoch yet.
+fn is_empty(bits: u64) -> bool {
+    bits >> EMPTY_SHIFT == EMPTY >> EMPTY_SHIFT
+}
+
+const EMPTY_SHIFT: u32 = 50;
+const EMPTY: u64 = 0x7ff4 << 48;
+
+/// Returns the number in a sum of this epoch.
+fn number(bits: u64, epoch: u64) -> f64 {
+    if bits == empty(epoch) { 0.0 } else { f64::from_bits(bits) }
+}
+
+/// Adds `value` atomically to a sum that several threads add to; `false`, with nothing added, if it was emptied for
+/// another epoch.
+fn join(sum: &AtomicU64, epoch: u64, value: f64) -> bool {
+    let mut before = sum.load(Ordering::Acquire);
+    loop {
+        let after = if before == empty(epoch) {
+            value
+        } else if is_empty(before) {
+            return false;
+        } else {
+            f64::from_bits(before) + value
+        };
+        // a caller's NaN could be an `empty`
+        let after = if after.is_nan() { f64::NAN } else { after };
+        // A reader that sees this number must see that the epoch began in which it is counted.
+        match sum.compare_exchange_weak(before, after.to_bits(), Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return true,
+            Err(now) => before = now,
+        }
+    }
 }
 
 // SAFETY: as for `Word`; all else are atomics.
@@ -55,7 +119,7 @@ impl FloatSum {
             handle,
             epoch: AtomicU64::new(1),
             values: [zero(), AtomicU64::new(initial.to_bits())],
-            fallback: [zero(), zero()],
+            fallback: [0, 1].map(|epoch| AtomicU64::new(empty(epoch))),
         })
     }
 
@@ -99,10 +163,43 @@ impl FloatSum {
                 }
             }
         }
-        let fallback = &self.fallback[slot(self.epoch.load(Ordering::Acquire))];
-        let add = |bits| Some((f64::from_bits(bits) + value).to_bits());
-        // the closure refuses nothing
-        let _ = fallback.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        if self.handle.is(HandleTag::Striped)
+            && let Some(displacement) = self.handle.stripe_unit()
+            && self.add_on_stripe(displacement, value)
+        {
+            return;
+        }
+        loop {
+            let epoch = self.epoch.load(Ordering::Acquire);
+            if join(&self.fallback[slot(epoch)], epoch, value) {
+                return;
+            }
+        }
+    }
+
+    /// Adds `value` to the sum of a stripe, whose words lie `displacement` bytes from the home words; `false`, with
+    /// nothing added, while another thread replaces that sum for a new epoch. Async-signal-safe.
+    fn add_on_stripe(&self, displacement: usize, value: f64) -> bool {
+        let (second, sum) = (self.second_word(), self.handle.at(displacement));
+        let sum_epoch = second.at(displacement);
+        loop {
+            let epoch = self.epoch.load(Ordering::Acquire);
+            let found = sum_epoch.load(Ordering::Acquire);
+            if found == REPLACING {
+                return false;
+            }
+            if found == epoch {
+                if join(sum, epoch, value) {
+                    return true;
+                }
+            } else if found < epoch
+                && sum_epoch.compare_exchange(found, REPLACING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            {
+                // exchanges, as the model has them
+                sum.swap(empty(epoch), Ordering::AcqRel);
+                sum_epoch.store(epoch, Ordering::Release);
+            }
+        }
     }
 
     /// Sets the floating-point gauge by starting a new epoch (time between two sets), in which CPUs' earlier sums do
@@ -114,7 +211,7 @@ impl FloatSum {
             // again that its time is over.
             fence(Ordering::Release);
             self.values[slot(next)].store(value.to_bits(), Ordering::Relaxed);
-            self.fallback[slot(next)].store(0, Ordering::Relaxed);
+            self.fallback[slot(next)].swap(empty(next), Ordering::AcqRel);
             self.epoch.store(next, Ordering::Release);
         });
     }
@@ -124,12 +221,15 @@ impl FloatSum {
     pub(crate) fn read(&self) -> f64 {
         let epoch = self.epoch.load(Ordering::Acquire);
         let value = f64::from_bits(self.values[slot(epoch)].load(Ordering::Relaxed));
-        let mut sum = f64::from_bits(self.fallback[slot(epoch)].load(Ordering::Relaxed));
+        let mut sum = number(self.fallback[slot(epoch)].load(Ordering::Relaxed), epoch);
+        // a section stores what it was given, whatever NaN that is
+        let is_striped = self.handle.is(HandleTag::Striped);
         sum += self.handle.reservation().cpus().consistently(|walk| {
             let mut counted = 0.0;
             walk.for_each(|displacement| {
                 if self.second_word().at(displacement).load(Ordering::Acquire) == epoch {
-                    counted += f64::from_bits(self.handle.at(displacement).load(Ordering::Relaxed));
+                    let bits = self.handle.at(displacement).load(Ordering::Relaxed);
+                    counted += if is_striped { number(bits, epoch) } else { f64::from_bits(bits) };
                 }
             });
             counted
@@ -170,5 +270,69 @@ impl Drop for FloatSum {
     fn drop(&mut self) {
         // SAFETY: the count that `adopt` took, once.
         unsafe { release(self.handle, |arena| _ = arena.free_pair(self.handle)) };
+    }
+}
+
+#[cfg(all(test, not(feature = "uniprocessor")))]
+mod tests {
+    use super::*;
+    use crate::placement::{Placement, Pool};
+
+    fn striped() -> (Pool, FloatSum) {
+        let pool = Pool::builder().placement(Placement::Striped).build().expect("pool");
+        let sum = FloatSum::take(pool.arena(), 0.5).expect("memory");
+        (pool, sum)
+    }
+
+    fn fallback(sum: &FloatSum) -> f64 {
+        let epoch = sum.epoch.load(Ordering::Relaxed);
+        number(sum.fallback[slot(epoch)].load(Ordering::Relaxed), epoch)
+    }
+
+    #[test]
+    fn a_striped_sum_is_not_in_the_shared_word() {
+        let (_pool, sum) = striped();
+        for round in 0..3 {
+            (0..100).for_each(|_| sum.add(1.0));
+            assert_eq!((sum.read(), fallback(&sum)), (100.5, 0.0), "{round}");
+            sum.set(0.5);
+            assert_eq!(sum.read(), 0.5);
+        }
+    }
+
+    #[test]
+    fn a_stripe_whose_sum_is_being_replaced_is_left_alone() {
+        let (_pool, sum) = striped();
+        sum.add(1.0);
+        sum.set(8.0);
+        let stripes = sum.handle.reservation().cpus();
+        stripes.walk().for_each(|unit| sum.second_word().at(unit).store(REPLACING, Ordering::Relaxed));
+        sum.add(2.0);
+        // on one that this thread moved to meanwhile, or nowhere but here
+        assert!(sum.read() == 10.0 && (fallback(&sum) == 2.0 || stripes.len() > 1), "{}", sum.read());
+        sum.set(1.0);
+        sum.add(2.0);
+        assert_eq!(sum.read(), 3.0);
+    }
+
+    #[test]
+    fn a_nan_that_looks_as_an_empty_sum_is_one() {
+        let (_pool, sum) = striped();
+        for epoch in 1..5 {
+            sum.add(f64::from_bits(empty(epoch)));
+            assert!(sum.read().is_nan());
+            sum.add(1.0);
+            assert!(sum.read().is_nan());
+            sum.set(1.0);
+            assert_eq!(sum.read(), 1.0);
+        }
+    }
+
+    #[test]
+    fn an_addition_begun_epochs_ago_is_refused_by_an_empty_sum_and_joins_a_number() {
+        let sum = AtomicU64::new(empty(7));
+        assert!(!join(&sum, 5, 1.0));
+        assert!(join(&sum, 7, 1.0) && join(&sum, 5, 1.0));
+        assert_eq!(number(sum.into_inner(), 7), 2.0);
     }
 }

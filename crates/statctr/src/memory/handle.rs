@@ -197,6 +197,18 @@ impl Handle {
         }
     }
 
+    /// Returns the distance in bytes from home words (counters' words that belong to no CPU) to the words of the calling
+    /// thread's stripe, which several threads write atomically, and makes readers include these; `None` if no stripe
+    /// has memory. Async-signal-safe.
+    pub(super) fn stripe_unit(self) -> Option<usize> {
+        let stripe = sys::stripe();
+        // SAFETY: by the invariant the table lives.
+        match unsafe { Reservation::entry_of_table(self.table, stripe) } {
+            0 => self.reservation().announced_stripe(stripe),
+            displacement => Some(displacement),
+        }
+    }
+
     /// Adds `value` to the word of a stripe that nobody announced yet, or that has none: then to the word of
     /// another, or to the fallback cell.
     #[cold]
