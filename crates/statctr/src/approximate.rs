@@ -37,6 +37,12 @@ use std::fmt;
 /// [`Counter::add`](crate::Counter::add); one of a batch or more is added to the shared word atomically, and
 /// so is one that comes to a batch while another thread adds its own there.
 ///
+/// # Without rseq
+/// All CPUs add atomically to the one word that approximate reads load, also in a pool that is striped
+/// ([`Placement::Striped`](crate::Placement::Striped)); so approximate reads are exact there, and updates from several
+/// CPUs as slow as those of one atomic. The bound needs an update that looks at two words and stores to one of
+/// them without another update between, which a section does and an atomic instruction does not.
+///
 /// # Arithmetic, ordering, threads, signals, forks
 /// Those of [`Counter`](crate::Counter). Approximate values are not monotone: one may be below another of
 /// before, by no more than twice the bound.

@@ -35,6 +35,12 @@ use std::fmt;
 /// and during which sixteen takes go by. [`reset`](Self::reset) drops the value:
 /// an observation at the same time is wholly before it, and gone, or after it. Neither writes a CPU's words.
 ///
+/// # Without rseq
+/// All CPUs have one shared word there, also in a pool that is striped
+/// ([`Placement::Striped`](crate::Placement::Striped)): an observation loads it, and writes it only if the value goes
+/// beyond it. Where that is rare, each CPU loads from its own cache. Where it is not, as of numbers that only
+/// rise, the CPUs take the line from each other.
+///
 /// # Ordering, threads, signals, forks
 /// Those of [`Counter`](crate::Counter): an observation that happens before a read is in it, whatever CPU made
 /// it, and between resets successive reads by one reader never go down.
@@ -42,7 +48,8 @@ pub struct Max(Maximum);
 
 /// A per-CPU minimum: the smallest value observed since it was created, taken or reset.
 ///
-/// A [`Max`] of complements: cost, ordering, and what taking and resetting mean are the same.
+/// A [`Max`] of complements: cost, ordering, the shared word without rseq, and what taking and resetting mean are the
+/// same.
 ///
 /// ```
 /// use statctr::Min;

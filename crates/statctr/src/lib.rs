@@ -73,8 +73,10 @@
 //!
 //! # Limitations
 //! Sections exist for x86-64
-//! and aarch64 on Linux with glibc or musl ([`registration`]); elsewhere counters are striped: words
-//! per CPU, updated by locked instructions ([`Placement::Striped`]), and [`Pool::mode`] says so. Systems other
+//! and aarch64 on Linux with glibc or musl ([`registration`]); elsewhere pools are striped: counters, gauges, float
+//! gauges, groups, averages, histograms and lazy objects have words per CPU, updated by locked instructions
+//! ([`Placement::Striped`]), and [`Pool::mode`] says so. [`Max`] and [`Min`] have one shared word there, which only a
+//! new extreme writes, and an [`ApproximateCounter`] has one that every update writes. Systems other
 //! than Linux tell neither CPUs nor the memory that is there: a stripe is a thread's, by its number, the
 //! topology is as many CPUs as the process may use, and [`Pool::memory`] is what is reserved. Children of vfork must not count (see [`Counter`]).
 //!

@@ -15,6 +15,10 @@
 //! A section refuses what would leave a batch unflushed, so each CPU has less than one; and whoever finds the
 //! lock taken adds to `direct`, atomically, so one flush is under way at most. Therefore the approximate value
 //! is off by less than (CPUs + 1) · batch, whatever threads are stopped in between, and nobody waits.
+//!
+//! Without rseq all updates go to `direct`. On stripes one would have to test s − f and store s in one step: f may
+//! change in between, and a thread that is stopped after its addition, before its flush, holds back what it added, so
+//! the bound would grow with the number of threads.
 
 use super::arena::Arena;
 use super::handle::Handle;

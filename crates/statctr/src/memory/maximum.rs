@@ -20,6 +20,9 @@
 //! The words of the epoch that ended stay as they are until the one after the next begins, so a take finds all
 //! that was observed in it: sections that began before are over, those that begin now see the new epoch, and
 //! an update of the fallback cell looks at the epoch once more.
+//!
+//! Without rseq the fallback cell is all that there is, and no stripe: it is written by a new maximum alone, so CPUs
+//! load it from their own caches as long as values stay below it.
 
 use super::arena::Arena;
 use super::handle::Handle;

@@ -54,6 +54,9 @@ pub enum Placement {
     /// Linux two more for each CPU, each of which belongs to one thread at a time, and is updated without a lock;
     /// threads keep theirs until they end. Threads without one ask for their CPU now and then only. So what
     /// [`read_cpu`](crate::Counter::read_cpu) returns may have been counted on another CPU.
+    ///
+    /// A [`FloatGauge`](crate::FloatGauge) has the words per CPU, and none of threads. [`Max`](crate::Max),
+    /// [`Min`](crate::Min) and [`ApproximateCounter`](crate::ApproximateCounter) have one shared word here instead.
     Striped,
 }
 

@@ -5,6 +5,9 @@
 //! it runs on, or ran on a moment ago, so two threads rarely share a line; it need not be right, because all that is
 //! written there is written atomically. Memory: 8 bytes for each counter and each CPU that counts, and as many for each
 //! thread that owns a stripe.
+//!
+//! A float gauge adds by compare-and-swap, on the CPUs' stripes alone (`memory/float_sum`). Extremes and approximate
+//! counters have one shared word, for reasons that `memory/maximum` and `memory/bounded_sum` give.
 
 use super::{Machine, Mode, Plan};
 use crate::rseq::HandleTag;
