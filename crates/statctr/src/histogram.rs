@@ -353,6 +353,48 @@ mod tests {
         }
     }
 
+    /// Half of a bucket's width over its least value where there are as many buckets as may be.
+    const SMALLEST_ERROR: f64 = 1.0 / 8192.0;
+
+    #[test]
+    fn any_value_is_in_its_bucket_and_within_any_error_of_its_middle() {
+        let mut state = 1u64;
+        let mut next = move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state ^ (state >> 33)
+        };
+        for case in 0..20_000u64 {
+            // the smallest one, powers of two, and evenly over the magnitudes between 0.000123 and 1
+            let error = match case % 4 {
+                0 => [0.000_123, SMALLEST_ERROR][case as usize / 4 % 2],
+                1 => 0.5f64.powi(1 + (next() % 13) as i32),
+                _ => 0.000_123f64.powf((next() >> 11) as f64 / (1u64 << 53) as f64).min(1.0f64.next_down()),
+            };
+            let max = next() >> (next() % 64);
+            let scale = Scale::new(max, error).expect("an error that is allowed");
+            assert!(scale.bits == 0 || 0.5f64.powi(scale.bits as i32) > error, "{scale:?}: too many buckets");
+            for draw in 0..50 {
+                // any magnitude, the ends of powers of two and of the scale
+                let any = next() >> (next() % 64);
+                let power = 1u64 << (next() % 64);
+                let value = match draw % 5 {
+                    0 => power,
+                    1 => power - 1,
+                    2 => max - any.min(max) % 3,
+                    _ => any,
+                }
+                .min(max);
+                let index = scale.index(value);
+                let (least, largest) = scale.bounds(index);
+                assert!(index < scale.beyond && (least..=largest).contains(&value), "{scale:?}: {value}");
+                assert_eq!((scale.index(least), scale.index(largest)), (index, index), "{scale:?}: {value}");
+                let middle = least + (largest - least) / 2;
+                let off = middle.abs_diff(value) as f64;
+                assert!(off <= error * value as f64, "{scale:?}, error {error}: {middle} for {value}");
+            }
+        }
+    }
+
     #[test]
     fn classic_buckets_end_where_own_ones_do() {
         for (scale, _) in scales() {
@@ -384,8 +426,12 @@ mod tests {
 
     #[test]
     fn errors_that_cannot_be_are_refused() {
-        for error in [0.0, -1.0, 1.0, 2.0, 1e-9, f64::NAN, f64::INFINITY] {
+        let too_small = SMALLEST_ERROR.next_down();
+        for error in [0.0, -1.0, 1.0, 2.0, 1e-9, 0.000_122, too_small, f64::NAN, f64::INFINITY] {
             assert!(matches!(Scale::new(100, error), Err(Error::BadSetting(_))), "{error}");
+        }
+        for error in [SMALLEST_ERROR, 0.000_123, 1.0f64.next_down()] {
+            assert!(Scale::new(100, error).is_ok(), "{error}");
         }
     }
 }

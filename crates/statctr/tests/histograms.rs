@@ -58,6 +58,55 @@ fn quantiles_are_within_the_stated_error() {
     }
 }
 
+/// Draws a largest value, an error from the smallest that is allowed (0.000123) on, and values: of every magnitude, in
+/// clusters, beside powers of two and above the largest one.
+fn draw(case: u64) -> (u64, f64, Vec<u64>) {
+    let mut next = numbers(case);
+    let error = match case % 4 {
+        0 => 0.000_123,
+        1 => 0.5f64.powi(1 + (next() % 13) as i32),
+        // evenly over the magnitudes
+        _ => 0.000_123f64.powf((next() >> 11) as f64 / (1u64 << 53) as f64).min(0.999),
+    };
+    let max = if case.is_multiple_of(8) { u64::MAX } else { next() >> (next() % 64) };
+    let (count, cluster) = (1 + next() % 300, next() >> (next() % 64));
+    let values = (0..count).map(|_| {
+        let any = next() >> (next() % 64);
+        match next() % 6 {
+            0 => cluster.saturating_add(any % 100),
+            1 => 1 << (any % 64),
+            2 => (1 << (any % 64)) - 1,
+            3 => max.saturating_add(any % 3),
+            _ => any.min(max),
+        }
+    });
+    (max, error, values.collect())
+}
+
+#[test]
+fn quantiles_of_any_values_are_within_any_allowed_error() {
+    // a unit with room for as many buckets as there can be: (64 - 12) powers of two in 4096 each
+    let pool = Pool::builder().placement(Placement::Fixed).unit_bytes(4 << 20).build().expect("pool");
+    for case in 0..scaled(60) as u64 {
+        let (max, error, mut values) = draw(case);
+        let context = format!("case {case}: up to {max}, error {error}");
+        let histogram = Histogram::new_in(&pool, max, error).expect("a histogram");
+        values.iter().for_each(|value| histogram.observe(*value));
+        values.sort_unstable();
+        let seen = histogram.snapshot();
+        let sum = values.iter().fold(0u64, |sum, value| sum.wrapping_add(*value));
+        assert_eq!((seen.count(), seen.sum()), (values.len() as u64, sum), "{context}");
+        let ranks = (1..=values.len()).step_by(1 + values.len() / 20).chain([values.len()]);
+        for rank in ranks {
+            let found = seen.quantile(rank as f64 / values.len() as f64).expect("values");
+            // what is above the largest value is taken for that
+            let exact = values[rank - 1].min(max);
+            let off = found.abs_diff(exact) as f64;
+            assert!(off <= error * exact as f64, "{context}: {found} and not {exact} at rank {rank}");
+        }
+    }
+}
+
 #[test]
 fn values_above_the_largest_are_counted_and_summed_and_are_the_largest_in_quantiles() {
     let histogram = Histogram::new(1000, 0.01).expect("a histogram");
