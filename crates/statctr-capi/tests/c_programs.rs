@@ -265,6 +265,11 @@ fn statics_and_the_registry() {
 }
 
 #[test]
+fn statics_take_no_memory_before_the_first_update() {
+    both_ways("statics_unused");
+}
+
+#[test]
 fn static_extremes_are_those_of_all_threads() {
     both_ways("static_extremes");
 }
