@@ -65,6 +65,71 @@ fn a_value_is_never_off_by_more_than_the_bound_while_others_count() {
     }
 }
 
+/// Returns the updates to make, in all pools together: few, or `STATCTR_TEST_UPDATES`.
+fn updates() -> u64 {
+    let updates = std::env::var("STATCTR_TEST_UPDATES").ok().and_then(|text| text.parse().ok());
+    updates.unwrap_or(scaled(300_000) as u64)
+}
+
+/// Times at which the threads that count stop, so that the exact value is known.
+const PAUSES: u64 = 10;
+
+#[test]
+fn a_number_of_updates_is_counted_exactly_and_read_within_the_bound() {
+    let pools = pools();
+    // each of two threads makes that many before a pause
+    let turn = updates().div_ceil(2 * PAUSES * pools.len() as u64);
+    let mut all = 0;
+    for (Named { name, pool }, batch) in pools.iter().zip([2, 8, 64, 1000].into_iter().cycle()) {
+        let counter = ApproximateCounter::new_in(pool, 0, batch).expect("counter");
+        let bound = counter.bound();
+        let (mut while_counting, mut at_pauses) = (0, 0);
+        for pause in 1..=PAUSES {
+            std::thread::scope(|scope| {
+                let writers: Vec<_> = (0..2)
+                    .map(|_| {
+                        let (send, thread) = std::sync::mpsc::channel();
+                        let counter = &counter;
+                        let writer = scope.spawn(move || {
+                            send.send(os::thread_id()).expect("wanted");
+                            (0..turn).for_each(|_| counter.inc());
+                        });
+                        (thread.recv().expect("started"), writer)
+                    })
+                    .collect();
+                let (cpus, mut round) = (os::cpus(), 0);
+                while !writers.iter().all(|(_, writer)| writer.is_finished()) {
+                    round += 1;
+                    // a thread that has ended cannot be moved
+                    for (index, (thread, _)) in writers.iter().enumerate() {
+                        os::pin(*thread, &[cpus[(round + index) % cpus.len()]]);
+                    }
+                    let least = counter.read();
+                    let value = counter.approximate();
+                    let most = counter.read();
+                    // the value was between the two; how far off it was at least
+                    let off = least.saturating_sub(value).max(value.saturating_sub(most));
+                    assert!(off <= bound, "{name}: {value} of {least} to {most}, bound {bound}");
+                    while_counting = off.max(while_counting);
+                    os::sleep(std::time::Duration::from_micros(300));
+                }
+            });
+            let exact = 2 * turn * pause;
+            assert_eq!(counter.read(), exact, "{name}: not exact");
+            let off = counter.approximate().abs_diff(exact);
+            assert!(off <= bound, "{name}: off by {off} of {exact}, bound {bound}");
+            at_pauses = off.max(at_pauses);
+        }
+        all += 2 * turn * PAUSES;
+        println!(
+            "{name}, batch {batch}: {} updates, largest error {at_pauses} at pauses, {while_counting} at least \
+             while counting, bound {bound}",
+            2 * turn * PAUSES
+        );
+    }
+    println!("{all} updates in {} pools, all within their bounds", pools.len());
+}
+
 #[test]
 fn values_go_up_and_down_and_are_set() {
     for Named { name, pool } in &pools() {
