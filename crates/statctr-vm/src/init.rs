@@ -10,9 +10,6 @@ use std::time::Instant;
 /// Folder in which `ci/vm/run` puts test programs of the library, to be run after the scenarios.
 const TESTS: &str = "/tests";
 
-/// `AT_RSEQ_FEATURE_SIZE` of Linux 6.3 and later: bytes of an rseq area that the kernel keeps.
-const RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
-
 /// Runs as the emulated machine's init process (PID 1): mounts the pseudo file systems, runs all scenarios and test
 /// programs, and powers the machine off.
 pub(crate) fn run() -> ! {
@@ -127,6 +124,6 @@ fn describe() -> String {
         kernel.trim(),
         std::env::consts::ARCH,
         statctr::thread_mode(),
-        machine::auxiliary(RSEQ_FEATURE_SIZE)
+        machine::auxiliary(machine::RSEQ_FEATURE_SIZE)
     )
 }

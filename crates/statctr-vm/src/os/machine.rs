@@ -23,6 +23,9 @@ pub(crate) fn power_off() -> io::Error {
     io::Error::last_os_error()
 }
 
+/// `AT_RSEQ_FEATURE_SIZE` of Linux 6.3 and later: bytes of an rseq area that the kernel keeps.
+pub(crate) const RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
+
 /// Returns the value of an entry of this process's ELF auxiliary vector (`getauxval`), by its `AT_` number; 0 if there
 /// is none.
 pub(crate) fn auxiliary(kind: libc::c_ulong) -> u64 {

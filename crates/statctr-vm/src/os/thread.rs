@@ -27,3 +27,24 @@ pub(crate) fn lower_priority() {
     // SAFETY: concerns the calling thread only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
 }
+
+/// Returns the calling thread's concurrency id (`mm_cid`), from its rseq area, for kernels that maintain it; `None` if
+/// the thread has no area.
+pub(crate) fn concurrency_id() -> Option<u32> {
+    const MM_CID: usize = 24;
+    let offset = statctr::raw::rseq_area()?;
+    let thread: usize;
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads the thread pointer.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) thread, options(nostack, nomem))
+    };
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the thread pointer points to itself.
+    unsafe {
+        std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly))
+    };
+    let field = thread.wrapping_add_signed(offset) + MM_CID;
+    // SAFETY: a field within the thread's area, which has at least 32 bytes.
+    Some(unsafe { std::ptr::with_exposed_provenance::<u32>(field).read_volatile() })
+}

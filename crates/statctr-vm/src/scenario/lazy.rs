@@ -4,10 +4,12 @@
 use super::Settings;
 use super::cpus::{Aborts, CpuSwitch, online};
 use super::hotplug_cycles::HotplugCycles;
-use crate::os::{memory, thread};
+use crate::os::{machine, memory, thread};
 use crate::report::{ScenarioResult, say};
 use statctr::topology::{CpuId, Topology};
-use statctr::{Combine, Error, LazyGroup, LazyPool, PerConcurrencyId, PerCpu, PerNode, Scope};
+use statctr::{Combine, Error, LazyGroup, LazyPool, Mode, PerConcurrencyId, PerCpu, PerNode, Scope};
+use statctr::{fallback_reason, registration};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Packets, bytes, when last used, and flags, as of a flow.
@@ -27,8 +29,76 @@ fn all(settings: &Settings) -> Result<(), String> {
     let node_of = |cpu: usize| topology.node_of(CpuId::new(cpu as u32)).map(|node| node.get());
     scope::<PerCpu>("per CPU", settings, node_of)?;
     scope::<PerNode>("per node", settings, |place| nodes.get(place).copied())?;
-    // such an instance lies where it was made: an id is no CPU
-    scope::<PerConcurrencyId>("per concurrency id", settings, |_| None)
+    concurrency_ids(settings)
+}
+
+/// Bytes of an rseq area that a kernel with concurrency ids maintains: `mm_cid` is at 24 (Linux 6.3).
+const FEATURE_SIZE_WITH_IDS: u64 = 28;
+
+/// Checks that concurrency ids are used where the kernel gives them, by the feature size that it reports, and refused
+/// elsewhere.
+fn concurrency_ids(settings: &Settings) -> Result<(), String> {
+    let size = machine::auxiliary(machine::RSEQ_FEATURE_SIZE);
+    let expected = size >= FEATURE_SIZE_WITH_IDS && registration().is_some();
+    match LazyPool::<PerConcurrencyId>::new(FLOW) {
+        Ok(_) if !expected => Err(format!("concurrency ids are used at an rseq feature size of {size}")),
+        Err(Error::BadSetting(why)) if !expected => {
+            say!(
+                "lazy",
+                "per concurrency id: refused, as it must be at an rseq feature size of {size}: {why}"
+            );
+            Ok(())
+        }
+        Err(error) => Err(format!("no concurrency ids at an rseq feature size of {size}: {error}")),
+        Ok(pool) => {
+            // without sections the instances are the CPUs'
+            if pool.mode() == Mode::Rseq {
+                owners(&pool)?;
+            } else if fallback_reason().is_none() {
+                return Err(format!("concurrency ids in the mode {}", pool.mode()));
+            }
+            // such an instance lies where it was made: an id is no CPU
+            scope::<PerConcurrencyId>("per concurrency id", settings, |_| None)
+        }
+    }
+}
+
+/// Checks that the instance of a writer is its concurrency id's, on threads that run at the same time.
+fn owners(pool: &LazyPool<PerConcurrencyId>) -> Result<(), String> {
+    let start = Barrier::new(4);
+    let writer = || -> Result<Option<u32>, String> {
+        start.wait();
+        let flow = pool.create().map_err(|error| error.to_string())?;
+        for _ in 0..1000 {
+            let before = thread::concurrency_id();
+            flow.update([1, 1500, 0, 1]);
+            // an id that is the same afterwards was the update's
+            if thread::concurrency_id() != before {
+                continue;
+            }
+            let owners: Vec<_> =
+                flow.instance_addresses().into_iter().filter_map(|(owner, _)| owner).collect();
+            return match before {
+                Some(id) if owners.contains(&(id as usize)) => Ok(before),
+                id => Err(format!("a writer with the concurrency id {id:?}, instances of {owners:?}")),
+            };
+        }
+        Err("the concurrency id changed in each of 1000 updates".to_owned())
+    };
+    let ids: Vec<_> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..4).map(|_| scope.spawn(writer)).collect();
+        writers
+            .into_iter()
+            .map(|writer| writer.join().unwrap_or_else(|_| Err("a panic".to_owned())))
+            .collect()
+    });
+    let ids = ids.into_iter().collect::<Result<Vec<_>, _>>()?;
+    say!(
+        "lazy",
+        "per concurrency id: instances of the kernel's ids {:?}",
+        ids.into_iter().flatten().collect::<Vec<_>>()
+    );
+    Ok(())
 }
 
 fn scope<S: Scope>(
@@ -36,14 +106,7 @@ fn scope<S: Scope>(
     settings: &Settings,
     node_of: impl Fn(usize) -> Option<u32>,
 ) -> Result<(), String> {
-    let pool = match LazyPool::<S>::new(FLOW) {
-        Ok(pool) => pool,
-        Err(Error::BadSetting(why)) => {
-            say!("lazy", "{name}: left out: {why}");
-            return Ok(());
-        }
-        Err(error) => return Err(error.to_string()),
-    };
+    let pool = LazyPool::<S>::new(FLOW).map_err(|error| format!("{name}: {error}"))?;
     places(name, &pool, node_of)
         .and_then(|()| storm(name, &pool, settings))
         .map_err(|error| format!("{name}: {error}"))
