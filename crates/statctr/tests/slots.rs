@@ -315,16 +315,18 @@ fn faults_at_first_updates(pages: usize, prefault: bool) -> i64 {
 
 #[test]
 fn after_prefault_the_first_update_takes_no_page_fault() {
-    if Pool::builder().placement(Placement::Fixed).build().expect("pool").mode() != Mode::Rseq {
-        println!("skipped: no rseq, no memory per CPU");
-        return;
-    }
+    let sections = Pool::builder().placement(Placement::Fixed).build().expect("pool").mode() == Mode::Rseq;
     for pages in [1, 64] {
         // the program's own pages fault too when they are new, or when the system is short of memory
         let fewest = |prefault| (0..10).map(|_| faults_at_first_updates(pages, prefault)).min();
-        assert_eq!(fewest(true), Some(0), "{pages} pages");
+        let (with, without) = (fewest(true).expect("ten"), fewest(false).expect("ten"));
+        // without sections a thread's first update takes words of the thread's own, whose books may be in a new page
+        assert!(with == 0 || !sections && with <= os::cpus().len() as i64, "{pages} pages: {with}");
         // and without it there is at least one per page and CPU: the measurement measures
-        assert!(fewest(false) >= Some((pages * os::cpus().len()) as i64), "{pages} pages");
+        assert!(
+            without - with >= (pages * os::cpus().len()) as i64,
+            "{pages} pages: {without}, {with} with it"
+        );
     }
 }
 

@@ -190,6 +190,14 @@ pub(crate) fn sleep(span: Duration) {
     std::thread::sleep(span);
 }
 
+/// Returns the bytes of a thread's rseq area that this kernel maintains (`AT_RSEQ_FEATURE_SIZE`, Linux 6.3); 0 if it does
+/// not say.
+pub(crate) fn rseq_feature_size() -> libc::c_ulong {
+    const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
+    // SAFETY: looks up a number.
+    unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) }
+}
+
 /// The calling thread's rseq registration.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux"))]
 pub(crate) mod rseq {
