@@ -140,9 +140,10 @@ mod tests {
                 };
                 layout.fill_huge_pages();
                 assert!(layout.unit_bytes >= unit_bytes && layout.unit_bytes.is_multiple_of(PAGE));
+                // some are beyond the addresses of 32 bits
                 let huge_pages_of = |unit: usize| {
-                    let start = unit * layout.stride();
-                    start / HUGE_PAGE..(start + layout.unit_bytes).div_ceil(HUGE_PAGE)
+                    let start = unit as u64 * layout.stride() as u64;
+                    start / HUGE_PAGE as u64..(start + layout.unit_bytes as u64).div_ceil(HUGE_PAGE as u64)
                 };
                 let units = layout.own_units();
                 for unit in [0, 1, units / 2, units - 2] {
