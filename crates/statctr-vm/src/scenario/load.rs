@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const UPDATES_A_TURN: u64 = 22 + FLOWS as u64;
 /// Lazy objects that everybody writes to beside the kit.
 const FLOWS: usize = 3;
+/// Time within which a reader of the emulated machine reads once, though all of the host's CPUs are busy.
+const READ_WITHIN: Duration = Duration::from_secs(30);
 
 /// Parameters of a load.
 pub(super) struct Load<'a> {
@@ -106,21 +108,24 @@ impl Load<'_> {
                 scope.spawn(|| {
                     thread::lower_priority();
                     let mut last = growing(&kit, &flows);
-                    let mut mine = 0;
                     while !stop.load(Ordering::Relaxed) {
                         let now = growing(&kit, &flows);
                         for (now, last) in now.iter().zip(&last) {
                             worst_step.fetch_max(last.saturating_sub(*now), Ordering::Relaxed);
                         }
                         last = now;
-                        mine += 1;
+                        reads.fetch_add(1, Ordering::Relaxed);
                         std::thread::yield_now();
                     }
-                    reads.fetch_add(mine, Ordering::Relaxed);
                 });
             }
             let threads: Vec<i32> = receive.iter().take(self.writers).collect();
             disturb(&threads);
+            // beside other programs a reader of the emulated machine may not have run yet
+            let deadline = Instant::now() + READ_WITHIN;
+            while self.readers > 0 && reads.load(Ordering::Relaxed) == 0 && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             stop.store(true, Ordering::Relaxed);
         });
         let turns = turns.into_inner();

@@ -28,7 +28,7 @@ const BATCH: usize = 16;
 const RUN: usize = 64;
 /// The bytes within which prefetchers bring neighbouring lines. Two CPUs' instances do not lie there together, as long as
 /// nobody gives cells back: one CPU would fetch what the other one writes. Two threads that update the same 256 objects
-/// with tables took 12.5 ns for an update with 16 cells at a time, 10.9 with 32 and 9.8 with 64, or 22 and 9.7 where the
+/// with tables took 12.5 ns for an update with 16 cells at a time, 10.9 with 32 and 9.8 with 64, or 22 and 15 where the
 /// host had the CPUs far apart (AMD EPYC, Zen 3, in a virtual machine).
 const RUN_BYTES: usize = 4096;
 /// A slab is a multiple of this.
