@@ -42,8 +42,8 @@ pub(crate) struct Layout {
 impl Layout {
     /// Returns the distance in bytes from one CPU's unit (its part of the counter memory) to the next: a unit, plus a
     /// page so that no page holds words of CPUs on two nodes, plus a cache line so that a counter's words of different
-    /// CPUs fall into different cache sets. With huge pages some lines, which add up in front of the units, and each unit
-    /// still ends in huge pages that no other unit begins in.
+    /// CPUs fall into different cache sets. With huge pages each unit has huge pages of its own, and begins some lines
+    /// further behind their start than the one before.
     pub(crate) fn stride(&self) -> usize {
         if self.huge_pages {
             return (self.unit_bytes + self.lines_in_front()).next_multiple_of(HUGE_PAGE) + OFF_HUGE_PAGES;

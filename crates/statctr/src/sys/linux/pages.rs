@@ -71,7 +71,7 @@ pub(crate) fn reserve(total: usize, writable: bool) -> Result<NonNull<u8>, i32> 
 /// without them refuse it, and others follow it where they have such memory.
 ///
 /// # Safety
-/// Whole pages of address space that [`reserve`] returned.
+/// The range is pages of address space that [`reserve`] returned.
 pub(crate) unsafe fn advise_huge_pages(start: NonNull<u8>, len: usize) {
     let errno = Error::last_errno();
     // SAFETY: by the caller's promise; no contents change.
