@@ -17,20 +17,24 @@ use super::super::slabs::{Growth, RECORD_BYTES, Slabs};
 use crate::cpu::{CpuId, NodeId};
 use crate::error::Result;
 use crate::topology::Topology;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Cells that a cache holds.
-const CACHE: usize = 124;
+const CACHE: usize = 121;
 /// Cells that go between a cache and a region at a time, of those that somebody had before: to take one is to load it.
 const BATCH: usize = 16;
-/// Most cells that nobody ever had that go to a cache at a time: up to the end of [`RUN_BYTES`].
-const RUN: usize = 64;
-/// The bytes within which prefetchers bring neighbouring lines. Two CPUs' instances do not lie there together, as long as
-/// nobody gives cells back: one CPU would fetch what the other one writes. Two threads that update the same 256 objects
-/// with tables took 12.5 ns for an update with 16 cells at a time, 10.9 with 32 and 9.8 with 64, or 22 and 15 where the
-/// host had the CPUs far apart (AMD EPYC, Zen 3, in a virtual machine).
-const RUN_BYTES: usize = 4096;
+/// The bytes of a CPU's first run, up to a multiple of as many. A run is cells that nobody ever had, which lie in a row
+/// and go to one CPU: what two CPUs have does not lie where a prefetcher of one would bring what the other one writes,
+/// as long as nobody gives cells back. Two threads that update the same 256 objects with tables took 12.5 ns for an
+/// update with runs of 16 cells, 10.9 with 32, 9.4 with a page, and 8.3 with these runs and gaps, as one thread alone does
+/// (AMD EPYC, Zen 3, in a virtual machine; where the host had the CPUs far apart 22 and 15 with the first two).
+const RUN_BYTES: usize = PAGE;
+/// The bytes of a CPU's later runs. Where few of its cells are used, the others are address space alone.
+const LONG_RUN_BYTES: usize = 16 << 10;
+/// The bytes behind a run that nobody has: prefetchers go on into the next page, but not into one that is not there.
+const GAP_BYTES: usize = PAGE;
 /// A slab is a multiple of this.
 const SLAB_UNIT: usize = 2 * SIDE;
 /// No slab that an update maps is larger, unless a few cells alone are.
@@ -110,9 +114,15 @@ pub(super) struct CellKind {
 }
 
 impl CellKind {
-    /// Returns the most cells that nobody ever had that go to a cache at a time.
-    fn run(self) -> usize {
-        (RUN_BYTES / self.bytes).clamp(BATCH, RUN)
+    /// Returns the bytes of the run that goes to a cache that has had `runs` before.
+    fn run_bytes(self, runs: usize) -> usize {
+        let bytes = if runs == 0 || self.with_side { RUN_BYTES } else { LONG_RUN_BYTES };
+        bytes.max(BATCH * self.bytes)
+    }
+
+    /// Returns the bytes behind a run that nobody has.
+    fn gap(self) -> usize {
+        if self.with_side { 0 } else { GAP_BYTES }
     }
 
     /// Returns the number of bytes of a region's last slab below which an update maps the next one.
@@ -130,6 +140,12 @@ struct Cache {
     balance: AtomicUsize,
     /// Not 0: balances are no longer kept here.
     closed: AtomicUsize,
+    /// The run: its first cell that nobody ever had, and its end.
+    next: AtomicUsize,
+    end: AtomicUsize,
+    /// Runs so far.
+    runs: AtomicUsize,
+    /// Cells that somebody had.
     cells: [AtomicUsize; CACHE],
 }
 
@@ -168,7 +184,7 @@ pub(crate) struct Cells {
     caches: Mapping,
     last: usize,
     regions: Box<[Region]>,
-    /// Cells that somebody ever had, roughly.
+    /// Cells of all runs, roughly.
     made: AtomicUsize,
     /// Once closed: cells that are not given back yet.
     live: AtomicUsize,
@@ -229,7 +245,7 @@ impl Cells {
     fn take_there(&self, cpu: usize, node: usize) -> std::result::Result<(NonNull<u8>, bool), Shortage> {
         let cache = self.cache(cpu);
         let held = cache.lock.try_lock().ok_or(Shortage::Busy)?;
-        if let Some(cell) = cache.pop(&held) {
+        if let Some(cell) = cache.pop(self.kind, &held) {
             return Ok((cell, false));
         }
         let region = &self.regions[node];
@@ -238,7 +254,7 @@ impl Cells {
         let is_low = region.free.load(Ordering::Relaxed) == 0
             && region.spare.load(Ordering::Relaxed) == 0
             && region.left(self.kind.with_side).1 < self.kind.watermark();
-        cache.pop(&held).map(|cell| (cell, is_low)).ok_or(Shortage::Memory)
+        cache.pop(self.kind, &held).map(|cell| (cell, is_low)).ok_or(Shortage::Memory)
     }
 
     /// Has a slab ready for updates that find no cells, where the kernel gives one and nobody else is
@@ -263,7 +279,7 @@ impl Cells {
             {
                 let cache = self.cache(cpu);
                 let held = cache.lock.lock();
-                if let Some(cell) = cache.pop_counted(&held) {
+                if let Some(cell) = cache.pop_counted(self.kind, &held) {
                     return Ok((cell, filled));
                 }
                 let region = &self.regions[nodes.index_of(cpu)];
@@ -271,7 +287,7 @@ impl Cells {
                 self.look_ahead(region, &region_held);
                 self.fill(cache, region, &held, &region_held);
                 filled = true;
-                if let Some(cell) = cache.pop_counted(&held) {
+                if let Some(cell) = cache.pop_counted(self.kind, &held) {
                     return Ok((cell, filled));
                 }
             }
@@ -286,19 +302,23 @@ impl Cells {
         held: &SignalSafeLockGuard<'_>,
         region_held: &SignalSafeLockGuard<'_>,
     ) {
-        // neighbours are taken in the order in which they lie
-        let mut cells = [const { None }; RUN];
-        let (mut fresh, mut count) = (0, 0);
-        while let Some((cell, is_fresh)) = region.pop(self.kind, region_held) {
+        let mut cells = [const { None }; BATCH];
+        let mut count = 0;
+        while count < BATCH
+            && let Some(cell) = region.pop_free(region_held)
+        {
             cells[count] = Some(cell);
-            (fresh, count) = (fresh + usize::from(is_fresh), count + 1);
-            let most = if is_fresh { self.kind.run() } else { BATCH };
-            if count >= most || is_fresh && (cell.addr().get() + self.kind.bytes).is_multiple_of(RUN_BYTES) {
-                break;
-            }
+            count += 1;
         }
-        self.made.store(self.made().wrapping_add(fresh), Ordering::Relaxed);
-        cells[..count].iter().rev().flatten().for_each(|cell| cache.push(*cell, held));
+        cells.iter().rev().flatten().for_each(|cell| cache.push(*cell, held));
+        if count > 0 {
+            return;
+        }
+        let bytes = self.kind.run_bytes(cache.runs.load(Ordering::Relaxed));
+        if let Some(run) = region.take_run(self.kind, bytes, region_held) {
+            self.made.store(self.made().wrapping_add(run.len() / self.kind.bytes), Ordering::Relaxed);
+            cache.begin_run(run, held);
+        }
     }
 
     /// Makes the pages of the next cells be there, many at a time where many were made: a fault
@@ -308,11 +328,7 @@ impl Cells {
         // no more than an eighth of what there is
         let length = (self.made() * self.kind.bytes / 8).min(AHEAD);
         let room = region.left(self.kind.with_side).0;
-        if !self.kind.ahead
-            || next + self.kind.run() * self.kind.bytes <= there
-            || length < 4 * 4096
-            || room == 0
-        {
+        if !self.kind.ahead || next + self.kind.run_bytes(0) <= there || length < 4 * 4096 || room == 0 {
             return;
         }
         let length = length.min(room);
@@ -333,7 +349,7 @@ impl Cells {
             let region = &self.regions[node];
             let region_held = region.lock.lock();
             for _ in 0..BATCH {
-                if let Some(cell) = cache.pop(held) {
+                if let Some(cell) = cache.pop_given(held) {
                     region.push(cell, &region_held);
                 }
             }
@@ -397,7 +413,7 @@ impl Cells {
         if (out as isize) < 0 { 0 } else { out }
     }
 
-    /// Cells that somebody ever had, roughly.
+    /// Cells that somebody had or that are in a cache's run, roughly.
     pub(super) fn made(&self) -> usize {
         self.made.load(Ordering::Relaxed)
     }
@@ -427,11 +443,16 @@ impl Cells {
         self.map_slab(region, node, wanted.saturating_mul(2 * sides), nodes, &held)
     }
 
-    /// Maps memory where updates of all CPUs could not take `cells` cells in all without mapping some: each cache takes a
-    /// run for its first one, and where less than the watermark is left an update maps the next slab.
+    /// Maps memory where updates of all CPUs could not take `cells` cells in all without mapping some: each cache may have
+    /// begun two runs, and where less than the watermark is left an update maps the next slab.
     pub(super) fn keep_ready_for_updates(&self, node: usize, cells: usize, nodes: &Nodes) -> Result<()> {
-        let more = (self.last + 1) * self.kind.run() + self.kind.watermark().div_ceil(self.kind.bytes);
-        self.keep_ready(node, cells.saturating_add(more), nodes)
+        let (bytes, gap) = (self.kind.bytes, self.kind.gap());
+        let (first, later) = (self.kind.run_bytes(0), self.kind.run_bytes(1));
+        let begun = (self.last + 1) * (first + later + 2 * gap) + self.kind.watermark();
+        // a run need not be a whole number of cells
+        let run = later - later % bytes;
+        let gaps = cells.saturating_mul(bytes) / run * (later - run + gap);
+        self.keep_ready(node, cells.saturating_add((begun + gaps).div_ceil(bytes)), nodes)
     }
 
     /// Maps a slab of at least so many bytes as the region's spare one. Async-signal-safe, but for
@@ -462,7 +483,7 @@ impl Cells {
     }
 
     /// Returns the addresses of the memory.
-    pub(super) fn addresses(&self) -> Vec<std::ops::Range<usize>> {
+    pub(super) fn addresses(&self) -> Vec<Range<usize>> {
         let mut addresses: Vec<_> = self.slabs.iter().map(Mapping::addresses).collect();
         addresses.push(self.caches.addresses());
         addresses
@@ -474,7 +495,12 @@ fn pointer(address: usize) -> Option<NonNull<u8>> {
 }
 
 impl Cache {
-    fn pop(&self, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
+    fn pop(&self, kind: CellKind, held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
+        self.pop_given(held).or_else(|| self.pop_fresh(kind, held))
+    }
+
+    /// Pops a cell that somebody had.
+    fn pop_given(&self, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
         let len = self.len.load(Ordering::Relaxed);
         let place = self.cells.get(len.checked_sub(1)?)?;
         self.len.store(len - 1, Ordering::Relaxed);
@@ -483,16 +509,38 @@ impl Cache {
         pointer(place.swap(0, Ordering::Relaxed))
     }
 
+    /// Takes the next cell of the run.
+    fn pop_fresh(&self, kind: CellKind, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
+        // an addition, for the reason of `pop_given`'s exchange: each gets a cell of its own, or none
+        let cell = self.next.fetch_add(kind.bytes, Ordering::Relaxed);
+        pointer(cell).filter(|_| cell + kind.bytes <= self.end.load(Ordering::Relaxed))
+    }
+
+    /// Takes cells from a run from now on; the last one is used up.
+    fn begin_run(&self, run: Range<usize>, _held: &SignalSafeLockGuard<'_>) {
+        // nothing is left before all is there: a fork may come in between
+        self.end.store(0, Ordering::Relaxed);
+        self.next.store(run.start, Ordering::Relaxed);
+        self.end.store(run.end, Ordering::Relaxed);
+        self.runs.store(self.runs.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
+    }
+
     /// Pops a cell and counts it. Not for signal handlers, so it does without the exchange.
-    fn pop_counted(&self, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
+    fn pop_counted(&self, kind: CellKind, held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
         let len = self.len.load(Ordering::Relaxed);
-        let cell = pointer(self.cells.get(len.checked_sub(1)?)?.load(Ordering::Relaxed));
+        let place = len.checked_sub(1).and_then(|last| self.cells.get(last));
+        let cell = match place {
+            Some(place) => pointer(place.load(Ordering::Relaxed)),
+            None => self.pop_fresh(kind, held),
+        };
         if cell.is_some() {
             // first: see `give_counted`
             let balance = self.balance.load(Ordering::Relaxed);
             self.balance.store(balance.wrapping_add(1), Ordering::Relaxed);
         }
-        self.len.store(len - 1, Ordering::Relaxed);
+        if place.is_some() {
+            self.len.store(len - 1, Ordering::Relaxed);
+        }
         cell
     }
 
@@ -506,29 +554,42 @@ impl Cache {
 }
 
 impl Region {
-    /// Pops a cell; the flag is `true` if nobody ever had it.
-    fn pop(&self, kind: CellKind, _held: &SignalSafeLockGuard<'_>) -> Option<(NonNull<u8>, bool)> {
-        if let Some(cell) = pointer(self.free.load(Ordering::Relaxed)) {
-            // SAFETY: a cell that nobody has; its first word is ours to use, and zero afterwards.
-            let next = unsafe { cell.cast::<AtomicUsize>().as_ref() };
-            self.free.store(next.load(Ordering::Relaxed), Ordering::Relaxed);
-            next.store(0, Ordering::Relaxed);
-            return Some((cell, false));
-        }
+    /// Pops a cell that was given back.
+    fn pop_free(&self, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
+        let cell = pointer(self.free.load(Ordering::Relaxed))?;
+        // SAFETY: a cell that nobody has; its first word is ours to use, and zero afterwards.
+        let next = unsafe { cell.cast::<AtomicUsize>().as_ref() };
+        self.free.store(next.load(Ordering::Relaxed), Ordering::Relaxed);
+        next.store(0, Ordering::Relaxed);
+        Some(cell)
+    }
+
+    /// Takes a run of cells that nobody ever had: about `bytes`, to a multiple of [`RUN_BYTES`], or what is left in a
+    /// row. The gap behind it is passed over.
+    fn take_run(
+        &self,
+        kind: CellKind,
+        bytes: usize,
+        _held: &SignalSafeLockGuard<'_>,
+    ) -> Option<Range<usize>> {
         if self.left(kind.with_side).1 < kind.bytes {
             self.begin_spare(kind)?;
         }
-        let (room, all) = self.left(kind.with_side);
+        let (mut room, all) = self.left(kind.with_side);
         if all < kind.bytes {
             return None;
         }
-        let mut next = self.next.load(Ordering::Relaxed);
+        let mut start = self.next.load(Ordering::Relaxed);
         if room < kind.bytes {
             // over the sides of the cells before
-            next += SIDE;
+            start += SIDE;
+            room = SIDE;
         }
-        self.next.store(next + kind.bytes, Ordering::Relaxed);
-        Some((pointer(next)?, true))
+        let end = (start + bytes) / RUN_BYTES * RUN_BYTES;
+        let length = end.saturating_sub(start).max(kind.bytes).min(room);
+        let run = start..start + length - length % kind.bytes;
+        self.next.store(run.end + kind.gap().min(room - run.len()), Ordering::Relaxed);
+        Some(run)
     }
 
     /// Takes cells from the spare slab from now on.
@@ -614,7 +675,7 @@ mod tests {
             taken.binary_search(&cell.addr().get()).is_ok()
         });
         // a cache takes some at a time that nobody had
-        assert!(again.count() >= 1000 - RUN);
+        assert!(again.count() >= 1000 - LONG_RUN_BYTES / PLAIN.bytes);
     }
 
     fn one_node() -> Nodes {
@@ -657,7 +718,10 @@ mod tests {
             }
             assert!(places[0].is_disjoint(&places[1]), "with a side: {with_side}");
             // the first of a slab has its record, too
-            assert!(places.iter().all(|places| places.len() <= 1000 / RUN + 2), "{places:?}");
+            assert!(places.iter().all(|places| places.len() <= 1000 * 64 / RUN_BYTES + 2), "{places:?}");
+            let is_apart =
+                |page| with_side || !places[1].contains(&(page + 1)) && !places[1].contains(&(page - 1));
+            assert!(places[0].iter().all(is_apart), "{places:?}");
         }
     }
 
