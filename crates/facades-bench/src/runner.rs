@@ -7,6 +7,7 @@ use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
+use tallyline_support::quiet::{self, FastestProbes, MIN_QUIET_ROUNDS};
 use tallyline_support::{Summary, cpus};
 
 /// The length of one side's run in a round: less than a scheduler's slice, so that on a machine with other work most
@@ -14,6 +15,9 @@ use tallyline_support::{Summary, cpus};
 const SLICE: Duration = Duration::from_millis(1);
 /// Updates of the first run, by which the others' number is found.
 const FIRST: u64 = 20_000;
+
+/// The most rounds for one that was asked for, until enough of them are quiet.
+const MOST_ROUNDS: usize = 20;
 
 /// Creates a [`Pair`] with loops of its own: at most one for each line of the source.
 #[macro_export]
@@ -49,20 +53,39 @@ impl Pair {
     }
 
     /// Times both updates in alternating rounds, with one pinned thread on each of these CPUs, and prints one line:
-    /// median nanoseconds per update of each, their ratio and its quartiles.
-    pub(crate) fn measure(&self, cpus: &[usize], rounds: usize) -> Result<(), Box<dyn std::error::Error>> {
+    /// median nanoseconds per update of each, their ratio and its quartiles, and the ratio of the quiet rounds, of
+    /// which there are [`MIN_QUIET_ROUNDS`] unless the CPUs stay disturbed. `fastest` are the fastest probes of all pairs.
+    pub(crate) fn measure(
+        &self,
+        cpus: &[usize],
+        rounds: usize,
+        fastest: &mut FastestProbes,
+    ) -> Result<(), Box<dyn std::error::Error>> {
         let counts = [self.count(cpus, 0)?, self.count(cpus, 1)?];
         let mut times = [Vec::new(), Vec::new()];
-        for round in 0..rounds {
+        // of each round those of all threads of both sides
+        let mut probes: Vec<Vec<f64>> = Vec::new();
+        for round in 0..rounds.max(1) * MOST_ROUNDS {
+            let quiet = || probes.iter().filter(|probes| fastest.is_quiet(probes)).count();
+            if round >= rounds && quiet() >= MIN_QUIET_ROUNDS {
+                break;
+            }
+            let mut of_round = vec![0.0_f64; cpus.len()];
             // each side is the first one in every other round
             for step in 0..2 {
                 let side = (round + step) % 2;
-                times[side].push(self.run(cpus, side, counts[side])?);
+                let Run { time, probes } = self.run(cpus, side, counts[side])?;
+                times[side].push(time);
+                fastest.observe(&probes);
+                for (slowest, probe) in of_round.iter_mut().zip(probes) {
+                    *slowest = slowest.max(probe);
+                }
             }
+            probes.push(of_round);
         }
         let of = |side: usize| Summary::of(&times[side]).ok_or("no rounds");
         let ratio = Summary::of_ratio(&times[0], &times[1]).ok_or("no rounds")?;
-        println!(
+        print!(
             "{:<44} {:>7} {:>8.2} {:>8.2} {:>7.2}  {:.2} to {:.2}",
             self.name,
             cpus.len(),
@@ -72,6 +95,16 @@ impl Pair {
             ratio.q1,
             ratio.q3
         );
+        let of_quiet = |side: usize| -> Vec<f64> {
+            let rounds = times[side].iter().zip(&probes);
+            rounds.filter(|(_, probes)| fastest.is_quiet(probes)).map(|(time, _)| *time).collect()
+        };
+        match Summary::of_ratio(&of_quiet(0), &of_quiet(1)) {
+            Some(ratio) if ratio.rounds >= MIN_QUIET_ROUNDS => {
+                println!("  quiet: {:.2} ({} of {} rounds)", ratio.median, ratio.rounds, times[0].len());
+            }
+            _ => println!("  quiet: too few of {} rounds", times[0].len()),
+        }
         Ok(())
     }
 
@@ -79,32 +112,43 @@ impl Pair {
     fn count(&self, cpus: &[usize], side: usize) -> Result<u64, String> {
         let mut least = f64::INFINITY;
         for _ in 0..5 {
-            least = least.min(self.run(cpus, side, FIRST)?);
+            least = least.min(self.run(cpus, side, FIRST)?.time);
         }
         Ok((SLICE.as_nanos() as f64 / least) as u64)
     }
 
-    /// Runs a side on all CPUs at once; nanoseconds for an update, the mean of the threads.
-    fn run(&self, cpus: &[usize], side: usize, updates: u64) -> Result<f64, String> {
+    /// Runs a side on all CPUs at once.
+    fn run(&self, cpus: &[usize], side: usize, updates: u64) -> Result<Run, String> {
         let together = Barrier::new(cpus.len());
         let work = |cpu: usize| {
             let pinned = cpus::pin(cpu).map_err(|error| format!("cannot stay on CPU {cpu}: {error}"));
             (self.sides[side])(updates / 16);
+            let before = quiet::probe();
             together.wait();
             let start = Instant::now();
             (self.sides[side])(updates);
-            pinned.map(|()| start.elapsed().as_nanos() as f64 / updates as f64)
+            let time = start.elapsed().as_nanos() as f64 / updates as f64;
+            pinned.map(|()| (time, before.max(quiet::probe())))
         };
-        let times: Vec<Result<f64, String>> = std::thread::scope(|scope| {
+        let outcomes: Vec<Result<(f64, f64), String>> = std::thread::scope(|scope| {
             let threads: Vec<_> = cpus.iter().map(|&cpu| scope.spawn(move || work(cpu))).collect();
             let joined = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|_| Err("a thread panicked".to_owned()))
             };
             threads.into_iter().map(joined).collect()
         });
-        let times: Vec<f64> = times.into_iter().collect::<Result<_, _>>()?;
-        Ok(times.iter().sum::<f64>() / cpus.len() as f64)
+        let (times, probes): (Vec<f64>, Vec<f64>) =
+            outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        Ok(Run { time: times.iter().sum::<f64>() / cpus.len() as f64, probes })
     }
+}
+
+/// The result of one run of a side.
+struct Run {
+    /// Nanoseconds for an update, the mean of the threads.
+    time: f64,
+    /// By thread, the slower one of the probes before and after ([`quiet::probe`]).
+    probes: Vec<f64>,
 }
 
 /// Returns a loop around an update. The update is compiled into it; the loop is called once a run.

@@ -260,6 +260,9 @@ pub(crate) struct Context {
 /// Rounds where nobody says otherwise.
 const ROUNDS: usize = 61;
 
+/// The factor by which there are more of them where few are quiet.
+const MOST_TIMES: usize = 5;
+
 /// Time of a side in a round where nobody says otherwise: short enough that on a machine that others
 /// use too most runs are not interrupted.
 const SLICE: Duration = Duration::from_millis(1);
@@ -288,7 +291,16 @@ impl Context {
             None if self.quick => SLICE / 10,
             None => SLICE,
         };
-        Settings { rounds, slice, trials: if self.quick { 1 } else { 5 } }
+        Settings { rounds, most_rounds: rounds, slice, trials: if self.quick { 1 } else { 5 } }
+    }
+
+    /// Returns the rounds and their length for a number of sides, with more rounds where few are quiet and nobody said
+    /// how many.
+    fn settings_until_quiet(&self, sides: usize) -> Settings {
+        let settings = self.settings(sides);
+        let times =
+            if self.rounds.is_some() || self.seconds.is_some() || self.quick { 1 } else { MOST_TIMES };
+        Settings { most_rounds: settings.rounds * times, ..settings }
     }
 
     /// Shows how far a step is, where somebody looks.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io::Write;
 use tallyline_support::Summary;
+use tallyline_support::quiet::MIN_QUIET_ROUNDS;
 
 /// The version of the benchmarks' JSON output. It is incremented when a field changes its meaning or disappears;
 /// fields may be added without.
@@ -104,9 +105,15 @@ pub(crate) struct Case {
     pub(crate) short_rounds: Option<usize>,
     /// Rounds whose figure is more than twice the median: something else ran meanwhile.
     pub(crate) interrupted_rounds: usize,
+    /// The figure over the quiet rounds, in which nobody else used the cores; absent where they are few.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quiet: Option<Summary>,
     /// The rounds themselves, to take ratios from.
     #[serde(skip)]
     pub(crate) series: Vec<f64>,
+    /// By round, `true` if it was quiet; empty where nobody looked.
+    #[serde(skip)]
+    pub(crate) is_quiet: Vec<bool>,
 }
 
 impl Case {
@@ -134,7 +141,9 @@ impl Case {
             exact: None,
             short_rounds: None,
             interrupted_rounds,
+            quiet: None,
             series,
+            is_quiet: Vec::new(),
         })
     }
 
@@ -149,6 +158,8 @@ impl Case {
     ) -> Option<Self> {
         let mut case = Case::new(case, threads, scale, unit, outcome.rounds)?;
         (case.exact, case.short_rounds) = (outcome.exact, Some(outcome.short));
+        case.quiet = quiet_summary(&case.series, |round| outcome.quiet.get(round) == Some(&true));
+        case.is_quiet = outcome.quiet;
         Some(case)
     }
 
@@ -192,6 +203,9 @@ pub(crate) struct Ratio {
     /// The ratio over all rounds.
     #[serde(flatten)]
     pub(crate) figure: Summary,
+    /// The ratio over the rounds in which both cases were quiet; absent where they are few.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quiet: Option<Summary>,
 }
 
 /// A benchmark case (a figure of one implementation, such as `fixed/inc`) that could not be measured, with the reason.
@@ -228,6 +242,20 @@ pub(crate) struct Target {
     pub(crate) figure: f64,
     /// `true` if the figure keeps the bound.
     pub(crate) met: bool,
+    /// The figure over the quiet rounds alone; absent where they are few.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quiet: Option<QuietFigure>,
+}
+
+/// A target's figure over those rounds of a benchmark in which nobody else used the cores.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct QuietFigure {
+    /// The median of the quiet rounds.
+    pub(crate) figure: f64,
+    /// The number of quiet rounds.
+    pub(crate) rounds: usize,
+    /// `true` if the figure keeps the target's bound.
+    pub(crate) met: bool,
 }
 
 impl Target {
@@ -240,12 +268,44 @@ impl Target {
         unit: &'static str,
         figure: f64,
     ) -> Self {
-        let met = match bound {
+        Target {
+            what: what.into(),
+            bound,
+            limit,
+            unit,
+            figure,
+            met: bound.is_kept(limit, figure),
+            quiet: None,
+        }
+    }
+
+    /// Adds the figure over the quiet rounds of the benchmark, if there are enough, and compares it with the target's
+    /// bound.
+    pub(crate) fn with_quiet(self, quiet: Option<Summary>) -> Self {
+        let quiet = quiet.map(|quiet| QuietFigure {
+            figure: quiet.median,
+            rounds: quiet.rounds,
+            met: self.bound.is_kept(self.limit, quiet.median),
+        });
+        Target { quiet, ..self }
+    }
+}
+
+impl Bound {
+    /// Returns `true` if a figure is on the right side of a limit.
+    fn is_kept(self, limit: f64, figure: f64) -> bool {
+        match self {
             Bound::AtLeast => figure >= limit,
             Bound::AtMost => figure <= limit,
-        };
-        Target { what: what.into(), bound, limit, unit, figure, met }
+        }
     }
+}
+
+/// Summarises the quiet ones among a case's rounds; `None` where they are fewer than are reported on their own.
+fn quiet_summary(series: &[f64], is_quiet: impl Fn(usize) -> bool) -> Option<Summary> {
+    let quiet: Vec<f64> =
+        series.iter().enumerate().filter(|(round, _)| is_quiet(*round)).map(|(_, figure)| *figure).collect();
+    Summary::of(&quiet).filter(|quiet| quiet.rounds >= MIN_QUIET_ROUNDS)
 }
 
 impl Report {
@@ -286,8 +346,13 @@ impl Report {
     pub(crate) fn ratio(&self, over: &Case, under: &Case) -> Option<Ratio> {
         let (threads, scale) = (over.threads, over.scale);
         let figure = Summary::of_ratio(&over.series, &under.series)?;
+        let ratios: Vec<f64> =
+            over.series.iter().zip(&under.series).map(|(over, under)| over / under).collect();
+        let is_quiet =
+            |round: usize| [over, under].iter().all(|case| case.is_quiet.get(round) == Some(&true));
+        let quiet = quiet_summary(&ratios, is_quiet);
         let (over, under) = (&over.case, &under.case);
-        Some(Ratio { over: over.clone(), under: under.clone(), threads, scale, figure })
+        Some(Ratio { over: over.clone(), under: under.clone(), threads, scale, figure, quiet })
     }
 
     /// Returns the median of the report's ratio between the cases (measured figures, by name) `over` and `under` at
@@ -299,13 +364,17 @@ impl Report {
         threads: usize,
         cpus: Option<u32>,
     ) -> Option<f64> {
+        self.find(over, under, threads, cpus).map(|ratio| ratio.figure.median)
+    }
+
+    fn find(&self, over: &str, under: &str, threads: usize, cpus: Option<u32>) -> Option<&Ratio> {
         let found = |ratio: &&Ratio| {
             ratio.over == over
                 && ratio.under == under
                 && ratio.threads == threads
                 && (cpus.is_none() || ratio.scale.cpus == cpus)
         };
-        self.ratios.iter().find(found).map(|ratio| ratio.figure.median)
+        self.ratios.iter().find(found)
     }
 
     /// Adds a target (a goal of the project) to the benchmark report, if the ratio was measured: the ratio between the
@@ -319,11 +388,12 @@ impl Report {
         bound: Bound,
         limit: f64,
     ) {
-        if let Some(figure) = self.find_ratio(over, under, threads, cpus) {
+        if let Some(ratio) = self.find(over, under, threads, cpus) {
+            let (figure, quiet) = (ratio.figure.median, ratio.quiet);
             let at = cpus.map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
             let s = if threads == 1 { "" } else { "s" };
             let what = format!("{over} over {under}{at}, {threads} thread{s}");
-            self.targets.push(Target::new(what, bound, limit, "x", figure));
+            self.targets.push(Target::new(what, bound, limit, "x", figure).with_quiet(quiet));
         }
     }
 
@@ -390,6 +460,7 @@ impl Report {
             if case.figure.rounds > 1 {
                 write!(out, "  {}", spread(&case.figure))?;
             }
+            write!(out, "{}", quiet_figure(case.quiet))?;
             if let Some(bandwidth) = case.gb_per_s {
                 write!(out, "  {bandwidth:.1} GB/s")?;
             }
@@ -439,7 +510,8 @@ impl Report {
         let at_width = widest(self.ratios.iter().map(|ratio| at(ratio).len()));
         for ratio in &self.ratios {
             let (figure, spread) = (with_unit(ratio.figure.median, "x"), spread(&ratio.figure));
-            writeln!(out, "{:name_width$}  {:at_width$}  {figure}  {spread}", name(ratio), at(ratio))?;
+            let quiet = quiet_figure(ratio.quiet);
+            writeln!(out, "{:name_width$}  {:at_width$}  {figure}  {spread}{quiet}", name(ratio), at(ratio))?;
         }
         Ok(())
     }
@@ -452,18 +524,24 @@ impl Report {
         writeln!(out, "\n{bold}Against the targets{bold:#}")?;
         let width = widest(self.targets.iter().map(|target| target.what.len()));
         for target in &self.targets {
-            let (word, color) = match target.met {
-                true => ("met", AnsiColor::Green),
-                false => ("not met", AnsiColor::Yellow),
+            let verdict = |met| {
+                let (word, color) =
+                    if met { ("met", AnsiColor::Green) } else { ("not met", AnsiColor::Yellow) };
+                let color = color.on_default();
+                format!("{color}{word}{color:#}")
             };
-            let color = color.on_default();
             let bound = match target.bound {
                 Bound::AtLeast => "at least",
                 Bound::AtMost => "at most",
             };
             let figure = with_unit(target.figure, target.unit);
             let (limit, figure) = (limit(target), figure.trim_start());
-            writeln!(out, "{:width$}  {bound} {limit}: {figure}  {color}{word}{color:#}", target.what)?;
+            write!(out, "{:width$}  {bound} {limit}: {figure}  {}", target.what, verdict(target.met))?;
+            if let Some(QuietFigure { figure, rounds, met }) = target.quiet {
+                let figure = with_unit(figure, target.unit);
+                write!(out, "; {} in {rounds} quiet rounds  {}", figure.trim_start(), verdict(met))?;
+            }
+            writeln!(out)?;
         }
         Ok(())
     }
@@ -477,6 +555,11 @@ fn widest(lengths: impl Iterator<Item = usize>) -> usize {
 fn spread(figure: &Summary) -> String {
     let [q1, q3, min, max] = [figure.q1, figure.q3, figure.min, figure.max].map(number);
     format!("({q1} to {q3}; {min} to {max})")
+}
+
+/// Returns the median of the quiet rounds and their number, to be appended; empty where they are few.
+fn quiet_figure(quiet: Option<Summary>) -> String {
+    quiet.map_or(String::new(), |quiet| format!("  quiet {} of {}", number(quiet.median), quiet.rounds))
 }
 
 /// Returns three or four significant digits, without an exponent.
@@ -516,7 +599,7 @@ mod tests {
     use super::*;
 
     fn case(rounds: &[f64], short: usize) -> Case {
-        let outcome = SideResult { rounds: rounds.to_vec(), short, exact: None };
+        let outcome = SideResult { rounds: rounds.to_vec(), short, quiet: Vec::new(), exact: None };
         Case::measured("side", 1, Scale::default(), "ns/op", outcome).expect("a case")
     }
 
@@ -532,6 +615,30 @@ mod tests {
         assert_eq!(both.caveat().as_deref(), Some("3 of 20 rounds too short, 2 of 20 rounds interrupted"));
         let json = serde_json::to_value(&both).expect("JSON");
         assert_eq!((&json["short_rounds"], &json["interrupted_rounds"]), (&3.into(), &2.into()));
+    }
+
+    #[test]
+    fn quiet_rounds_are_judged_on_their_own() {
+        let case = |name: &str, busy: f64, free: f64, quiet_rounds: usize| {
+            let rounds = [vec![busy; 30], vec![free; quiet_rounds]].concat();
+            let quiet = [vec![false; 30], vec![true; quiet_rounds]].concat();
+            let outcome = SideResult { rounds, short: 0, quiet, exact: None };
+            Case::measured(name, 1, Scale::default(), "ns/op", outcome).expect("a case")
+        };
+        for (quiet_rounds, expected) in [(MIN_QUIET_ROUNDS - 1, None), (MIN_QUIET_ROUNDS, Some(1.5))] {
+            let mut report = Report::new("update", Machine::describe(crate::sides::c::COMPILER));
+            report.cases.extend([case("a", 8.0, 3.0, quiet_rounds), case("b", 4.0, 2.0, quiet_rounds)]);
+            report.compare("a", "b");
+            report.aim("a", "b", 1, None, Bound::AtMost, 1.6);
+            let target = &report.targets[0];
+            assert_eq!((target.figure, target.met), (2.0, false));
+            assert_eq!(target.quiet.map(|quiet| quiet.figure), expected);
+            assert!(target.quiet.is_none_or(|quiet| quiet.met && quiet.rounds == quiet_rounds));
+            let mut text = Vec::new();
+            report.write_table(&mut text).expect("written");
+            let text = String::from_utf8(text).expect("UTF-8");
+            assert_eq!(text.contains("1.500x in 9 quiet rounds"), expected.is_some(), "{text}");
+        }
     }
 
     #[test]

@@ -5,13 +5,15 @@
 //! every round each side runs once, in an order that turns from round to round, for about the same
 //! time; whatever disturbs the machine disturbs all sides alike. What a side's calibration found is
 //! tried, and a side whose rounds turn out too short gets longer ones, and is told. Within one run the threads start
-//! together, each takes its own time, and the figure is their mean.
+//! together, each takes its own time, and the figure is their mean. In front of and behind each run each thread times
+//! a probe, which tells the runs whose cores others used, too.
 
 use super::sides::{Side, os};
 use anyhow::{Context, Result, bail};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tallyline_support::quiet::{self, FastestProbes, MIN_QUIET_ROUNDS};
 
 /// The length of a benchmark's measurement: the number of rounds in which each implementation runs once, the time of
 /// such a run, and the number of trials that find the fastest copy of each loop.
@@ -19,6 +21,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Settings {
     /// Rounds in which each side runs once.
     pub(crate) rounds: usize,
+    /// The most of them, where more are needed for [`MIN_QUIET_ROUNDS`] quiet ones of each side.
+    pub(crate) most_rounds: usize,
     /// For how long one side runs in one round, about; at least one operation is done.
     pub(crate) slice: Duration,
     /// The number of trials of each place of each side.
@@ -31,6 +35,8 @@ pub(crate) struct SideResult {
     pub(crate) rounds: Vec<f64>,
     /// Rounds that took less than half of the slice, so that the start and the clock weigh in them.
     pub(crate) short: usize,
+    /// By round, `true` if no core was slowed by others while the side ran ([`quiet`]).
+    pub(crate) quiet: Vec<bool>,
     /// `true` if the side counted exactly as often as it was told to; `None` where it does not count.
     pub(crate) exact: Option<bool>,
 }
@@ -79,29 +85,54 @@ fn calibrate_and_run(
     Ok(series
         .into_iter()
         .enumerate()
-        .map(|(index, (rounds, short))| SideResult { rounds, short, exact: exact(index) })
+        .map(|(index, Series { rounds, short, quiet })| SideResult {
+            rounds,
+            short,
+            quiet,
+            exact: exact(index),
+        })
         .collect())
 }
 
 /// Runs a side a number of times and takes the time: the crew, and a made-up clock in tests.
 trait Stopwatch {
-    /// Runs a side once at one of its placements; nanoseconds per operation.
-    fn run(&mut self, side: usize, placement: usize, n: u64) -> Result<f64>;
+    /// Runs a side once at one of its placements.
+    fn run(&mut self, side: usize, placement: usize, n: u64) -> Result<Run>;
 }
 
-/// Calibrates every side, then runs the rounds; of each side its rounds, and how many were too short.
+/// The times of one run.
+#[derive(Debug, Default)]
+struct Run {
+    /// Nanoseconds per operation, the mean of the threads.
+    cost: f64,
+    /// By thread, the slower one of the probes in front and behind.
+    probes: Vec<f64>,
+}
+
+/// The rounds of one side.
+#[derive(Debug, Default, PartialEq)]
+struct Series {
+    /// Nanoseconds per operation.
+    rounds: Vec<f64>,
+    /// Rounds that were too short.
+    short: usize,
+    /// `true` for each round that was quiet.
+    quiet: Vec<bool>,
+}
+
+/// Calibrates every side, then runs the rounds.
 fn run_rounds(
     watch: &mut dyn Stopwatch,
     placements: &[usize],
     settings: Settings,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<(Vec<f64>, usize)>> {
+) -> Result<Vec<Series>> {
     let sides = placements.len();
     let all = (sides + settings.rounds * sides) as u64;
     let mut done = 0;
     let mut tick = || {
         done += 1;
-        progress(done, all);
+        progress(done, all.max(done));
     };
     let slice = settings.slice.as_nanos() as f64;
     let mut plans = Vec::with_capacity(sides);
@@ -109,20 +140,32 @@ fn run_rounds(
         plans.push(calibrate(watch, index, placements, settings)?);
         tick();
     }
-    let mut series = vec![(Vec::with_capacity(settings.rounds), 0); sides];
-    for round in 0..settings.rounds {
+    let mut series: Vec<Series> = placements.iter().map(|_| Series::default()).collect();
+    // by side and round
+    let mut probes: Vec<Vec<Vec<f64>>> = vec![Vec::new(); sides];
+    let mut fastest = FastestProbes::default();
+    for round in 0..settings.most_rounds.max(settings.rounds) {
+        let quiet = |probes: &Vec<Vec<f64>>| probes.iter().filter(|probes| fastest.is_quiet(probes)).count();
+        if round >= settings.rounds && probes.iter().all(|probes| quiet(probes) >= MIN_QUIET_ROUNDS) {
+            break;
+        }
         for index in order(round, sides) {
             let Plan { placement, n } = plans[index];
-            let cost = watch.run(index, placement, n)?;
-            let (rounds, short) = &mut series[index];
-            rounds.push(cost);
-            if is_short(cost, n, slice) {
+            let run = watch.run(index, placement, n)?;
+            fastest.observe(&run.probes);
+            probes[index].push(run.probes);
+            let side = &mut series[index];
+            side.rounds.push(run.cost);
+            if is_short(run.cost, n, slice) {
                 // every run of the calibration was disturbed, or the side has become faster since
-                *short += 1;
-                plans[index].n = enough(cost, n, slice);
+                side.short += 1;
+                plans[index].n = enough(run.cost, n, slice);
             }
             tick();
         }
+    }
+    for (side, probes) in series.iter_mut().zip(probes) {
+        side.quiet = probes.iter().map(|probes| fastest.is_quiet(probes)).collect();
     }
     Ok(series)
 }
@@ -158,7 +201,7 @@ fn enough(cost: f64, n: u64, slice: f64) -> u64 {
 fn calibrate(watch: &mut dyn Stopwatch, index: usize, placements: usize, settings: Settings) -> Result<Plan> {
     let slice = settings.slice.as_nanos() as f64;
     let mut fastest = |n| -> Result<f64> {
-        (0..TRIES).try_fold(f64::INFINITY, |least, _| Ok(watch.run(index, 0, n)?.min(least)))
+        (0..TRIES).try_fold(f64::INFINITY, |least, _| Ok(watch.run(index, 0, n)?.cost.min(least)))
     };
     let mut n = 1;
     let mut cost = fastest(n)?;
@@ -174,7 +217,7 @@ fn calibrate(watch: &mut dyn Stopwatch, index: usize, placements: usize, setting
         // the best of several short runs: a place is not to blame for an interruption
         for _ in 0..settings.trials {
             for placement in 0..placements {
-                let cost = watch.run(index, placement, (n / 4).max(1))?;
+                let cost = watch.run(index, placement, (n / 4).max(1))?.cost;
                 if cost < least {
                     least = cost;
                     best.placement = placement;
@@ -203,14 +246,15 @@ struct Crew<'s> {
 }
 
 impl Stopwatch for Crew<'_> {
-    /// Runs a side once on all threads; nanoseconds per operation, the mean of the threads.
-    fn run(&mut self, side: usize, placement: usize, n: u64) -> Result<f64> {
+    /// Runs a side once on all threads.
+    fn run(&mut self, side: usize, placement: usize, n: u64) -> Result<Run> {
         let warm_up = n / 16;
         let mut board = self.shared.lock();
         board.job = Some(Job { side, placement, n, warm_up });
         board.number += 1;
         board.finished = 0;
         board.nanoseconds = 0.0;
+        board.probes = vec![0.0; self.threads];
         self.shared.given.notify_all();
         while board.finished < self.threads && board.failure.is_none() {
             board = self.shared.taken.wait(board).unwrap_or_else(PoisonError::into_inner);
@@ -219,7 +263,8 @@ impl Stopwatch for Crew<'_> {
             bail!(failure);
         }
         self.operations[side] += (n + warm_up) * self.threads as u64;
-        Ok(board.nanoseconds / self.threads as f64 / n as f64)
+        let cost = board.nanoseconds / self.threads as f64 / n as f64;
+        Ok(Run { cost, probes: std::mem::take(&mut board.probes) })
     }
 }
 
@@ -239,6 +284,8 @@ struct Board {
     job: Option<Job>,
     finished: usize,
     nanoseconds: f64,
+    /// By thread, the slower one of its probes of this job.
+    probes: Vec<f64>,
     failure: Option<String>,
 }
 
@@ -321,11 +368,14 @@ fn work(shared: &Shared, sides: &[&dyn Side], threads: usize, thread: usize, cpu
         if job.warm_up > 0 {
             side.run(thread, job.placement, job.warm_up);
         }
+        let before = quiet::probe();
         shared.start_together(number, threads);
         let start = Instant::now();
         side.run(thread, job.placement, job.n);
         let time = start.elapsed();
+        let after = quiet::probe();
         let mut board = shared.lock();
+        board.probes[thread] = before.max(after);
         board.nanoseconds += time.as_nanos() as f64;
         board.finished += 1;
         if board.finished == threads {
@@ -340,7 +390,7 @@ mod tests {
     use super::*;
 
     fn quick() -> Settings {
-        Settings { rounds: 3, slice: Duration::from_micros(50), trials: 1 }
+        Settings { rounds: 3, most_rounds: 3, slice: Duration::from_micros(50), trials: 1 }
     }
 
     #[test]
@@ -366,11 +416,13 @@ mod tests {
     const INTERRUPTION: f64 = 1e8;
 
     impl Stopwatch for MadeUp {
-        fn run(&mut self, side: usize, _placement: usize, n: u64) -> Result<f64> {
+        fn run(&mut self, side: usize, _placement: usize, n: u64) -> Result<Run> {
             let interrupted = (self.interrupted)(self.runs.len());
             self.runs.push((side, n));
             let time = self.costs[side] * n as f64 + if interrupted { INTERRUPTION } else { 0.0 };
-            Ok(time / n as f64)
+            // a core is slow while the first half of a hundred runs are made
+            let probe = if self.runs.len() % 100 < 50 { 9.0 } else { 5.0 };
+            Ok(Run { cost: time / n as f64, probes: vec![probe] })
         }
     }
 
@@ -379,7 +431,7 @@ mod tests {
     fn made_up(interrupted: fn(usize) -> bool) -> Vec<(f64, Vec<f64>, usize, u64)> {
         let costs = vec![0.3, 7.0, 292.0, 40_000.0, 5e6];
         let mut clock = MadeUp { costs: costs.clone(), interrupted, runs: Vec::new() };
-        let settings = Settings { rounds: 21, slice: Duration::from_millis(1), trials: 1 };
+        let settings = Settings { rounds: 21, most_rounds: 21, slice: Duration::from_millis(1), trials: 1 };
         let series =
             run_rounds(&mut clock, &vec![1; costs.len()], settings, &mut |_, _| ()).expect("measured");
         let last = |side| clock.runs.iter().rev().find(|run| run.0 == side).expect("a run").1;
@@ -387,7 +439,7 @@ mod tests {
             .into_iter()
             .zip(series)
             .enumerate()
-            .map(|(side, (cost, (rounds, short)))| (cost, rounds, short, last(side)))
+            .map(|(side, (cost, series))| (cost, series.rounds, series.short, last(side)))
             .collect()
     }
 
@@ -425,11 +477,28 @@ mod tests {
     }
 
     #[test]
+    fn rounds_go_on_until_enough_of_each_side_are_quiet_or_the_most_are_run() {
+        let rounds = |most_rounds| {
+            let mut clock = MadeUp { costs: vec![1.0, 2.0], interrupted: |_| false, runs: Vec::new() };
+            let settings = Settings { rounds: 5, most_rounds, slice: Duration::from_micros(1), trials: 1 };
+            run_rounds(&mut clock, &[1, 1], settings, &mut |_, _| ()).expect("measured")
+        };
+        let quiet = |side: &Series| side.quiet.iter().filter(|quiet| **quiet).count();
+        for side in rounds(1000) {
+            assert!((MIN_QUIET_ROUNDS..MIN_QUIET_ROUNDS + 2).contains(&quiet(&side)), "{side:?}");
+            assert_eq!(side.quiet.len(), side.rounds.len());
+        }
+        for most in [0, 5, 7] {
+            assert!(rounds(most).iter().all(|side| side.rounds.len() == most.max(5)));
+        }
+    }
+
+    #[test]
     fn a_side_that_takes_no_time_ends_the_calibration() {
         let mut clock = MadeUp { costs: vec![0.0], interrupted: |_| false, runs: Vec::new() };
-        let settings = Settings { rounds: 2, slice: Duration::from_millis(1), trials: 1 };
+        let settings = Settings { rounds: 2, most_rounds: 2, slice: Duration::from_millis(1), trials: 1 };
         let series = run_rounds(&mut clock, &[1], settings, &mut |_, _| ()).expect("measured");
-        assert_eq!(series, [(vec![0.0, 0.0], 0)]);
+        assert_eq!((&series[0].rounds[..], series[0].short), (&[0.0, 0.0][..], 0));
         assert!(clock.runs.iter().all(|run| run.1 <= MOST));
     }
 

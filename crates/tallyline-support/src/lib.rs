@@ -7,6 +7,7 @@ pub mod machine;
 pub mod output;
 pub mod page;
 mod pager;
+pub mod quiet;
 pub mod replacement;
 mod size;
 mod summary;
