@@ -54,7 +54,8 @@ impl Pair {
 
     /// Times both updates in alternating rounds, with one pinned thread on each of these CPUs, and prints one line:
     /// median nanoseconds per update of each, their ratio and its quartiles, and the ratio of the quiet rounds, of
-    /// which there are [`MIN_QUIET_ROUNDS`] unless the CPUs stay disturbed. `fastest` are the fastest probes of all pairs.
+    /// which there are [`MIN_QUIET_ROUNDS`] unless the CPUs stay disturbed. `fastest` are the fastest probes of all pairs on
+    /// these CPUs.
     pub(crate) fn measure(
         &self,
         cpus: &[usize],
@@ -123,8 +124,8 @@ impl Pair {
         let work = |cpu: usize| {
             let pinned = cpus::pin(cpu).map_err(|error| format!("cannot stay on CPU {cpu}: {error}"));
             (self.sides[side])(updates / 16);
-            let before = quiet::probe();
             together.wait();
+            let before = quiet::probe();
             let start = Instant::now();
             (self.sides[side])(updates);
             let time = start.elapsed().as_nanos() as f64 / updates as f64;

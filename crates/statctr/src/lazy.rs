@@ -215,7 +215,7 @@ impl<S: Scope> LazyPool<S> {
     /// lazy object of the pool.
     ///
     /// Calling it is never necessary. Creating objects maps memory ahead, too, and an update that finds too little of
-    /// it maps some itself, which now and then (once in 16 000 instances or more) takes some microseconds and a few
+    /// it maps some itself, which now and then (once in some thousand instances) takes some microseconds and a few
     /// system calls (`mmap`, `mprotect`, `madvise`, `prctl`, with several nodes `mbind`). It is for programs whose
     /// updates must not make system calls: in real-time threads, or in sandboxes that forbid these calls.
     ///

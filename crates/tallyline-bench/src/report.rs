@@ -14,6 +14,9 @@ use tallyline_support::quiet::MIN_QUIET_ROUNDS;
 /// fields may be added without.
 pub(crate) const SCHEMA: u32 = 1;
 
+/// The note of reports with figures of quiet rounds.
+const QUIET: &str = "quiet: the rounds in which a loop of known work, in front of and behind the run, was within a tenth of its fastest on all threads.";
+
 /// The results of one run of `tallyline-bench`: measured cases (figures of each implementation), ratios between them,
 /// targets, notes.
 #[derive(Debug, Serialize)]
@@ -105,7 +108,8 @@ pub(crate) struct Case {
     pub(crate) short_rounds: Option<usize>,
     /// Rounds whose figure is more than twice the median: something else ran meanwhile.
     pub(crate) interrupted_rounds: usize,
-    /// The figure over the quiet rounds, in which nobody else used the cores; absent where they are few.
+    /// The figure over the quiet rounds, in which probes found no core slowed by others; absent where they are few, or
+    /// all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quiet: Option<Summary>,
     /// The rounds themselves, to take ratios from.
@@ -203,7 +207,7 @@ pub(crate) struct Ratio {
     /// The ratio over all rounds.
     #[serde(flatten)]
     pub(crate) figure: Summary,
-    /// The ratio over the rounds in which both cases were quiet; absent where they are few.
+    /// The ratio over the rounds in which both cases were quiet; absent where they are few, or all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quiet: Option<Summary>,
 }
@@ -242,12 +246,12 @@ pub(crate) struct Target {
     pub(crate) figure: f64,
     /// `true` if the figure keeps the bound.
     pub(crate) met: bool,
-    /// The figure over the quiet rounds alone; absent where they are few.
+    /// The figure over the quiet rounds alone; absent where they are few, or all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quiet: Option<QuietFigure>,
 }
 
-/// A target's figure over those rounds of a benchmark in which nobody else used the cores.
+/// A target's figure over those rounds of a benchmark in which probes found no core slowed by others.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct QuietFigure {
     /// The median of the quiet rounds.
@@ -301,11 +305,12 @@ impl Bound {
     }
 }
 
-/// Summarises the quiet ones among a case's rounds; `None` where they are fewer than are reported on their own.
+/// Summarises the quiet ones among a case's rounds; `None` where they are fewer than are reported on their own, or all:
+/// then the figure is theirs, or no probe tells them from the others.
 fn quiet_summary(series: &[f64], is_quiet: impl Fn(usize) -> bool) -> Option<Summary> {
     let quiet: Vec<f64> =
         series.iter().enumerate().filter(|(round, _)| is_quiet(*round)).map(|(_, figure)| *figure).collect();
-    Summary::of(&quiet).filter(|quiet| quiet.rounds >= MIN_QUIET_ROUNDS)
+    Summary::of(&quiet).filter(|quiet| (MIN_QUIET_ROUNDS..series.len()).contains(&quiet.rounds))
 }
 
 impl Report {
@@ -433,8 +438,12 @@ impl Report {
         for not_run in &self.not_run {
             writeln!(out, "{}: {}", not_run.case, not_run.reason)?;
         }
-        if !self.notes.is_empty() {
+        let has_quiet = self.cases.iter().any(|case| case.quiet.is_some());
+        if has_quiet || !self.notes.is_empty() {
             writeln!(out)?;
+        }
+        if has_quiet {
+            writeln!(out, "{QUIET}")?;
         }
         for note in &self.notes {
             writeln!(out, "{note}")?;

@@ -6,7 +6,7 @@
 //! time; whatever disturbs the machine disturbs all sides alike. What a side's calibration found is
 //! tried, and a side whose rounds turn out too short gets longer ones, and is told. Within one run the threads start
 //! together, each takes its own time, and the figure is their mean. In front of and behind each run each thread times
-//! a probe, which tells the runs whose cores others used, too.
+//! a probe, which tells the runs whose cores were slowed by others.
 
 use super::sides::{Side, os};
 use anyhow::{Context, Result, bail};
@@ -100,6 +100,10 @@ trait Stopwatch {
     fn run(&mut self, side: usize, placement: usize, n: u64) -> Result<Run>;
 }
 
+/// The fastest probes of the process, whose threads run on the same CPUs in each measurement: what one measurement
+/// never saw another one may have.
+static FASTEST: Mutex<FastestProbes> = Mutex::new(FastestProbes::new());
+
 /// The times of one run.
 #[derive(Debug, Default)]
 struct Run {
@@ -143,7 +147,7 @@ fn run_rounds(
     let mut series: Vec<Series> = placements.iter().map(|_| Series::default()).collect();
     // by side and round
     let mut probes: Vec<Vec<Vec<f64>>> = vec![Vec::new(); sides];
-    let mut fastest = FastestProbes::default();
+    let mut fastest = FASTEST.lock().unwrap_or_else(PoisonError::into_inner);
     for round in 0..settings.most_rounds.max(settings.rounds) {
         let quiet = |probes: &Vec<Vec<f64>>| probes.iter().filter(|probes| fastest.is_quiet(probes)).count();
         if round >= settings.rounds && probes.iter().all(|probes| quiet(probes) >= MIN_QUIET_ROUNDS) {
@@ -368,8 +372,9 @@ fn work(shared: &Shared, sides: &[&dyn Side], threads: usize, thread: usize, cpu
         if job.warm_up > 0 {
             side.run(thread, job.placement, job.warm_up);
         }
-        let before = quiet::probe();
         shared.start_together(number, threads);
+        // at the same time as the other threads, which may be on the core's other hardware thread
+        let before = quiet::probe();
         let start = Instant::now();
         side.run(thread, job.placement, job.n);
         let time = start.elapsed();

@@ -190,9 +190,6 @@ fn notes(report: &mut Report) {
         sides::looped::THINK_MULTIPLICATIONS
     ));
     report.notes.push(
-        "quiet: the rounds in which a loop of known work, in front and behind, was within a tenth of its fastest: no other hardware thread was busy on the cores.".into(),
-    );
-    report.notes.push(
         "percpu-atomic: a padded atomic word for each CPU, whose number the rseq area tells; ClickHouse's shape.".into(),
     );
     report.notes.push(

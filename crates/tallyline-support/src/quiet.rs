@@ -19,7 +19,7 @@ const TOLERANCE: f64 = 1.1;
 /// The smallest number of quiet rounds that are reported on their own.
 pub const MIN_QUIET_ROUNDS: usize = 9;
 
-/// Times a loop whose sixteen independent operations fill the core's execution units, in nanoseconds. The result has
+/// Times a loop whose eight independent chains of operations fill the core's execution units, in nanoseconds. The result has
 /// no meaning but in comparison with others of the same CPU.
 pub fn probe() -> f64 {
     let start = Instant::now();
@@ -36,6 +36,11 @@ pub fn probe() -> f64 {
 pub struct FastestProbes(Vec<f64>);
 
 impl FastestProbes {
+    /// Creates the state before the first probe.
+    pub const fn new() -> FastestProbes {
+        FastestProbes(Vec::new())
+    }
+
     /// Takes note of the probes of a run, one for each thread.
     pub fn observe(&mut self, probes: &[f64]) {
         self.0.resize(self.0.len().max(probes.len()), f64::INFINITY);
@@ -45,7 +50,7 @@ impl FastestProbes {
     }
 
     /// Returns `true` if a run was quiet by its probes: each is near the fastest that was observed of its thread. Where
-    /// the CPU was never quiet all are alike, and so nothing is said.
+    /// a CPU was disturbed all the time, or never, all runs are.
     pub fn is_quiet(&self, probes: &[f64]) -> bool {
         probes.iter().zip(&self.0).all(|(probe, fastest)| *probe <= fastest * TOLERANCE)
     }

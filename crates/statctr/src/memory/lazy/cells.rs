@@ -14,27 +14,28 @@
 use super::super::mapping::{Mapping, PAGE, populate};
 use super::super::signal_safe_lock::{SignalSafeLock, SignalSafeLockGuard};
 use super::super::slabs::{Growth, RECORD_BYTES, Slabs};
-use crate::cpu::{CpuId, NodeId};
+use super::nodes::Nodes;
+use super::run::Run;
 use crate::error::Result;
-use crate::topology::Topology;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Cells that a cache holds.
-const CACHE: usize = 121;
+const CACHE: usize = 122;
 /// Cells that go between a cache and a region at a time, of those that somebody had before: to take one is to load it.
 const BATCH: usize = 16;
 /// The bytes of a CPU's first run, up to a multiple of as many. A run is cells that nobody ever had, which lie in a row
-/// and go to one CPU: what two CPUs have does not lie where a prefetcher of one would bring what the other one writes,
-/// as long as nobody gives cells back. Two threads that update the same 256 objects with tables took 12.5 ns for an
-/// update with runs of 16 cells, 10.9 with 32, 9.4 with a page, and 8.3 with these runs and gaps, as one thread alone does
-/// (AMD EPYC, Zen 3, in a virtual machine; where the host had the CPUs far apart 22 and 15 with the first two).
-const RUN_BYTES: usize = PAGE;
-/// The bytes of a CPU's later runs. Where few of its cells are used, the others are address space alone.
-const LONG_RUN_BYTES: usize = 16 << 10;
-/// The bytes behind a run that nobody has: prefetchers go on into the next page, but not into one that is not there.
-const GAP_BYTES: usize = PAGE;
+/// and go to one CPU. Runs of instances lie apart: no prefetcher of one CPU, which brings lines of a page of 4 KiB and of
+/// the next, brings what another one writes, as long as nobody gives cells back. Two threads that update the same 256
+/// objects with tables took 12.5 ns for an update with runs of 16 cells, 10.9 with 32, 9.4 with a page, and 8.3 with
+/// these runs and gaps, as one thread alone does (AMD EPYC, Zen 3, in a virtual machine; where the host had the CPUs far
+/// apart 22 and 15 with the first two).
+const RUN_BYTES: usize = 4096;
+/// The bytes of later runs of instances. Where few of its cells are used, the others are address space alone.
+const LONG_RUN_BYTES: usize = 4 * RUN_BYTES;
+/// The bytes behind a run of instances that nobody has.
+const GAP_BYTES: usize = RUN_BYTES;
 /// A slab is a multiple of this.
 const SLAB_UNIT: usize = 2 * SIDE;
 /// No slab that an update maps is larger, unless a few cells alone are.
@@ -48,81 +49,28 @@ pub(super) const SIDE: usize = 1 << 19;
 /// No more than this is made to be there at a time.
 const AHEAD: usize = 1 << 18;
 
-/// A map from CPUs to NUMA nodes' memory regions, from which lazy objects and their instances (CPUs' copies of four
-/// counters) are allocated.
-#[derive(Debug)]
-pub(crate) struct Nodes {
-    /// By CPU number: the index of its node in `nodes`.
-    by_cpu: Box<[u16]>,
-    /// By node number: its index in `nodes`, that of the last place for numbers of none.
-    by_number: Box<[u16]>,
-    /// The nodes; none in the last place, for CPUs of no known node.
-    nodes: Box<[Option<NodeId>]>,
-}
-
-impl Nodes {
-    pub(crate) fn new(topology: &Topology, cpus: usize) -> Nodes {
-        let nodes: Vec<_> = topology.nodes().map(|(node, _)| Some(node)).collect();
-        let place = |cpu| {
-            let node = topology.node_of(CpuId::new(cpu as u32));
-            nodes.iter().position(|known| known.is_some() && *known == node).unwrap_or(nodes.len()) as u16
-        };
-        let by_cpu = (0..cpus).map(place).collect();
-        let unknown = nodes.len() as u16;
-        let numbers = nodes.iter().flatten().map(|node| node.get() as usize + 1).max().unwrap_or(0);
-        let mut by_number = vec![unknown; numbers].into_boxed_slice();
-        for (index, node) in nodes.iter().enumerate() {
-            if let Some(place) = node.and_then(|node| by_number.get_mut(node.get() as usize)) {
-                *place = index as u16;
-            }
-        }
-        // memory policies are for machines with several nodes
-        let one = nodes.len() <= 1;
-        let nodes = nodes.into_iter().map(|node| node.filter(|_| !one)).chain([None]).collect();
-        Nodes { by_cpu, by_number, nodes }
-    }
-
-    /// Returns the index of the memory region, for the NUMA node that a CPU is on, from which lazy objects (groups of
-    /// four statistics) and CPUs' copies of them are allocated.
-    #[inline]
-    pub(crate) fn index_of(&self, cpu: usize) -> usize {
-        self.by_cpu.get(cpu).map_or(self.nodes.len() - 1, |&place| place.into())
-    }
-
-    /// Returns the index of the memory region for the NUMA node of this number.
-    #[inline]
-    pub(crate) fn index_of_node(&self, number: u32) -> usize {
-        self.by_number.get(number as usize).map_or(self.nodes.len() - 1, |&place| place.into())
-    }
-
-    /// Returns the number of memory regions from which lazy objects (groups of four statistics) are allocated: one per
-    /// NUMA node, and one for CPUs of no known node.
-    pub(crate) fn len(&self) -> usize {
-        self.nodes.len()
-    }
-}
-
 /// Size and properties of cells.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CellKind {
-    /// A divisor or a multiple of 64.
+    /// A divisor or a multiple of 64, at least 16.
     pub(super) bytes: usize,
     /// `true` if each cell has a side.
     pub(super) with_side: bool,
     /// `true` if their pages are populated ahead when many are made.
     pub(super) ahead: bool,
+    /// `true` if runs of two CPUs lie where no prefetcher brings both: what one CPU alone writes.
+    pub(super) apart: bool,
 }
 
 impl CellKind {
     /// Returns the bytes of the run that goes to a cache that has had `runs` before.
     fn run_bytes(self, runs: usize) -> usize {
-        let bytes = if runs == 0 || self.with_side { RUN_BYTES } else { LONG_RUN_BYTES };
-        bytes.max(BATCH * self.bytes)
+        if self.apart && runs > 0 { LONG_RUN_BYTES } else { RUN_BYTES }.max(self.bytes)
     }
 
     /// Returns the bytes behind a run that nobody has.
     fn gap(self) -> usize {
-        if self.with_side { 0 } else { GAP_BYTES }
+        if self.apart { GAP_BYTES } else { 0 }
     }
 
     /// Returns the number of bytes of a region's last slab below which an update maps the next one.
@@ -140,9 +88,7 @@ struct Cache {
     balance: AtomicUsize,
     /// Not 0: balances are no longer kept here.
     closed: AtomicUsize,
-    /// The run: its first cell that nobody ever had, and its end.
-    next: AtomicUsize,
-    end: AtomicUsize,
+    run: Run,
     /// Runs so far.
     runs: AtomicUsize,
     /// Cells that somebody had.
@@ -317,7 +263,8 @@ impl Cells {
         let bytes = self.kind.run_bytes(cache.runs.load(Ordering::Relaxed));
         if let Some(run) = region.take_run(self.kind, bytes, region_held) {
             self.made.store(self.made().wrapping_add(run.len() / self.kind.bytes), Ordering::Relaxed);
-            cache.begin_run(run, held);
+            cache.run.begin(&run, self.kind.bytes);
+            cache.runs.store(cache.runs.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
         }
     }
 
@@ -427,7 +374,7 @@ impl Cells {
         }
     }
 
-    /// Maps memory where a node's region has less than `cells` cells that nobody ever had.
+    /// Maps memory where a node's region has less than the bytes of `cells` cells that nobody ever had.
     pub(super) fn keep_ready(&self, node: usize, cells: usize, nodes: &Nodes) -> Result<()> {
         let region = &self.regions[node];
         let wanted = cells.saturating_mul(self.kind.bytes);
@@ -443,12 +390,12 @@ impl Cells {
         self.map_slab(region, node, wanted.saturating_mul(2 * sides), nodes, &held)
     }
 
-    /// Maps memory where updates of all CPUs could not take `cells` cells in all without mapping some: each cache may have
-    /// begun two runs, and where less than the watermark is left an update maps the next slab.
+    /// Maps memory where updates of all CPUs could not take `cells` cells in all without mapping some: each cache of the
+    /// node may have begun two runs, and where less than the watermark is left an update maps the next slab.
     pub(super) fn keep_ready_for_updates(&self, node: usize, cells: usize, nodes: &Nodes) -> Result<()> {
         let (bytes, gap) = (self.kind.bytes, self.kind.gap());
         let (first, later) = (self.kind.run_bytes(0), self.kind.run_bytes(1));
-        let begun = (self.last + 1) * (first + later + 2 * gap) + self.kind.watermark();
+        let begun = nodes.cpus_at(node) * (first + later + 2 * gap) + self.kind.watermark();
         // a run need not be a whole number of cells
         let run = later - later % bytes;
         let gaps = cells.saturating_mul(bytes) / run * (later - run + gap);
@@ -467,7 +414,7 @@ impl Cells {
     ) -> Result<()> {
         let bytes = bytes.max(SLAB_CELLS * self.kind.bytes);
         let mapping = Mapping::new(bytes.checked_next_multiple_of(SLAB_UNIT).unwrap_or(bytes))?;
-        if let Some(node) = nodes.nodes[node] {
+        if let Some(node) = nodes.node(node) {
             mapping.prefer(node);
         }
         // SAFETY: the first cell's place is the record's, see `begin_spare`.
@@ -496,7 +443,7 @@ fn pointer(address: usize) -> Option<NonNull<u8>> {
 
 impl Cache {
     fn pop(&self, kind: CellKind, held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
-        self.pop_given(held).or_else(|| self.pop_fresh(kind, held))
+        self.pop_given(held).or_else(|| self.run.pop(kind.bytes))
     }
 
     /// Pops a cell that somebody had.
@@ -509,30 +456,12 @@ impl Cache {
         pointer(place.swap(0, Ordering::Relaxed))
     }
 
-    /// Takes the next cell of the run.
-    fn pop_fresh(&self, kind: CellKind, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
-        // an addition, for the reason of `pop_given`'s exchange: each gets a cell of its own, or none
-        let cell = self.next.fetch_add(kind.bytes, Ordering::Relaxed);
-        pointer(cell).filter(|_| cell + kind.bytes <= self.end.load(Ordering::Relaxed))
-    }
-
-    /// Takes cells from a run from now on; the last one is used up.
-    fn begin_run(&self, run: Range<usize>, _held: &SignalSafeLockGuard<'_>) {
-        // nothing is left before all is there: a fork may come in between
-        self.end.store(0, Ordering::Relaxed);
-        self.next.store(run.start, Ordering::Relaxed);
-        self.end.store(run.end, Ordering::Relaxed);
-        self.runs.store(self.runs.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
-    }
-
     /// Pops a cell and counts it. Not for signal handlers, so it does without the exchange.
-    fn pop_counted(&self, kind: CellKind, held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
+    fn pop_counted(&self, kind: CellKind, _held: &SignalSafeLockGuard<'_>) -> Option<NonNull<u8>> {
         let len = self.len.load(Ordering::Relaxed);
         let place = len.checked_sub(1).and_then(|last| self.cells.get(last));
-        let cell = match place {
-            Some(place) => pointer(place.load(Ordering::Relaxed)),
-            None => self.pop_fresh(kind, held),
-        };
+        let given = place.and_then(|place| pointer(place.load(Ordering::Relaxed)));
+        let cell = given.or_else(|| self.run.pop(kind.bytes));
         if cell.is_some() {
             // first: see `give_counted`
             let balance = self.balance.load(Ordering::Relaxed);
@@ -579,7 +508,8 @@ impl Region {
         if all < kind.bytes {
             return None;
         }
-        let mut start = self.next.load(Ordering::Relaxed);
+        let next = self.next.load(Ordering::Relaxed);
+        let mut start = next;
         if room < kind.bytes {
             // over the sides of the cells before
             start += SIDE;
@@ -588,7 +518,12 @@ impl Region {
         let end = (start + bytes) / RUN_BYTES * RUN_BYTES;
         let length = end.saturating_sub(start).max(kind.bytes).min(room);
         let run = start..start + length - length % kind.bytes;
-        self.next.store(run.end + kind.gap().min(room - run.len()), Ordering::Relaxed);
+        let mut behind = run.end;
+        if kind.apart {
+            behind = (run.end + GAP_BYTES).next_multiple_of(RUN_BYTES).min(start + room);
+        }
+        // an exchange, for the reason of `pop_given`'s
+        self.next.compare_exchange(next, behind, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         Some(run)
     }
 
@@ -630,7 +565,7 @@ impl Region {
     }
 
     fn push(&self, cell: NonNull<u8>, _held: &SignalSafeLockGuard<'_>) {
-        // SAFETY: as in `pop`.
+        // SAFETY: as in `pop_free`.
         let next = unsafe { cell.cast::<AtomicUsize>().as_ref() };
         next.store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
         self.free.store(cell.addr().get(), Ordering::Relaxed);
@@ -640,9 +575,11 @@ impl Region {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::NodeId;
+    use crate::topology::Topology;
     use std::collections::BTreeSet;
 
-    const PLAIN: CellKind = CellKind { bytes: 32, with_side: false, ahead: false };
+    const PLAIN: CellKind = CellKind { bytes: 32, with_side: false, ahead: false, apart: true };
 
     #[test]
     fn cells_are_apart_zero_and_come_back_by_node() {
@@ -686,7 +623,8 @@ mod tests {
     fn no_cell_lies_where_the_side_of_another_is() {
         let nodes = one_node();
         let cells =
-            Cells::new(CellKind { bytes: 64, with_side: true, ahead: true }, 2, nodes.len()).expect("memory");
+            Cells::new(CellKind { bytes: 64, with_side: true, ahead: true, apart: false }, 2, nodes.len())
+                .expect("memory");
         let mut taken = BTreeSet::new();
         // more than two slabs
         for _ in 0..20_000 {
@@ -704,7 +642,7 @@ mod tests {
     fn cells_of_two_cpus_do_not_lie_where_one_fetch_brings_both() {
         let nodes = one_node();
         for with_side in [false, true] {
-            let kind = CellKind { bytes: 64, with_side, ahead: with_side };
+            let kind = CellKind { bytes: 64, with_side, ahead: with_side, apart: !with_side };
             let cells = Cells::new(kind, 2, nodes.len()).expect("memory");
             let mut places = [BTreeSet::new(), BTreeSet::new()];
             for turn in 0..2000 {
@@ -744,9 +682,60 @@ mod tests {
     }
 
     #[test]
+    fn a_cpus_first_table_leaves_those_that_were_kept_ready_to_the_other_cpus() {
+        let nodes = Nodes::new(&Topology::synthetic(64).build().expect("topology"), 64);
+        for bytes in [512, 1024, 8192, 1 << 16] {
+            let tables = CellKind { bytes, with_side: false, ahead: false, apart: false };
+            let cells = Cells::new(tables, 64, nodes.len()).expect("memory");
+            let each = (RUN_BYTES / bytes).max(1);
+            cells.keep_ready(0, 16 * each, &nodes).expect("memory");
+            (0..16).for_each(|cpu| _ = cells.take_at_once(cpu, &nodes).expect("kept ready"));
+            let taken = cells.made();
+            assert!(taken <= 16 * each, "{bytes}: {taken}");
+        }
+    }
+
+    #[test]
+    fn a_cell_goes_to_one_thread_where_a_fork_let_a_second_one_in() {
+        let nodes = one_node();
+        let cells = Cells::new(CellKind { bytes: 64, ..PLAIN }, 2, nodes.len()).expect("memory");
+        cells.keep_ready(0, 200_000, &nodes).expect("memory");
+        let (cache, region) = (cells.cache(0), &cells.regions[0]);
+        // the slab is begun: that takes several stores
+        assert!(region.take_run(cells.kind, 64, &SignalSafeLock::new().lock()).is_some());
+        let take = || {
+            // as if each had the locks
+            let lock = SignalSafeLock::new();
+            let held = lock.lock();
+            let mut taken = Vec::new();
+            for _ in 0..20_000 {
+                match cache.run.pop(cells.kind.bytes) {
+                    Some(cell) => taken.push(cell.addr().get()),
+                    None => cells.fill(cache, region, &held, &held),
+                }
+            }
+            taken
+        };
+        let mut taken: Vec<usize> = std::thread::scope(|scope| {
+            let threads = [scope.spawn(take), scope.spawn(take)];
+            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let all = taken.len();
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!(taken.len(), all, "twice");
+        assert!(all > 30_000, "{all}");
+        let addresses = cells.addresses();
+        let is_inside = |cell| addresses.iter().any(|slab| slab.start < cell && cell + 64 <= slab.end);
+        assert!(taken.into_iter().all(is_inside));
+    }
+
+    #[test]
     fn cells_that_updates_take_do_not_end() {
         let nodes = one_node();
-        for kind in [PLAIN, CellKind { bytes: 64, ..PLAIN }, CellKind { bytes: 1 << 17, ..PLAIN }] {
+        let shared = CellKind { apart: false, ..PLAIN };
+        let all = [16, 32, 64, 192, 4096, 1 << 17].map(|bytes| CellKind { bytes, ..shared });
+        for kind in [PLAIN, CellKind { bytes: 128, ..PLAIN }].into_iter().chain(all) {
             let cells = Cells::new(kind, 2, nodes.len()).expect("memory");
             let count = if kind.bytes > PAGE { 100 } else { 100_000 };
             let mut taken: Vec<_> = (0..count)

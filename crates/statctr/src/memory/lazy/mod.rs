@@ -17,11 +17,13 @@
 
 mod cells;
 mod lifetime;
+mod nodes;
 mod object;
 mod pool;
+mod run;
 mod shape;
 
-pub(crate) use cells::Nodes;
 pub(crate) use lifetime::LazyOwner;
+pub(crate) use nodes::Nodes;
 pub(crate) use object::Object;
 pub(crate) use pool::{IndexKind, LazyMemory, LazySettings};

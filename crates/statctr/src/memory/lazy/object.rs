@@ -438,7 +438,7 @@ impl Drop for Object {
 mod tests {
     use super::*;
     use crate::combine::Combine;
-    use crate::memory::lazy::cells::Nodes;
+    use crate::memory::lazy::nodes::Nodes;
     use crate::memory::lazy::pool::{IndexKind, LazySettings};
     use crate::topology::Topology;
 

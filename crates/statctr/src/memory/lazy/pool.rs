@@ -1,6 +1,7 @@
 //! The memory of a pool: objects of one kind, and the instances and tables that updates take.
 
-use super::cells::{CellKind, Cells, Nodes, Shortage};
+use super::cells::{CellKind, Cells, Shortage};
+use super::nodes::Nodes;
 use super::shape::{CELL_BYTES, INSTANCE_BYTES, InstancePtr, TABLE_MARK};
 use crate::combine::Combine;
 use crate::error::Result;
@@ -87,13 +88,13 @@ impl LazyMemory {
         // readers may need it, and cannot make it
         hold_lock();
         let table_bytes = (settings.indices * size_of::<AtomicUsize>()).next_multiple_of(64);
-        let plain = |bytes| CellKind { bytes, with_side: false, ahead: false };
-        let objects = CellKind { bytes: CELL_BYTES, with_side: true, ahead: true };
+        let plain = |bytes, apart| CellKind { bytes, with_side: false, ahead: false, apart };
+        let objects = CellKind { bytes: CELL_BYTES, with_side: true, ahead: true, apart: false };
         Ok(LazyMemory {
             join,
             objects: Cells::new(objects, cpus, nodes)?,
-            instances: Cells::new(plain(INSTANCE_BYTES), cpus, nodes)?,
-            tables: Cells::new(plain(table_bytes), cpus, nodes)?,
+            instances: Cells::new(plain(INSTANCE_BYTES, true), cpus, nodes)?,
+            tables: Cells::new(plain(table_bytes, false), cpus, nodes)?,
             settings,
             shortfalls: AtomicU64::new(0),
             short: AtomicUsize::new(0),
