@@ -2,9 +2,9 @@
 //!
 //! A core's other hardware thread takes a share of its execution units; in a virtual machine it may belong to a
 //! stranger, who is seen in no file of `/proc` and no clock. On a Zen 3 whose neighbours were busy three quarters of the
-//! time a loop of simple instructions took 0.35 ns or 0.7, for seconds at a time: a ratio of a path that fills the units
-//! to one that waits for a store was 1.1 in the former and 1.6 in the latter. So each run of a round is enclosed by a
-//! probe of known work, and rounds whose probes were slow are told from the others.
+//! time a loop of simple instructions took 0.35 ns or 0.7, for seconds at a time, and an update of a lazy object 5.7 or
+//! 8. So each run of a round is enclosed by a probe of known work, and rounds whose probes were slow are told from the
+//! others.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -19,8 +19,8 @@ const TOLERANCE: f64 = 1.1;
 /// The smallest number of quiet rounds that are reported on their own.
 pub const MIN_QUIET_ROUNDS: usize = 9;
 
-/// Times a loop whose eight independent chains of operations fill the core's execution units, in nanoseconds. The result has
-/// no meaning but in comparison with others of the same CPU.
+/// Times a loop whose eight independent chains of operations fill the core's execution units, in nanoseconds. The
+/// result has no meaning but in comparison with others of the same CPU.
 pub fn probe() -> f64 {
     let start = Instant::now();
     let mut chains = [1_u64, 2, 3, 4, 5, 6, 7, 8];
