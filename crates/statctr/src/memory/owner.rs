@@ -1,7 +1,7 @@
 //! The owners of slots: [`Word`] and [`Lines`].
 
 use super::arena::Arena;
-use super::fold;
+use super::fold::{self, Gathered};
 use super::handle::Handle;
 use super::latch;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, LatchLayout};
@@ -309,29 +309,50 @@ impl Lines {
     /// Folds the words of `sums.len() / 8` chunks from chunk `first` on; `sums` lies in a
     /// tile. Nothing where they are not all there.
     pub(super) fn fold_in_tile(&self, first: usize, sums: &mut [u64]) {
-        self.fold_in_tile_noting(first, sums, |_, _| ());
+        if let Some(first) = self.without_copies(first, sums) {
+            // SAFETY: the chunks are ours, and `sums` lies in a tile.
+            unsafe { fold::fold_tile(first, sums) };
+        }
     }
 
-    /// Folds as [`fold_in_tile`](Self::fold_in_tile) does, and passes what words of no CPU contribute to the sums of
-    /// lines without second copies to `note` ([`fold::fold_tile_noting`]).
+    /// Finds the units of counter memory that readers of these lines have to sum now, for many folds.
+    pub(super) fn gather_units(&self) -> Gathered<'_> {
+        Gathered::of(self.handle.reservation().cpus())
+    }
+
+    /// Folds as [`fold_in_tile`](Self::fold_in_tile) does, of the units that were gathered of these lines, and passes
+    /// what words of no CPU contribute to the sums of lines without second copies to `note`
+    /// ([`Gathered::fold_tile_noting`]). The chunks from `next` on are folded next.
     pub(super) fn fold_in_tile_noting(
         &self,
+        units: &Gathered<'_>,
         first: usize,
+        next: Option<usize>,
         sums: &mut [u64],
         mut note: impl FnMut(usize, &[u64]),
     ) {
+        let distance = next.map_or(0, |next| next.wrapping_sub(first).wrapping_mul(CHUNK_BYTES));
+        if let Some(first) = self.without_copies(first, sums) {
+            // SAFETY: as in `fold_in_tile`; the units are those of our reservation.
+            unsafe { units.fold_tile_noting(first, distance, sums, &mut note) };
+        }
+    }
+
+    /// Returns the first word of the `sums.len() / 8` chunks from chunk `first` on. `None` where they are not all
+    /// there, and where they have second copies: those are folded.
+    fn without_copies(&self, first: usize, sums: &mut [u64]) -> Option<Handle> {
         let chunks = sums.len() / CHUNK_WORDS;
         if first.checked_add(chunks).is_none_or(|end| end > self.item_chunks()) {
-            return;
+            return None;
         }
         if let Some(layout) = self.layout {
             for (index, line) in sums.chunks_exact_mut(CHUNK_WORDS).enumerate() {
                 latch::fold(layout, self.handle, first + index, line);
             }
-            return;
+            return None;
         }
-        // SAFETY: the chunks are ours, and `sums` lies in a tile.
-        unsafe { fold::fold_tile_noting(self.handle.word(first * CHUNK_WORDS), sums, 0, &mut note) };
+        // SAFETY: a word of ours.
+        Some(unsafe { self.handle.word(first * CHUNK_WORDS) })
     }
 
     /// Returns `true` if the cache lines of `next` directly follow these in the same reservation (address range for

@@ -110,16 +110,20 @@ impl StampedFold {
             unsafe { self.changed.find(&windows) };
         }
         self.compare_common(piece);
+        let units = piece.lines().gather_units();
         let (mut tile, mut read) = (Tile::new(), 0);
-        for run in self.changed.runs(TILE) {
+        let mut runs = self.changed.runs(TILE).peekable();
+        while let Some(run) = runs.next() {
+            let next = runs.peek().map(|next| piece.front() + next.start);
             let sums = tile.zeroed(run.len());
             let (first, common, words) =
                 (run.start * CHUNK_WORDS, &mut self.common, self.lines * CHUNK_WORDS);
-            piece.lines().fold_in_tile_noting(piece.front() + run.start, sums, |before, contributions| {
+            let note = |before, contributions: &[u64]| {
                 common.resize(words, 0);
-                let start = first + before;
+                let start: usize = first + before;
                 common[start..start + contributions.len()].copy_from_slice(contributions);
-            });
+            };
+            piece.lines().fold_in_tile_noting(&units, piece.front() + run.start, next, sums, note);
             let mut line = run.start;
             while line < run.end {
                 let (row, first) = (line / self.chunks, line % self.chunks);
@@ -198,6 +202,7 @@ impl StampedFold {
 mod tests {
     use super::*;
     use crate::placement::Pool;
+    use crate::topology::Topology;
 
     const LINES: usize = TILE + 8;
 
@@ -241,5 +246,29 @@ mod tests {
             assert_eq!(values[LINES - 1], back, "set before: {was_set_before}");
             assert_eq!(values[0], if was_set_before { 2 } else { 0 });
         }
+    }
+
+    #[test]
+    fn a_value_that_was_set_during_a_fold_is_not_missed_by_what_a_new_cpu_had_counted() {
+        let topology = Topology::synthetic(64).build().expect("topology");
+        let pool = Pool::builder().topology(topology).build().expect("pool");
+        if !StampedLines::fit(pool.arena()) {
+            return;
+        }
+        let piece = StampedLines::take(pool.arena(), LINES).expect("memory");
+        let (mut folds, mut values) = (StampedFold::new(1, LINES), vec![0; LINES]);
+        let word = (LINES - 1) * CHUNK_WORDS;
+        folds.fold(&piece, |line, _, sums| {
+            values[line] = sums[0];
+            if line == 0 {
+                // the fold has found the CPUs that count by now
+                let add = || piece.add_on_synthetic_locked(word, 63, 5);
+                assert!(piece.lines().arena().while_locked(add));
+                set(&piece, LINES - 1, 9);
+            }
+        });
+        assert_eq!(values[LINES - 1], 9, "the baseline is 4, as the CPU has counted 5");
+        fold(&piece, &mut folds, &mut values, false);
+        assert_eq!(values[LINES - 1], 9);
     }
 }

@@ -17,7 +17,7 @@ use portable::add_units;
 
 use super::handle::Handle;
 use super::layout::CHUNK_WORDS;
-use super::units::Walk;
+use super::units::{Units, Walk};
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
@@ -91,6 +91,53 @@ pub(super) unsafe fn fold_tile_noting(
     }
 }
 
+/// The units of one view, found once for many folds.
+pub(super) struct Gathered<'a> {
+    walk: Walk<'a>,
+    displacements: Vec<usize>,
+}
+
+impl Gathered<'_> {
+    /// Finds the units that readers have to sum now.
+    pub(super) fn of(units: &Units) -> Gathered<'_> {
+        let walk = units.walk();
+        let mut displacements = Vec::new();
+        walk.for_each(|displacement| displacements.push(displacement));
+        Gathered { walk, displacements }
+    }
+
+    /// Folds as [`fold_tile_noting`] does the chunks at `first`; those that are folded next lie `next` bytes further on
+    /// (0: unknown).
+    ///
+    /// What was counted before the units were gathered is in the sums, later counts of units that were made since are
+    /// not. Therefore only where no baseline is in use: it can have been made from any count, and needs all of them.
+    ///
+    /// # Safety
+    /// The contract is that of [`fold_tile`]; the units are those of the chunks' reservation.
+    pub(super) unsafe fn fold_tile_noting(
+        &self,
+        first: Handle,
+        next: usize,
+        sums: &mut [u64],
+        note: &mut impl FnMut(usize, &[u64]),
+    ) {
+        let reservation = first.reservation();
+        if !reservation.baselines_in_use() && !reservation.homes_in_use() {
+            let (width, chunks) = (reservation.layout().width, sums.len() / CHUNK_WORDS);
+            let (place, start) = (sums.as_mut_ptr(), first.base.as_ptr());
+            // SAFETY: the displacements lead to the same chunks of units that were announced; `sums` has whole chunks
+            // and is aligned.
+            unsafe { add_units(width, place, chunks, start, &self.displacements, next) };
+            if self.walk.is_current() {
+                return;
+            }
+            sums.fill(0);
+        }
+        // SAFETY: passed on.
+        unsafe { fold_tile_noting(first, sums, 0, note) };
+    }
+}
+
 /// Folds the units of one view, as [`fold_tile`] does, and passes the contributions of baselines and home words to
 /// `note`.
 ///
@@ -131,7 +178,7 @@ unsafe fn fold_view(first: Handle, walk: Walk<'_>, sums: &mut [u64], note: impl 
         // SAFETY: the displacements lead to the same chunks of units of announced CPUs; `sums` has
         // whole chunks and is aligned.
         unsafe {
-            add_units(width, sums.as_mut_ptr(), words / CHUNK_WORDS, first.base.as_ptr(), displacements)
+            add_units(width, sums.as_mut_ptr(), words / CHUNK_WORDS, first.base.as_ptr(), displacements, 0)
         };
     };
     walk.for_each(|displacement| {

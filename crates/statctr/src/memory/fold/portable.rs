@@ -12,6 +12,7 @@ pub(super) unsafe fn add_units(
     chunks: usize,
     first: *const u8,
     displacements: &[usize],
+    _next: usize,
 ) {
     for &displacement in displacements {
         for word in 0..chunks * 8 {

@@ -4,19 +4,29 @@
 //! units are walked one by one; their lines lie in different pages. *Wide*: four units at a time are added to sums in
 //! the first-level cache, which makes four streams for the prefetchers.
 //!
-//! The narrow kernels fetch the first and the last line of the unit [`AHEAD`] further on. What takes long of it is to
-//! find the pages, and the out-of-order window holds too few units to hide that: groups of five lines at random places
-//! of 160 units took 814 ns without, 465 with the first line fetched, 429 with both, 518 with all five; 4 units ahead
-//! 550, 16 447 (AMD EPYC, Zen 3, in a virtual machine).
+//! The narrow kernels fetch lines of a unit further on ([`Ahead`]). What takes long of it is to find the pages, and the
+//! out-of-order window holds too few units to hide that. Which lines, into which cache and how far ahead depends on the
+//! CPU:
+//! - The first and the last line of the unit [`NEAR`] further on, into the first level: groups of five lines at random
+//!   places of 160 units took 814 ns without, 465 with the first line fetched, 429 with both, 518 with all five; 4 units
+//!   ahead 550, 16 447 (AMD EPYC, Zen 3, in a virtual machine).
+//! - All lines of a unit up to [`FAR`] further on, into the second level, whose queue is longer than the first level's 16
+//!   fill buffers: 5 % of the groups of an array 420 to 440 ns a group, 440 to 490 as above, and no less into the first
+//!   level at any distance (Intel Xeon, model 207).
+//!
+//! Behind the last units the fetches go on with the first units of the lines that are folded next, where the caller
+//! knows them.
 //!
 //! The kernels are never inlined: some end with `vzeroupper`, and only at a call may nothing be
 //! expected in the upper halves of registers.
 
 use crate::memory::layout::CHUNK_BYTES;
 use std::arch::asm;
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::arch::x86_64::{__cpuid, _MM_HINT_T0, _mm_prefetch};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Adds `chunks` chunks of each unit to `sums`.
+/// Adds `chunks` chunks of each unit to `sums`. `next` is the distance in bytes from `first` to the lines of the same
+/// units that are added next, which may be fetched; 0 where they are not known.
 ///
 /// # Safety
 /// `sums` is aligned to 64 bytes and has room for them; `first + d` is a live row of chunks for
@@ -27,66 +37,111 @@ pub(super) unsafe fn add_units(
     chunks: usize,
     first: *const u8,
     displacements: &[usize],
+    next: usize,
 ) {
     let bytes = chunks * CHUNK_BYTES;
+    let family = match width {
+        64.. if fills_second_level() => &EVEX_FAR,
+        64.. => &EVEX,
+        32 => &VEX,
+        _ => &SSE,
+    };
     // SAFETY: passed on.
-    unsafe {
-        match width {
-            64.. => add(evex::NARROW, wide_evex, sums.cast(), bytes, first, displacements),
-            32 => add(vex::NARROW, wide_vex, sums.cast(), bytes, first, displacements),
-            _ => add(sse::NARROW, wide_sse, sums.cast(), bytes, first, displacements),
-        }
-    }
+    unsafe { add(family, sums.cast(), bytes, first, displacements, next) };
 }
 
 /// The number of units whose lines are fetched ahead of the one that is added.
-const AHEAD: usize = 8;
+const NEAR: usize = 8;
+
+/// The same where the second level has room for them; at most half of the units.
+const FAR: usize = 64;
+
+/// Returns `true` on an Intel CPU: see the head of this file.
+fn fills_second_level() -> bool {
+    const UNKNOWN: u8 = 0;
+    const NO: u8 = 1;
+    const YES: u8 = 2;
+    // `cpuid` leaves a virtual machine
+    static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
+    match KNOWN.load(Ordering::Relaxed) {
+        UNKNOWN => {
+            let vendor = __cpuid(0);
+            let is_intel =
+                [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"GenuineIntel";
+            KNOWN.store(if is_intel { YES } else { NO }, Ordering::Relaxed);
+            is_intel
+        }
+        known => known == YES,
+    }
+}
+
+/// Units to fetch lines of: the one that `displacements` begins with first, then those behind it.
+#[derive(Clone, Copy)]
+struct Ahead {
+    displacements: *const usize,
+    /// The lines at a displacement of 0, as `first` is for those that are added.
+    first: *const u8,
+}
 
 /// Two narrow kernels: each loads the sums of so many vectors, adds each unit's, stores the sums. The second one also
-/// fetches lines of the unit [`AHEAD`] further on, whose displacement it loads behind those that it is given.
+/// fetches lines of another unit for each.
 ///
 /// Each vector is given as register, destination and source of the addition, offset, clobber; `last` is the offset of
 /// the last line.
 macro_rules! narrow {
-    ($name:ident $fetching:ident $last:literal $add:literal $move:literal $after:literal $($vectors:tt)*) => {
-        narrow_kernel!($name {} [] $add $move $after $($vectors)*);
-        narrow_kernel!($fetching
-            { p = out(reg) _, ahead = const (AHEAD - 1) * size_of::<usize>(), }
+    (ends $name:ident $fetching:ident $last:literal $($rest:tt)*) => {
+        narrow!(@both $name $fetching
             [
-                // `d` is at the next one
-                "mov {p}, qword ptr [{d} + {ahead}]",
-                "prefetcht0 byte ptr [{p} + {first}]",
-                concat!("prefetcht0 byte ptr [{p} + {first} + ", $last, "]")
+                "prefetcht0 byte ptr [{p} + {lines}]",
+                concat!("prefetcht0 byte ptr [{p} + {lines} + ", $last, "]")
             ]
-            $add $move $after $($vectors)*);
+            $($rest)*);
+    };
+    // each line is a vector
+    (all $name:ident $fetching:ident $last:literal $add:literal $move:literal $after:literal $(($reg:literal $operation:literal $offset:literal $clobber:tt))*) => {
+        narrow!(@both $name $fetching
+            [$(concat!("prefetcht1 byte ptr [{p} + {lines} + ", $offset, "]")),*]
+            $add $move $after $(($reg $operation $offset $clobber))*);
+    };
+    (@both $name:ident $fetching:ident [$($fetch:expr),*] $($rest:tt)*) => {
+        narrow_kernel!($name {} {} [] $($rest)*);
+        narrow_kernel!($fetching
+            { ahead: Ahead }
+            {
+                p = out(reg) _,
+                lines = in(reg) ahead.first,
+                // `d` is at the next one
+                ahead = in(reg) ahead.displacements.wrapping_sub(1),
+            }
+            ["mov {p}, qword ptr [{ahead} + {at}]", $($fetch),*]
+            $($rest)*);
     };
 }
 
 macro_rules! narrow_kernel {
-    ($name:ident { $($operands:tt)* } [$($fetch:expr),*] $add:literal $move:literal $after:literal $(($reg:literal $operation:literal $offset:literal $clobber:tt))*) => {
+    ($name:ident { $($argument:ident: $type:ty)? } { $($operands:tt)* } [$($fetch:expr),*] $add:literal $move:literal $after:literal $(($reg:literal $operation:literal $offset:literal $clobber:tt))*) => {
         #[inline(never)]
-        unsafe fn $name(sums: *mut u8, first: *const u8, displacements: &[usize]) {
-            let range = displacements.as_ptr_range();
-            // SAFETY: loads of live words and of the displacements, loads and stores of the sums;
-            // there is at least one displacement, and `AHEAD` are behind them where they are loaded. A fetch ahead may
-            // have any address.
+        unsafe fn $name(sums: *mut u8, first: *const u8, displacements: &[usize] $(, $argument: $type)?) {
+            // SAFETY: loads of live words and of the displacements, of which there is at least one, and of as many to
+            // fetch ahead; loads and stores of the sums. A fetch ahead may have any address.
             unsafe {
                 asm!(
                     $(concat!($move, " ", $reg, ", [{sums} + ", $offset, "]"),)*
                     "2:",
-                    "mov {t}, qword ptr [{d}]",
-                    "add {d}, 8",
+                    "mov {t}, qword ptr [{d} + {at}]",
+                    "add {at}, 8",
                     "add {t}, {first}",
                     $($fetch,)*
                     $(concat!($add, " ", $operation, ", [{t} + ", $offset, "]"),)*
-                    "cmp {d}, {end}",
+                    "cmp {at}, {end}",
                     "jne 2b",
                     $(concat!($move, " [{sums} + ", $offset, "], ", $reg),)*
                     $after,
                     sums = in(reg) sums,
                     first = in(reg) first,
-                    d = inout(reg) range.start => _,
-                    end = in(reg) range.end,
+                    d = in(reg) displacements.as_ptr(),
+                    at = inout(reg) 0usize => _,
+                    end = in(reg) size_of_val(displacements),
                     t = out(reg) _,
                     $($operands)*
                     $(out($clobber) _,)*
@@ -131,42 +186,76 @@ macro_rules! wide {
     };
 }
 
-type Kernel = unsafe fn(*mut u8, *const u8, &[usize]);
-
 /// The kernels for a number of lines.
 struct Narrow {
-    plain: Kernel,
-    /// For displacements with [`AHEAD`] more behind them.
-    fetching: Kernel,
+    plain: unsafe fn(*mut u8, *const u8, &[usize]),
+    /// With as many displacements to fetch lines of as there are.
+    fetching: unsafe fn(*mut u8, *const u8, &[usize], Ahead),
 }
 
 type Wide = unsafe fn(*mut u8, usize, [*const u8; 4]);
 
-/// Chooses the shape; `narrow` has a kernel for each number of lines.
+/// The kernels of a width of vectors.
+struct Family {
+    /// By the number of lines, from one on.
+    narrow: &'static [Narrow],
+    wide: Wide,
+    /// The number of units whose lines are fetched ahead, of so many.
+    ahead: fn(usize) -> usize,
+}
+
+fn near(_units: usize) -> usize {
+    NEAR
+}
+
+fn far(units: usize) -> usize {
+    (units / 2).min(FAR)
+}
+
+static EVEX_FAR: Family = Family { narrow: evex_far::NARROW, wide: wide_evex, ahead: far };
+static EVEX: Family = Family { narrow: evex::NARROW, wide: wide_evex, ahead: near };
+static VEX: Family = Family { narrow: vex::NARROW, wide: wide_vex, ahead: near };
+static SSE: Family = Family { narrow: sse::NARROW, wide: wide_sse, ahead: near };
+
+/// Chooses the shape.
+///
+/// # Safety
+/// The contract is that of [`add_units`], for vectors of the family.
 #[inline(always)]
 unsafe fn add(
-    narrow: &[Narrow],
-    wide: Wide,
+    family: &Family,
     sums: *mut u8,
     bytes: usize,
     first: *const u8,
     displacements: &[usize],
+    next: usize,
 ) {
     if displacements.is_empty() || bytes == 0 {
         return;
     }
     let in_registers = |displacements: &[usize]| {
-        let (most, last) = displacements.split_at(displacements.len().saturating_sub(AHEAD));
+        let units = displacements.len();
+        let ahead = (family.ahead)(units).min(units);
+        let (most, last) = displacements.split_at(units - ahead);
         let mut done = 0;
         while done < bytes {
-            let lines = ((bytes - done) / CHUNK_BYTES).min(narrow.len());
-            let Narrow { plain, fetching } = &narrow[lines - 1];
-            // SAFETY: still in range; `AHEAD` displacements are behind those that the first kernel is given, if any.
+            let lines = ((bytes - done) / CHUNK_BYTES).min(family.narrow.len());
+            let Narrow { plain, fetching } = &family.narrow[lines - 1];
+            let (sums, first) = (sums.wrapping_add(done), first.wrapping_add(done));
+            // SAFETY: still in range; behind the first units are `ahead` more, and there are at least as many as the
+            // last ones.
             unsafe {
                 if !most.is_empty() {
-                    fetching(sums.add(done), first.add(done), most);
+                    let ahead = Ahead { displacements: displacements.as_ptr().add(ahead), first };
+                    fetching(sums, first, most, ahead);
                 }
-                plain(sums.add(done), first.add(done), last);
+                let first_units =
+                    Ahead { displacements: displacements.as_ptr(), first: first.wrapping_add(next) };
+                match (last.is_empty(), next) {
+                    (true, _) => {}
+                    (false, 0) => plain(sums, first, last),
+                    (false, _) => fetching(sums, first, last, first_units),
+                }
             }
             done += lines * CHUNK_BYTES;
         }
@@ -182,7 +271,7 @@ unsafe fn add(
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start) };
         }
         // SAFETY: passed on.
-        unsafe { wide(sums, bytes, four.map(|displacement| first.wrapping_add(displacement))) };
+        unsafe { (family.wide)(sums, bytes, four.map(|displacement| first.wrapping_add(displacement))) };
     }
     if !rest.is_empty() {
         in_registers(rest);
@@ -194,37 +283,43 @@ const NARROW_BYTES: usize = 512;
 
 /// A module with narrow kernels for each number of lines: a kernel's vectors are those of the one before, and more.
 macro_rules! family {
-    ($module:ident $add:literal $move:literal $after:literal $($name:ident $fetching:ident $last:literal [$($vector:tt)*])*) => {
+    ($module:ident $fetches:ident $add:literal $move:literal $after:literal $($name:ident $fetching:ident $last:literal [$($vector:tt)*])*) => {
         mod $module {
             use super::*;
-            prefixes! { $add $move $after [] $($name $fetching $last [$($vector)*])* }
+            prefixes! { $fetches $add $move $after [] $($name $fetching $last [$($vector)*])* }
             pub(super) const NARROW: &[Narrow] = &[$(Narrow { plain: $name, fetching: $fetching }),*];
         }
     };
 }
 
 macro_rules! prefixes {
-    ($add:literal $move:literal $after:literal [$($before:tt)*]) => {};
-    ($add:literal $move:literal $after:literal [$($before:tt)*] $name:ident $fetching:ident $last:literal [$($vector:tt)*] $($rest:tt)*) => {
-        narrow!($name $fetching $last $add $move $after $($before)* $($vector)*);
-        prefixes! { $add $move $after [$($before)* $($vector)*] $($rest)* }
+    ($fetches:ident $add:literal $move:literal $after:literal [$($before:tt)*]) => {};
+    ($fetches:ident $add:literal $move:literal $after:literal [$($before:tt)*] $name:ident $fetching:ident $last:literal [$($vector:tt)*] $($rest:tt)*) => {
+        narrow!($fetches $name $fetching $last $add $move $after $($before)* $($vector)*);
+        prefixes! { $fetches $add $move $after [$($before)* $($vector)*] $($rest)* }
     };
 }
 
 wide!(wide_evex "64" "vpaddq" "vmovdqa64" "" "zmm16" "zmm16, zmm16" "xmm16");
-family! { evex "vpaddq" "vmovdqa64" ""
-    lines_1 fetching_1 "0" [("zmm16" "zmm16, zmm16" "0" "xmm16")]
-    lines_2 fetching_2 "64" [("zmm17" "zmm17, zmm17" "64" "xmm17")]
-    lines_3 fetching_3 "128" [("zmm18" "zmm18, zmm18" "128" "xmm18")]
-    lines_4 fetching_4 "192" [("zmm19" "zmm19, zmm19" "192" "xmm19")]
-    lines_5 fetching_5 "256" [("zmm20" "zmm20, zmm20" "256" "xmm20")]
-    lines_6 fetching_6 "320" [("zmm21" "zmm21, zmm21" "320" "xmm21")]
-    lines_7 fetching_7 "384" [("zmm22" "zmm22, zmm22" "384" "xmm22")]
-    lines_8 fetching_8 "448" [("zmm23" "zmm23, zmm23" "448" "xmm23")]
+/// The families with vectors of a line.
+macro_rules! evex {
+    ($($module:ident $fetches:ident)*) => {$(
+        family! { $module $fetches "vpaddq" "vmovdqa64" ""
+            lines_1 fetching_1 "0" [("zmm16" "zmm16, zmm16" "0" "xmm16")]
+            lines_2 fetching_2 "64" [("zmm17" "zmm17, zmm17" "64" "xmm17")]
+            lines_3 fetching_3 "128" [("zmm18" "zmm18, zmm18" "128" "xmm18")]
+            lines_4 fetching_4 "192" [("zmm19" "zmm19, zmm19" "192" "xmm19")]
+            lines_5 fetching_5 "256" [("zmm20" "zmm20, zmm20" "256" "xmm20")]
+            lines_6 fetching_6 "320" [("zmm21" "zmm21, zmm21" "320" "xmm21")]
+            lines_7 fetching_7 "384" [("zmm22" "zmm22, zmm22" "384" "xmm22")]
+            lines_8 fetching_8 "448" [("zmm23" "zmm23, zmm23" "448" "xmm23")]
+        }
+    )*};
 }
+evex! { evex ends evex_far all }
 
 wide!(wide_vex "32" "vpaddq" "vmovdqa" "vzeroupper" "ymm0" "ymm0, ymm0" "xmm0");
-family! { vex "vpaddq" "vmovdqa" "vzeroupper"
+family! { vex ends "vpaddq" "vmovdqa" "vzeroupper"
     lines_1 fetching_1 "0" [("ymm0" "ymm0, ymm0" "0" "xmm0") ("ymm1" "ymm1, ymm1" "32" "xmm1")]
     lines_2 fetching_2 "64" [("ymm2" "ymm2, ymm2" "64" "xmm2") ("ymm3" "ymm3, ymm3" "96" "xmm3")]
     lines_3 fetching_3 "128" [("ymm4" "ymm4, ymm4" "128" "xmm4") ("ymm5" "ymm5, ymm5" "160" "xmm5")]
@@ -236,9 +331,71 @@ family! { vex "vpaddq" "vmovdqa" "vzeroupper"
 }
 
 wide!(wide_sse "16" "paddq" "movdqa" "" "xmm0" "xmm0" "xmm0");
-family! { sse "paddq" "movdqa" ""
+family! { sse ends "paddq" "movdqa" ""
     lines_1 fetching_1 "0" [("xmm0" "xmm0" "0" "xmm0") ("xmm1" "xmm1" "16" "xmm1") ("xmm2" "xmm2" "32" "xmm2") ("xmm3" "xmm3" "48" "xmm3")]
     lines_2 fetching_2 "64" [("xmm4" "xmm4" "64" "xmm4") ("xmm5" "xmm5" "80" "xmm5") ("xmm6" "xmm6" "96" "xmm6") ("xmm7" "xmm7" "112" "xmm7")]
     lines_3 fetching_3 "128" [("xmm8" "xmm8" "128" "xmm8") ("xmm9" "xmm9" "144" "xmm9") ("xmm10" "xmm10" "160" "xmm10") ("xmm11" "xmm11" "176" "xmm11")]
     lines_4 fetching_4 "192" [("xmm12" "xmm12" "192" "xmm12") ("xmm13" "xmm13" "208" "xmm13") ("xmm14" "xmm14" "224" "xmm14") ("xmm15" "xmm15" "240" "xmm15")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The families that this machine can run.
+    fn families() -> Vec<&'static Family> {
+        let mut families = vec![&SSE];
+        if std::arch::is_x86_feature_detected!("avx2") {
+            families.push(&VEX);
+        }
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            families.extend([&EVEX, &EVEX_FAR]);
+        }
+        families
+    }
+
+    #[test]
+    fn all_kernels_come_to_the_same_sums_wherever_they_fetch() {
+        const LINES: usize = 12;
+        const WORDS: usize = CHUNK_BYTES / 8;
+        #[repr(align(64))]
+        #[derive(Clone, Copy)]
+        struct Line([u64; WORDS]);
+        for units in [1, 2, 3, 7, 8, 9, 17, 128, 130, 158] {
+            let lines: Vec<Line> = (0..units * LINES)
+                .map(|line| Line(std::array::from_fn(|word| (line as u64 + 1) << 40 | word as u64)))
+                .collect();
+            // not in their order
+            let displacements: Vec<usize> =
+                (0..units).map(|unit| (unit * 3 % units.max(1)) * LINES * CHUNK_BYTES).collect();
+            let expected = |word: usize| {
+                let of =
+                    |displacement: &usize| lines[displacement / CHUNK_BYTES + word / WORDS].0[word % WORDS];
+                displacements.iter().map(of).fold(1, u64::wrapping_add)
+            };
+            for chunks in 1..=LINES {
+                for next in [0, CHUNK_BYTES, usize::MAX - 4095] {
+                    for family in families() {
+                        let mut sums = [Line([1; WORDS]); LINES];
+                        let place = sums.as_mut_ptr().cast();
+                        // SAFETY: rows of live lines, room for the sums, vectors that this machine has.
+                        unsafe {
+                            add(
+                                family,
+                                place,
+                                chunks * CHUNK_BYTES,
+                                lines.as_ptr().cast(),
+                                &displacements,
+                                next,
+                            )
+                        };
+                        let found = sums.iter().flat_map(|line| line.0);
+                        let due = (0..LINES * WORDS)
+                            .map(|word| if word < chunks * WORDS { expected(word) } else { 1 });
+                        assert!(found.eq(due), "{units} units, {chunks} chunks, next at {next:#x}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -100,25 +100,26 @@ impl Changed {
         }
     }
 
-    fn contains(&self, line: usize) -> bool {
-        self.masks[line / AT_ONCE] & 1 << (line % AT_ONCE) != 0
-    }
-
     /// Returns the runs of at most `most` neighbouring lines, in their order.
     pub(super) fn runs(&self, most: usize) -> impl Iterator<Item = Range<usize>> {
         let mut line = 0;
         std::iter::from_fn(move || {
-            while line < self.lines && !self.contains(line) {
-                // none of those that were looked at together
-                line +=
-                    if line.is_multiple_of(AT_ONCE) && self.masks[line / AT_ONCE] == 0 { AT_ONCE } else { 1 };
-            }
-            let start = line.min(self.lines);
-            while line < self.lines && line - start < most && self.contains(line) {
-                line += 1;
-            }
-            (start < line.min(self.lines)).then_some(start..line)
+            let start = self.end_of(line, 0);
+            line = self.end_of(start, ALL).min(start.saturating_add(most));
+            (start < line).then_some(start..line)
         })
+    }
+
+    /// Returns the end of the lines from `line` on whose bits are those of `bits`, which are all alike.
+    fn end_of(&self, mut line: usize, bits: u64) -> usize {
+        while line < self.lines {
+            let others = (self.masks[line / AT_ONCE] ^ bits) >> (line % AT_ONCE);
+            if others != 0 {
+                return self.lines.min(line + others.trailing_zeros() as usize);
+            }
+            line = (line / AT_ONCE + 1) * AT_ONCE;
+        }
+        self.lines
     }
 }
 
