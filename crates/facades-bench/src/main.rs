@@ -42,13 +42,12 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         "nanoseconds an update and thread; ratio: median of {rounds} rounds or more, and their middle half;\nquiet: of the rounds in which a loop of known work was within a tenth of its fastest on all threads\n"
     );
     println!("{:<44} {:>7} {:>8} {:>8} {:>7}  middle half", "pair", "threads", "over", "under", "ratio");
-    // by the number of threads: with two busy cores clocks may be lower
-    let mut fastest = [const { FastestProbes::new() }; 2];
+    let mut fastest = FastestProbes::new();
     let wanted = std::env::args().nth(2).unwrap_or_default();
     for pair in pairs()?.into_iter().filter(|pair| pair.name().contains(&wanted)) {
         for threads in [1, 2] {
             if let Some(cpus) = allowed.get(..threads) {
-                pair.measure(cpus, rounds, &mut fastest[threads - 1])?;
+                pair.measure(cpus, rounds, &mut fastest)?;
             }
         }
     }

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use tallyline_support::quiet::{self, FastestProbes, MIN_QUIET_ROUNDS};
-use tallyline_support::{Summary, cpus};
+use tallyline_support::{Summary, cpus, ratios};
 
 /// The length of one side's run in a round: less than a scheduler's slice, so that on a machine with other work most
 /// runs are not interrupted.
@@ -54,8 +54,8 @@ impl Pair {
 
     /// Times both updates in alternating rounds, with one pinned thread on each of these CPUs, and prints one line:
     /// median nanoseconds per update of each, their ratio and its quartiles, and the ratio of the quiet rounds, of
-    /// which there are [`MIN_QUIET_ROUNDS`] unless the CPUs stay disturbed. `fastest` are the fastest probes of all pairs on
-    /// these CPUs.
+    /// which there are [`MIN_QUIET_ROUNDS`] unless the CPUs stay disturbed; nothing of those where all rounds are alike.
+    /// `fastest` are the fastest probes of all pairs.
     pub(crate) fn measure(
         &self,
         cpus: &[usize],
@@ -85,7 +85,8 @@ impl Pair {
             probes.push(of_round);
         }
         let of = |side: usize| Summary::of(&times[side]).ok_or("no rounds");
-        let ratio = Summary::of_ratio(&times[0], &times[1]).ok_or("no rounds")?;
+        let ratios = ratios(&times[0], &times[1]);
+        let ratio = Summary::of(&ratios).ok_or("no rounds")?;
         print!(
             "{:<44} {:>7} {:>8.2} {:>8.2} {:>7.2}  {:.2} to {:.2}",
             self.name,
@@ -96,15 +97,13 @@ impl Pair {
             ratio.q1,
             ratio.q3
         );
-        let of_quiet = |side: usize| -> Vec<f64> {
-            let rounds = times[side].iter().zip(&probes);
-            rounds.filter(|(_, probes)| fastest.is_quiet(probes)).map(|(time, _)| *time).collect()
-        };
-        match Summary::of_ratio(&of_quiet(0), &of_quiet(1)) {
-            Some(ratio) if ratio.rounds >= MIN_QUIET_ROUNDS => {
-                println!("  quiet: {:.2} ({} of {} rounds)", ratio.median, ratio.rounds, times[0].len());
+        let is_quiet = |round: usize| fastest.is_quiet(&probes[round]);
+        match quiet::summarize(&ratios, is_quiet) {
+            Some(ratio) => {
+                println!("  quiet: {:.2} ({} of {} rounds)", ratio.median, ratio.rounds, ratios.len());
             }
-            _ => println!("  quiet: too few of {} rounds", times[0].len()),
+            None if (0..ratios.len()).all(is_quiet) => println!(),
+            None => println!("  quiet: too few of {} rounds", ratios.len()),
         }
         Ok(())
     }

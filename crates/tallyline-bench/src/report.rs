@@ -7,8 +7,8 @@ use anyhow::Result;
 use serde::Serialize;
 use std::fmt;
 use std::io::Write;
-use tallyline_support::Summary;
-use tallyline_support::quiet::MIN_QUIET_ROUNDS;
+use tallyline_support::quiet;
+use tallyline_support::{Summary, ratios};
 
 /// The version of the benchmarks' JSON output. It is incremented when a field changes its meaning or disappears;
 /// fields may be added without.
@@ -162,7 +162,7 @@ impl Case {
     ) -> Option<Self> {
         let mut case = Case::new(case, threads, scale, unit, outcome.rounds)?;
         (case.exact, case.short_rounds) = (outcome.exact, Some(outcome.short));
-        case.quiet = quiet_summary(&case.series, |round| outcome.quiet.get(round) == Some(&true));
+        case.quiet = quiet::summarize(&case.series, |round| outcome.quiet.get(round) == Some(&true));
         case.is_quiet = outcome.quiet;
         Some(case)
     }
@@ -305,14 +305,6 @@ impl Bound {
     }
 }
 
-/// Summarises the quiet ones among a case's rounds; `None` where they are fewer than are reported on their own, or all:
-/// then the figure is theirs, or no probe tells them from the others.
-fn quiet_summary(series: &[f64], is_quiet: impl Fn(usize) -> bool) -> Option<Summary> {
-    let quiet: Vec<f64> =
-        series.iter().enumerate().filter(|(round, _)| is_quiet(*round)).map(|(_, figure)| *figure).collect();
-    Summary::of(&quiet).filter(|quiet| (MIN_QUIET_ROUNDS..series.len()).contains(&quiet.rounds))
-}
-
 impl Report {
     /// Creates an empty report of the benchmark `bench`, with the description of the machine that it ran on.
     pub(crate) fn new(bench: &'static str, machine: Machine) -> Self {
@@ -350,12 +342,11 @@ impl Report {
     /// and the scale of the first. `None` if their rounds do not match.
     pub(crate) fn ratio(&self, over: &Case, under: &Case) -> Option<Ratio> {
         let (threads, scale) = (over.threads, over.scale);
-        let figure = Summary::of_ratio(&over.series, &under.series)?;
-        let ratios: Vec<f64> =
-            over.series.iter().zip(&under.series).map(|(over, under)| over / under).collect();
+        let ratios = ratios(&over.series, &under.series);
+        let figure = Summary::of(&ratios)?;
         let is_quiet =
             |round: usize| [over, under].iter().all(|case| case.is_quiet.get(round) == Some(&true));
-        let quiet = quiet_summary(&ratios, is_quiet);
+        let quiet = quiet::summarize(&ratios, is_quiet);
         let (over, under) = (&over.case, &under.case);
         Some(Ratio { over: over.clone(), under: under.clone(), threads, scale, figure, quiet })
     }
@@ -438,7 +429,8 @@ impl Report {
         for not_run in &self.not_run {
             writeln!(out, "{}: {}", not_run.case, not_run.reason)?;
         }
-        let has_quiet = self.cases.iter().any(|case| case.quiet.is_some());
+        let has_quiet = self.cases.iter().any(|case| case.quiet.is_some())
+            || self.targets.iter().any(|target| target.quiet.is_some());
         if has_quiet || !self.notes.is_empty() {
             writeln!(out)?;
         }
@@ -634,7 +626,9 @@ mod tests {
             let outcome = SideResult { rounds, short: 0, quiet, exact: None };
             Case::measured(name, 1, Scale::default(), "ns/op", outcome).expect("a case")
         };
-        for (quiet_rounds, expected) in [(MIN_QUIET_ROUNDS - 1, None), (MIN_QUIET_ROUNDS, Some(1.5))] {
+        for (quiet_rounds, expected) in
+            [(quiet::MIN_QUIET_ROUNDS - 1, None), (quiet::MIN_QUIET_ROUNDS, Some(1.5))]
+        {
             let mut report = Report::new("update", Machine::describe(crate::sides::c::COMPILER));
             report.cases.extend([case("a", 8.0, 3.0, quiet_rounds), case("b", 4.0, 2.0, quiet_rounds)]);
             report.compare("a", "b");

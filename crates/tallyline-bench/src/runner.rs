@@ -100,8 +100,7 @@ trait Stopwatch {
     fn run(&mut self, side: usize, placement: usize, n: u64) -> Result<Run>;
 }
 
-/// The fastest probes of the process, whose threads run on the same CPUs in each measurement: what one measurement
-/// never saw another one may have.
+/// The fastest probes of the process.
 static FASTEST: Mutex<FastestProbes> = Mutex::new(FastestProbes::new());
 
 /// The times of one run.

@@ -15,4 +15,4 @@ pub mod transfers;
 
 pub use machine::Machine;
 pub use size::parse_size;
-pub use summary::Summary;
+pub use summary::{Summary, ratios};

@@ -6,6 +6,7 @@
 //! 8. So each run of a round is enclosed by a probe of known work, and rounds whose probes were slow are told from the
 //! others.
 
+use crate::Summary;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -31,9 +32,11 @@ pub fn probe() -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-/// The fastest probe of each thread of a benchmark, each on a CPU of its own.
+/// The fastest probes of a process's benchmarks: of each thread, for each number of threads that ran at once. Threads of
+/// one number run on the same CPUs in each benchmark: what one of them never saw another one may have. With more cores
+/// busy their clocks may be lower.
 #[derive(Debug, Clone, Default)]
-pub struct FastestProbes(Vec<f64>);
+pub struct FastestProbes(Vec<Vec<f64>>);
 
 impl FastestProbes {
     /// Creates the state before the first probe.
@@ -43,17 +46,29 @@ impl FastestProbes {
 
     /// Takes note of the probes of a run, one for each thread.
     pub fn observe(&mut self, probes: &[f64]) {
-        self.0.resize(self.0.len().max(probes.len()), f64::INFINITY);
-        for (fastest, probe) in self.0.iter_mut().zip(probes) {
+        let threads = probes.len();
+        for threads in self.0.len()..=threads {
+            self.0.push(vec![f64::INFINITY; threads]);
+        }
+        for (fastest, probe) in self.0[threads].iter_mut().zip(probes) {
             *fastest = fastest.min(*probe);
         }
     }
 
-    /// Returns `true` if a run was quiet by its probes: each is near the fastest that was observed of its thread. Where
-    /// a CPU was disturbed all the time, or never, all runs are.
+    /// Returns `true` if a run was quiet by its probes: each is near the fastest that was observed of its thread among as
+    /// many. Where a CPU was disturbed all the time, or never, all runs are.
     pub fn is_quiet(&self, probes: &[f64]) -> bool {
-        probes.iter().zip(&self.0).all(|(probe, fastest)| *probe <= fastest * TOLERANCE)
+        let fastest = self.0.get(probes.len()).map_or(&[][..], Vec::as_slice);
+        probes.iter().zip(fastest).all(|(probe, fastest)| *probe <= fastest * TOLERANCE)
     }
+}
+
+/// Summarises the figures of the quiet rounds among a benchmark's; `None` where they are fewer than
+/// [`MIN_QUIET_ROUNDS`], or all: then the figure of all rounds is theirs, or no probe tells them from the others.
+pub fn summarize(figures: &[f64], is_quiet: impl Fn(usize) -> bool) -> Option<Summary> {
+    let quiet: Vec<f64> =
+        figures.iter().enumerate().filter(|(round, _)| is_quiet(*round)).map(|(_, figure)| *figure).collect();
+    Summary::of(&quiet).filter(|quiet| (MIN_QUIET_ROUNDS..figures.len()).contains(&quiet.rounds))
 }
 
 #[cfg(test)]
@@ -66,6 +81,25 @@ mod tests {
         let mut fastest = FastestProbes::default();
         runs.iter().for_each(|probes| fastest.observe(probes));
         assert_eq!(runs.map(|probes| fastest.is_quiet(&probes)), [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn runs_of_more_threads_are_compared_with_runs_of_as_many() {
+        let mut fastest = FastestProbes::new();
+        fastest.observe(&[5.0]);
+        fastest.observe(&[6.0, 6.1]);
+        assert!(fastest.is_quiet(&[6.1, 6.2]) && fastest.is_quiet(&[5.1]));
+        assert!(!fastest.is_quiet(&[6.0]) && !fastest.is_quiet(&[6.0, 7.0]));
+    }
+
+    #[test]
+    fn quiet_rounds_have_a_summary_if_they_are_enough_and_not_all() {
+        let figures: Vec<f64> = (0..20).map(f64::from).collect();
+        let of = |first: usize| {
+            summarize(&figures, |round| round >= first).map(|quiet| (quiet.rounds, quiet.median))
+        };
+        assert_eq!(of(20 - MIN_QUIET_ROUNDS), Some((9, 15.0)));
+        assert_eq!((of(0), of(21 - MIN_QUIET_ROUNDS)), (None, None));
     }
 
     #[test]

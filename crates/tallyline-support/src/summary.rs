@@ -46,9 +46,14 @@ impl Summary {
     /// The two sides of a round ran one after the other, so what disturbed both cancels out; a
     /// ratio of two medians would keep it.
     pub fn of_ratio(over: &[f64], under: &[f64]) -> Option<Self> {
-        let ratios: Vec<f64> = over.iter().zip(under).map(|(over, under)| over / under).collect();
-        Self::of(&ratios)
+        Self::of(&ratios(over, under))
     }
+}
+
+/// Returns the ratios `over[i] / under[i]` of the results of two sides that a benchmark compares, round by round.
+#[must_use]
+pub fn ratios(over: &[f64], under: &[f64]) -> Vec<f64> {
+    over.iter().zip(under).map(|(over, under)| over / under).collect()
 }
 
 #[cfg(test)]

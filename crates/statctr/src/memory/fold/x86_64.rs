@@ -53,7 +53,7 @@ pub(super) unsafe fn add_units(
 /// The number of units whose lines are fetched ahead of the one that is added.
 const NEAR: usize = 8;
 
-/// The same where the second level has room for them; at most half of the units.
+/// The largest number of units ahead where the second level of the caches has room for their lines.
 const FAR: usize = 64;
 
 /// Returns `true` on an Intel CPU: see the head of this file.
