@@ -309,9 +309,11 @@ impl Lines {
     /// Folds the words of `sums.len() / 8` chunks from chunk `first` on; `sums` lies in a
     /// tile. Nothing where they are not all there.
     pub(super) fn fold_in_tile(&self, first: usize, sums: &mut [u64]) {
-        if let Some(first) = self.without_copies(first, sums) {
+        let Some(handle) = self.tile_at(first, sums.len()) else { return };
+        match self.layout {
+            Some(layout) => self.fold_copies(layout, first, sums),
             // SAFETY: the chunks are ours, and `sums` lies in a tile.
-            unsafe { fold::fold_tile(first, sums) };
+            None => unsafe { fold::fold_tile(handle, sums) },
         }
     }
 
@@ -331,28 +333,26 @@ impl Lines {
         sums: &mut [u64],
         mut note: impl FnMut(usize, &[u64]),
     ) {
+        let Some(handle) = self.tile_at(first, sums.len()) else { return };
         let distance = next.map_or(0, |next| next.wrapping_sub(first).wrapping_mul(CHUNK_BYTES));
-        if let Some(first) = self.without_copies(first, sums) {
-            // SAFETY: as in `fold_in_tile`; the units are those of our reservation.
-            unsafe { units.fold_tile_noting(first, distance, sums, &mut note) };
+        match self.layout {
+            Some(layout) => self.fold_copies(layout, first, sums),
+            // SAFETY: as in `fold_in_tile`.
+            None => unsafe { units.fold_tile_noting(handle, distance, sums, &mut note) },
         }
     }
 
-    /// Returns the first word of the `sums.len() / 8` chunks from chunk `first` on. `None` where they are not all
-    /// there, and where they have second copies: those are folded.
-    fn without_copies(&self, first: usize, sums: &mut [u64]) -> Option<Handle> {
-        let chunks = sums.len() / CHUNK_WORDS;
-        if first.checked_add(chunks).is_none_or(|end| end > self.item_chunks()) {
-            return None;
-        }
-        if let Some(layout) = self.layout {
-            for (index, line) in sums.chunks_exact_mut(CHUNK_WORDS).enumerate() {
-                latch::fold(layout, self.handle, first + index, line);
-            }
-            return None;
-        }
+    /// Returns the first word of `words` words from chunk `first` on; `None` where they are not all there.
+    fn tile_at(&self, first: usize, words: usize) -> Option<Handle> {
+        let end = first.checked_add(words / CHUNK_WORDS)?;
         // SAFETY: a word of ours.
-        Some(unsafe { self.handle.word(first * CHUNK_WORDS) })
+        (end <= self.item_chunks()).then(|| unsafe { self.handle.word(first * CHUNK_WORDS) })
+    }
+
+    fn fold_copies(&self, layout: LatchLayout, first: usize, sums: &mut [u64]) {
+        for (index, line) in sums.chunks_exact_mut(CHUNK_WORDS).enumerate() {
+            latch::fold(layout, self.handle, first + index, line);
+        }
     }
 
     /// Returns `true` if the cache lines of `next` directly follow these in the same reservation (address range for

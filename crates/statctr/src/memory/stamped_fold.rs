@@ -7,7 +7,7 @@
 //!     over := latest of c, or k if sections were ended since
 //!     for each line l
 //!       if its stamp on c is done[c] or later, or looks so
-//!         l is read after this, on all CPUs
+//!         l is read after this, on all CPUs that count by then
 //!     done[c] := over
 //! ```
 //! An update that happened before the fold has an epoch e and left its stamp, e or later. Was it not in the sum that
@@ -18,6 +18,9 @@
 //! A CPU that has not counted since the fold began keeps what it wrote in its latest epoch from being done, and that
 //! is read once more. Where it is much, all sections are ended by `membarrier`: at most one interruption in a fold of
 //! each CPU that runs this program.
+//!
+//! A CPU that begins to count meanwhile is not read where the CPUs were found before, nor has it a `done`: the next
+//! fold reads all that it wrote.
 //!
 //! Stamps are the last bytes of epochs. A line that was stamped 256 epochs ago may look new, and is read in vain; with
 //! 255 or more epochs since `done[c]` all lines that ever were written are.
@@ -110,10 +113,12 @@ impl StampedFold {
             unsafe { self.changed.find(&windows) };
         }
         self.compare_common(piece);
-        let units = piece.lines().gather_units();
+        // behind `meet_cpus`: of a CPU that has a state all counts are read
+        let mut units = None;
         let (mut tile, mut read) = (Tile::new(), 0);
         let mut runs = self.changed.runs(TILE).peekable();
         while let Some(run) = runs.next() {
+            let units = units.get_or_insert_with(|| piece.lines().gather_units());
             let next = runs.peek().map(|next| piece.front() + next.start);
             let sums = tile.zeroed(run.len());
             let (first, common, words) =
@@ -123,7 +128,7 @@ impl StampedFold {
                 let start: usize = first + before;
                 common[start..start + contributions.len()].copy_from_slice(contributions);
             };
-            piece.lines().fold_in_tile_noting(&units, piece.front() + run.start, next, sums, note);
+            piece.lines().fold_in_tile_noting(units, piece.front() + run.start, next, sums, note);
             let mut line = run.start;
             while line < run.end {
                 let (row, first) = (line / self.chunks, line % self.chunks);
@@ -270,5 +275,31 @@ mod tests {
         assert_eq!(values[LINES - 1], 9, "the baseline is 4, as the CPU has counted 5");
         fold(&piece, &mut folds, &mut values, false);
         assert_eq!(values[LINES - 1], 9);
+    }
+
+    #[test]
+    fn a_count_in_a_fallback_cell_is_read_by_the_same_fold_and_the_next() {
+        let pool = Pool::builder().build().expect("pool");
+        if !StampedLines::fit(pool.arena()) {
+            return;
+        }
+        let piece = StampedLines::take(pool.arena(), LINES).expect("memory");
+        let (mut folds, mut values) = (StampedFold::new(1, LINES), vec![0; LINES]);
+        let add_in_home = |line: usize| {
+            let head = piece.lines().handle();
+            head.reservation().use_home();
+            // SAFETY: a word of the piece.
+            unsafe { head.word(piece.slot(line * CHUNK_WORDS)) }.at(0).fetch_add(3, Ordering::Release);
+        };
+        folds.fold(&piece, |line, _, sums| {
+            values[line] = sums[0];
+            if line == 0 {
+                add_in_home(0);
+                add_in_home(LINES - 1);
+            }
+        });
+        assert_eq!((values[0], values[LINES - 1]), (0, 3), "the first line is read before");
+        fold(&piece, &mut folds, &mut values, false);
+        assert_eq!((values[0], values[LINES - 1]), (3, 3));
     }
 }

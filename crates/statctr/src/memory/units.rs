@@ -211,6 +211,12 @@ impl Units {
 }
 
 impl Walk<'_> {
+    /// Returns `true` if this is a view of these units.
+    #[inline]
+    pub(crate) fn is_of(self, units: &Units) -> bool {
+        std::ptr::eq(self.units, units)
+    }
+
     /// Returns `true` if no drain of a CPU has published another view (set of memory parts to sum) since this one was
     /// taken.
     #[inline]

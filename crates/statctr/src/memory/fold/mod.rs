@@ -110,10 +110,11 @@ impl Gathered<'_> {
     /// (0: unknown).
     ///
     /// What was counted before the units were gathered is in the sums, later counts of units that were made since are
-    /// not. Therefore only where no baseline is in use: it can have been made from any count, and needs all of them.
+    /// not. Therefore a reservation with a baseline in use has its units found anew each time, as a baseline can have
+    /// been made from any count and needs all of them; and one with home words in use, which are no unit's.
     ///
     /// # Safety
-    /// The contract is that of [`fold_tile`]; the units are those of the chunks' reservation.
+    /// The contract is that of [`fold_tile`].
     pub(super) unsafe fn fold_tile_noting(
         &self,
         first: Handle,
@@ -122,13 +123,14 @@ impl Gathered<'_> {
         note: &mut impl FnMut(usize, &[u64]),
     ) {
         let reservation = first.reservation();
-        if !reservation.baselines_in_use() && !reservation.homes_in_use() {
+        let is_current = || self.walk.is_of(reservation.cpus()) && self.walk.is_current();
+        if is_current() && !reservation.baselines_in_use() && !reservation.homes_in_use() {
             let (width, chunks) = (reservation.layout().width, sums.len() / CHUNK_WORDS);
             let (place, start) = (sums.as_mut_ptr(), first.base.as_ptr());
-            // SAFETY: the displacements lead to the same chunks of units that were announced; `sums` has whole chunks
-            // and is aligned.
+            // SAFETY: the displacements lead to the same chunks of units of this reservation that were announced; `sums`
+            // has whole chunks and is aligned.
             unsafe { add_units(width, place, chunks, start, &self.displacements, next) };
-            if self.walk.is_current() {
+            if is_current() {
                 return;
             }
             sums.fill(0);

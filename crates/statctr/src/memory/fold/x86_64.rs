@@ -10,12 +10,12 @@
 //! - The first and the last line of the unit [`NEAR`] further on, into the first level: groups of five lines at random
 //!   places of 160 units took 814 ns without, 465 with the first line fetched, 429 with both, 518 with all five; 4 units
 //!   ahead 550, 16 447 (AMD EPYC, Zen 3, in a virtual machine).
-//! - All lines of a unit up to [`FAR`] further on, into the second level, whose queue is longer than the first level's 16
+//! - With AVX-512 on Intel, all lines of a unit up to [`FAR`] further on, into the second level, whose queue is longer than the first level's 16
 //!   fill buffers: 5 % of the groups of an array 420 to 440 ns a group, 440 to 490 as above, and no less into the first
 //!   level at any distance (Intel Xeon, model 207).
 //!
-//! Behind the last units the fetches go on with the first units of the lines that are folded next, where the caller
-//! knows them.
+//! Behind the last units the fetches of the narrow kernels go on with the first units of the lines that are folded next,
+//! where the caller knows them: as many lines as are folded now.
 //!
 //! The kernels are never inlined: some end with `vzeroupper`, and only at a call may nothing be
 //! expected in the upper halves of registers.
@@ -56,7 +56,7 @@ const NEAR: usize = 8;
 /// The largest number of units ahead where the second level of the caches has room for their lines.
 const FAR: usize = 64;
 
-/// Returns `true` on an Intel CPU: see the head of this file.
+/// Returns `true` if lines are fetched into the second level of the caches: on Intel CPUs; see the head of this file.
 fn fills_second_level() -> bool {
     const UNKNOWN: u8 = 0;
     const NO: u8 = 1;
@@ -65,9 +65,11 @@ fn fills_second_level() -> bool {
     static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
     match KNOWN.load(Ordering::Relaxed) {
         UNKNOWN => {
-            let vendor = __cpuid(0);
-            let is_intel =
-                [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == b"GenuineIntel";
+            // SAFETY: all x86-64 CPUs have the instruction. Later compilers know that.
+            #[allow(unused_unsafe)]
+            let vendor = unsafe { __cpuid(0) };
+            let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+            let is_intel = name == [*b"Genu", *b"ineI", *b"ntel"];
             KNOWN.store(if is_intel { YES } else { NO }, Ordering::Relaxed);
             is_intel
         }
@@ -209,7 +211,7 @@ fn near(_units: usize) -> usize {
 }
 
 fn far(units: usize) -> usize {
-    (units / 2).min(FAR)
+    (units / 2).clamp(1, FAR)
 }
 
 static EVEX_FAR: Family = Family { narrow: evex_far::NARROW, wide: wide_evex, ahead: far };
@@ -233,7 +235,7 @@ unsafe fn add(
     if displacements.is_empty() || bytes == 0 {
         return;
     }
-    let in_registers = |displacements: &[usize]| {
+    let in_registers = |displacements: &[usize], next: usize| {
         let units = displacements.len();
         let ahead = (family.ahead)(units).min(units);
         let (most, last) = displacements.split_at(units - ahead);
@@ -261,7 +263,7 @@ unsafe fn add(
         }
     };
     if bytes <= NARROW_BYTES {
-        return in_registers(displacements);
+        return in_registers(displacements, next);
     }
     let (fours, rest) = displacements.as_chunks::<4>();
     for (index, four) in fours.iter().enumerate() {
@@ -274,7 +276,8 @@ unsafe fn add(
         unsafe { (family.wide)(sums, bytes, four.map(|displacement| first.wrapping_add(displacement))) };
     }
     if !rest.is_empty() {
-        in_registers(rest);
+        // they are the last ones of the next lines, too
+        in_registers(rest, 0);
     }
 }
 
@@ -338,7 +341,7 @@ family! { sse ends "paddq" "movdqa" ""
     lines_4 fetching_4 "192" [("xmm12" "xmm12" "192" "xmm12") ("xmm13" "xmm13" "208" "xmm13") ("xmm14" "xmm14" "224" "xmm14") ("xmm15" "xmm15" "240" "xmm15")]
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
@@ -354,6 +357,53 @@ mod tests {
         families
     }
 
+    /// Words that end where memory does that may not be read.
+    struct GuardedEnd {
+        pages: *mut libc::c_void,
+        len: usize,
+    }
+
+    impl GuardedEnd {
+        const PAGE: usize = 4096;
+
+        fn of(words: impl ExactSizeIterator<Item = usize>) -> GuardedEnd {
+            let len = words.len();
+            assert!(len * size_of::<usize>() <= Self::PAGE);
+            let (protection, flags) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            // SAFETY: a new mapping, of which the second page loses its access.
+            let pages = unsafe {
+                let pages = libc::mmap(std::ptr::null_mut(), 2 * Self::PAGE, protection, flags, -1, 0);
+                assert_ne!(pages, libc::MAP_FAILED);
+                assert_eq!(libc::mprotect(pages.byte_add(Self::PAGE), Self::PAGE, libc::PROT_NONE), 0);
+                pages
+            };
+            let guarded = GuardedEnd { pages, len };
+            for (index, word) in words.enumerate() {
+                // SAFETY: inside the first page, which may be written.
+                unsafe { guarded.start().add(index).write(word) };
+            }
+            guarded
+        }
+
+        fn start(&self) -> *mut usize {
+            // SAFETY: inside the mapping.
+            unsafe { self.pages.byte_add(Self::PAGE).cast::<usize>().sub(self.len) }
+        }
+
+        fn words(&self) -> &[usize] {
+            // SAFETY: written by `of`, live as long as this.
+            unsafe { std::slice::from_raw_parts(self.start(), self.len) }
+        }
+    }
+
+    impl Drop for GuardedEnd {
+        fn drop(&mut self) {
+            // SAFETY: the mapping that `of` made.
+            unsafe { libc::munmap(self.pages, 2 * Self::PAGE) };
+        }
+    }
+
     #[test]
     fn all_kernels_come_to_the_same_sums_wherever_they_fetch() {
         const LINES: usize = 12;
@@ -365,13 +415,13 @@ mod tests {
             let lines: Vec<Line> = (0..units * LINES)
                 .map(|line| Line(std::array::from_fn(|word| (line as u64 + 1) << 40 | word as u64)))
                 .collect();
-            // not in their order
-            let displacements: Vec<usize> =
-                (0..units).map(|unit| (unit * 3 % units.max(1)) * LINES * CHUNK_BYTES).collect();
+            // a permutation, as no number of units is a multiple of 11
+            let displacements =
+                GuardedEnd::of((0..units).map(|unit| unit * 11 % units * LINES * CHUNK_BYTES));
             let expected = |word: usize| {
                 let of =
                     |displacement: &usize| lines[displacement / CHUNK_BYTES + word / WORDS].0[word % WORDS];
-                displacements.iter().map(of).fold(1, u64::wrapping_add)
+                displacements.words().iter().map(of).fold(1, u64::wrapping_add)
             };
             for chunks in 1..=LINES {
                 for next in [0, CHUNK_BYTES, usize::MAX - 4095] {
@@ -385,7 +435,7 @@ mod tests {
                                 place,
                                 chunks * CHUNK_BYTES,
                                 lines.as_ptr().cast(),
-                                &displacements,
+                                displacements.words(),
                                 next,
                             )
                         };

@@ -104,22 +104,22 @@ impl Changed {
     pub(super) fn runs(&self, most: usize) -> impl Iterator<Item = Range<usize>> {
         let mut line = 0;
         std::iter::from_fn(move || {
-            let start = self.end_of(line, 0);
-            line = self.end_of(start, ALL).min(start.saturating_add(most));
+            let start = self.end_of(line, self.lines, 0);
+            line = self.end_of(start, self.lines.min(start.saturating_add(most)), ALL);
             (start < line).then_some(start..line)
         })
     }
 
-    /// Returns the end of the lines from `line` on whose bits are those of `bits`, which are all alike.
-    fn end_of(&self, mut line: usize, bits: u64) -> usize {
-        while line < self.lines {
+    /// Returns the end of the lines from `line` on, at most `end`, whose bits are those of `bits`, which are all alike.
+    fn end_of(&self, mut line: usize, end: usize, bits: u64) -> usize {
+        while line < end {
             let others = (self.masks[line / AT_ONCE] ^ bits) >> (line % AT_ONCE);
             if others != 0 {
-                return self.lines.min(line + others.trailing_zeros() as usize);
+                return end.min(line + others.trailing_zeros() as usize);
             }
             line = (line / AT_ONCE + 1) * AT_ONCE;
         }
-        self.lines
+        end
     }
 }
 
@@ -409,5 +409,10 @@ mod tests {
         let mut changed = Changed::new(100);
         changed.insert_all();
         assert_eq!(changed.runs(64).collect::<Vec<_>>(), [0..64, 64..100]);
+        assert_eq!(changed.runs(99).collect::<Vec<_>>(), [0..99, 99..100]);
+        // in time that does not grow with the lines behind a run: a quadratic search would take a minute
+        let mut changed = Changed::new(16 << 20);
+        changed.insert_all();
+        assert_eq!(changed.runs(256).count(), (16 << 20) / 256);
     }
 }
