@@ -10,9 +10,9 @@
 //! - The first and the last line of the unit [`NEAR`] further on, into the first level: groups of five lines at random
 //!   places of 160 units took 814 ns without, 465 with the first line fetched, 429 with both, 518 with all five; 4 units
 //!   ahead 550, 16 447 (AMD EPYC, Zen 3, in a virtual machine).
-//! - With AVX-512 on Intel, all lines of a unit up to [`FAR`] further on, into the second level, whose queue is longer than the first level's 16
-//!   fill buffers: 5 % of the groups of an array 420 to 440 ns a group, 440 to 490 as above, and no less into the first
-//!   level at any distance (Intel Xeon, model 207).
+//! - With AVX-512 on Intel, where other lines are folded next, all lines of a unit up to [`FAR`] further on, into the
+//!   second level, whose queue is longer than the 16 fill buffers of the first: 5 % of the groups of an array 420 to
+//!   440 ns a group, 440 to 490 as above, and no less into the first level at any distance (Intel Xeon, model 207).
 //!
 //! Behind the last units the fetches of the narrow kernels go on with the first units of the lines that are folded next,
 //! where the caller knows them: as many lines as are folded now.
@@ -41,7 +41,8 @@ pub(super) unsafe fn add_units(
 ) {
     let bytes = chunks * CHUNK_BYTES;
     let family = match width {
-        64.. if fills_second_level() => &EVEX_FAR,
+        // what is read alone may lie in the caches: 16 % slower from the second level
+        64.. if next != 0 && fills_second_level() => &EVEX_FAR,
         64.. => &EVEX,
         32 => &VEX,
         _ => &SSE,
