@@ -109,9 +109,9 @@ impl Gathered<'_> {
     /// Folds as [`fold_tile_noting`] does the chunks at `first`; those that are folded next lie `next` bytes further on
     /// (0: unknown).
     ///
-    /// What was counted before the units were gathered is in the sums, later counts of units that were made since are
-    /// not. Therefore a reservation with a baseline in use has its units found anew each time, as a baseline can have
-    /// been made from any count and needs all of them; and one with home words in use, which are no unit's.
+    /// Counts from before the units were gathered are in the sums, later counts of units that were made since are not.
+    /// Therefore a reservation with a baseline in use has its units found anew each time, as a baseline can have been
+    /// made from any count and needs all of them; and one with home words in use, which are no unit's.
     ///
     /// # Safety
     /// The contract is that of [`fold_tile`].
