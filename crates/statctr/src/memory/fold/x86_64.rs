@@ -10,9 +10,11 @@
 //! - The first and the last line of the unit [`NEAR`] further on, into the first level: groups of five lines at random
 //!   places of 160 units took 814 ns without, 465 with the first line fetched, 429 with both, 518 with all five; 4 units
 //!   ahead 550, 16 447 (AMD EPYC, Zen 3, in a virtual machine).
-//! - With AVX-512 on Intel, where other lines are folded next, all lines of a unit up to [`FAR`] further on, into the
-//!   second level, whose queue is longer than the 16 fill buffers of the first: 5 % of the groups of an array 420 to
-//!   440 ns a group, 440 to 490 as above, and no less into the first level at any distance (Intel Xeon, model 207).
+//! - With AVX-512 on Intel, where other lines are folded next, the first line of a unit up to [`FAR`] further on and the
+//!   others half as far, into the second level, whose queue is longer than the 16 fill buffers of the first. All lines
+//!   [`FAR`] further on: 5 % of the groups of an array 420 to 440 ns a group, 440 to 490 as above, and no less into the
+//!   first level at any distance (Intel Xeon, model 207). In two steps a line takes 8.2 ns, in one 9.4, and 7.2 of 7.9
+//!   with huge pages: the later ones do not wait for the page to be found (Intel Xeon, model 167).
 //!
 //! Behind the last units the fetches of the narrow kernels go on with the first units of the lines that are folded next,
 //! where the caller knows them: as many lines as are folded now.
@@ -54,7 +56,8 @@ pub(super) unsafe fn add_units(
 /// The number of units whose lines are fetched ahead of the one that is added.
 const NEAR: usize = 8;
 
-/// The largest number of units ahead where the second level of the caches has room for their lines.
+/// The largest number of units ahead where lines are fetched into the second level of the caches, which has room for
+/// theirs.
 const FAR: usize = 64;
 
 /// Returns `true` if lines are fetched into the second level of the caches: on Intel CPUs; see the head of this file.
@@ -86,38 +89,59 @@ struct Ahead {
     first: *const u8,
 }
 
+/// Where lines are fetched in two steps: the units of the first one and those, not as far ahead, of the second.
+#[derive(Clone, Copy)]
+struct Steps {
+    far: Ahead,
+    near: Ahead,
+}
+
 /// Two narrow kernels: each loads the sums of so many vectors, adds each unit's, stores the sums. The second one also
-/// fetches lines of another unit for each.
+/// fetches lines of other units for each: of one unit the first and the last line, or in two steps all.
 ///
 /// Each vector is given as register, destination and source of the addition, offset, clobber; `last` is the offset of
 /// the last line.
 macro_rules! narrow {
     (ends $name:ident $fetching:ident $last:literal $($rest:tt)*) => {
         narrow!(@both $name $fetching
+            { steps: Steps }
+            {
+                p = out(reg) _,
+                lines = in(reg) steps.near.first,
+                // `d` is at the next one
+                near = in(reg) steps.near.displacements.wrapping_sub(1),
+            }
             [
+                "mov {p}, qword ptr [{near} + {at}]",
                 "prefetcht0 byte ptr [{p} + {lines}]",
                 concat!("prefetcht0 byte ptr [{p} + {lines} + ", $last, "]")
             ]
             $($rest)*);
     };
     // each line is a vector
-    (all $name:ident $fetching:ident $last:literal $add:literal $move:literal $after:literal $(($reg:literal $operation:literal $offset:literal $clobber:tt))*) => {
+    (all $name:ident $fetching:ident $last:literal $add:literal $move:literal $after:literal $first:tt $(($reg:literal $operation:literal $offset:literal $clobber:tt))*) => {
         narrow!(@both $name $fetching
-            [$(concat!("prefetcht1 byte ptr [{p} + {lines} + ", $offset, "]")),*]
-            $add $move $after $(($reg $operation $offset $clobber))*);
-    };
-    (@both $name:ident $fetching:ident [$($fetch:expr),*] $($rest:tt)*) => {
-        narrow_kernel!($name {} {} [] $($rest)*);
-        narrow_kernel!($fetching
-            { ahead: Ahead }
+            { steps: Steps }
             {
                 p = out(reg) _,
-                lines = in(reg) ahead.first,
-                // `d` is at the next one
-                ahead = in(reg) ahead.displacements.wrapping_sub(1),
+                far_lines = in(reg) steps.far.first,
+                far = in(reg) steps.far.displacements.wrapping_sub(1),
+                lines = in(reg) steps.near.first,
+                near = in(reg) steps.near.displacements.wrapping_sub(1),
             }
-            ["mov {p}, qword ptr [{ahead} + {at}]", $($fetch),*]
-            $($rest)*);
+            [
+                "mov {p}, qword ptr [{far} + {at}]",
+                "prefetcht1 byte ptr [{p} + {far_lines}]",
+                "mov {p}, qword ptr [{near} + {at}]",
+                // so that it is used where there are no other lines
+                "add {p}, {lines}"
+                $(, concat!("prefetcht1 byte ptr [{p} + ", $offset, "]"))*
+            ]
+            $add $move $after $first $(($reg $operation $offset $clobber))*);
+    };
+    (@both $name:ident $fetching:ident $argument:tt $operands:tt $fetch:tt $($rest:tt)*) => {
+        narrow_kernel!($name {} {} [] $($rest)*);
+        narrow_kernel!($fetching $argument $operands $fetch $($rest)*);
     };
 }
 
@@ -192,8 +216,8 @@ macro_rules! wide {
 /// The kernels for a number of lines.
 struct Narrow {
     plain: unsafe fn(*mut u8, *const u8, &[usize]),
-    /// With as many displacements to fetch lines of as there are.
-    fetching: unsafe fn(*mut u8, *const u8, &[usize], Ahead),
+    /// With as many displacements to fetch lines of in each step as there are.
+    fetching: unsafe fn(*mut u8, *const u8, &[usize], Steps),
 }
 
 type Wide = unsafe fn(*mut u8, usize, [*const u8; 4]);
@@ -203,16 +227,17 @@ struct Family {
     /// By the number of lines, from one on.
     narrow: &'static [Narrow],
     wide: Wide,
-    /// The number of units whose lines are fetched ahead, of so many.
-    ahead: fn(usize) -> usize,
+    /// How many units ahead lines are fetched, of so many, in the first step and in the second.
+    ahead: fn(usize) -> (usize, usize),
 }
 
-fn near(_units: usize) -> usize {
-    NEAR
+fn near(_units: usize) -> (usize, usize) {
+    (NEAR, NEAR)
 }
 
-fn far(units: usize) -> usize {
-    (units / 2).clamp(1, FAR)
+fn far(units: usize) -> (usize, usize) {
+    let far = (units / 2).clamp(1, FAR);
+    (far, (far / 2).max(1))
 }
 
 static EVEX_FAR: Family = Family { narrow: evex_far::NARROW, wide: wide_evex, ahead: far };
@@ -238,26 +263,37 @@ unsafe fn add(
     }
     let in_registers = |displacements: &[usize], next: usize| {
         let units = displacements.len();
-        let ahead = (family.ahead)(units).min(units);
-        let (most, last) = displacements.split_at(units - ahead);
+        let (far, near) = (family.ahead)(units);
+        let (far, near) = (far.min(units), near.min(units));
+        // of the second ones the first step, of the last ones both are to the first units of the lines that are next
+        let (most, rest) = displacements.split_at(units - far);
+        let (second, last) = rest.split_at(far - near);
         let mut done = 0;
         while done < bytes {
             let lines = ((bytes - done) / CHUNK_BYTES).min(family.narrow.len());
             let Narrow { plain, fetching } = &family.narrow[lines - 1];
             let (sums, first) = (sums.wrapping_add(done), first.wrapping_add(done));
-            // SAFETY: still in range; behind the first units are `ahead` more, and there are at least as many as the
-            // last ones.
+            let units_from = |place: usize, first: *const u8| Ahead {
+                displacements: displacements.as_ptr().wrapping_add(place),
+                first,
+            };
+            let next_first = first.wrapping_add(next);
+            // SAFETY: still in range; from where a step begins there are at least as many units as are added with it.
             unsafe {
                 if !most.is_empty() {
-                    let ahead = Ahead { displacements: displacements.as_ptr().add(ahead), first };
-                    fetching(sums, first, most, ahead);
+                    let steps = Steps { far: units_from(far, first), near: units_from(near, first) };
+                    fetching(sums, first, most, steps);
                 }
-                let first_units =
-                    Ahead { displacements: displacements.as_ptr(), first: first.wrapping_add(next) };
-                match (last.is_empty(), next) {
-                    (true, _) => {}
-                    (false, 0) => plain(sums, first, last),
-                    (false, _) => fetching(sums, first, last, first_units),
+                if next == 0 {
+                    plain(sums, first, rest);
+                } else {
+                    let far_ones = units_from(0, next_first);
+                    if !second.is_empty() {
+                        let near_ones = units_from(units - far + near, first);
+                        fetching(sums, first, second, Steps { far: far_ones, near: near_ones });
+                    }
+                    let far_ones = units_from(far - near, next_first);
+                    fetching(sums, first, last, Steps { far: far_ones, near: units_from(0, next_first) });
                 }
             }
             done += lines * CHUNK_BYTES;
