@@ -293,9 +293,12 @@ fn counters_of_a_class_in_a_header_need_no_other_text_where_they_are_used() {
     std::fs::remove_dir_all(folder).expect("removed");
 }
 
-/// A queue in Rust: one thread writes what another one reads beside its own index.
+/// A queue in Rust: one thread writes beside what another one writes. Each goes on until both have done their rounds, so
+/// that they run side by side for as long as the trace needs, however loaded the machine is.
 const RING: &str = "use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::{Acquire, Relaxed, Release}};
+
+static RUNNING: AtomicU64 = AtomicU64::new(2);
 
 #[derive(Debug, Default)]
 pub struct Ring {
@@ -311,23 +314,32 @@ impl Ring {
     }
 }
 
+fn repeat(rounds: u64, mut update: impl FnMut()) -> u64 {
+    let mut done = 0;
+    while done < rounds || RUNNING.load(Acquire) > 0 {
+        for _ in 0..1000 {
+            update();
+        }
+        done += 1000;
+        if done == rounds {
+            RUNNING.fetch_sub(1, Release);
+        }
+    }
+    done
+}
+
 fn main() {
-    let rounds: u64 = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1000);
+    let rounds = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1000);
     let ring = Arc::new(Ring::new(1));
     let (one, other) = (Arc::clone(&ring), Arc::clone(&ring));
     let writer = std::thread::spawn(move || {
-        for _ in 0..rounds {
-            one.head.store(one.head.load(Relaxed) + one.step, Release);
-        }
+        repeat(rounds, || one.head.store(one.head.load(Relaxed) + one.step, Release))
     });
     let reader = std::thread::spawn(move || {
-        for _ in 0..rounds {
-            other.tail.store(other.tail.load(Relaxed) + other.step, Release);
-        }
+        repeat(rounds, || other.tail.store(other.tail.load(Relaxed) + other.step, Release))
     });
-    writer.join().expect(\"a thread\");
-    reader.join().expect(\"a thread\");
-    assert_eq!(ring.head.load(Acquire) + ring.tail.load(Relaxed), 2 * (rounds + 1));
+    let written = writer.join().expect(\"a thread\") + reader.join().expect(\"a thread\");
+    assert_eq!(ring.head.load(Acquire) + ring.tail.load(Relaxed), written + 2);
 }
 ";
 
