@@ -322,6 +322,12 @@ impl Lines {
         Gathered::of(self.handle.reservation().cpus())
     }
 
+    /// Returns the number of lines that are best folded together of a run of a few times as many, as
+    /// [`Gathered::piece_lines`] does.
+    pub(super) fn piece_lines(&self) -> Option<usize> {
+        Gathered::piece_lines(self.handle.reservation())
+    }
+
     /// Folds as [`fold_in_tile`](Self::fold_in_tile) does, of the units that were gathered of these lines, and passes
     /// what words of no CPU contribute to the sums of lines without second copies to `note`
     /// ([`Gathered::fold_tile_noting`]). The chunks from `next` on are folded next.

@@ -116,7 +116,7 @@ impl StampedFold {
         // behind `meet_cpus`: of a CPU that has a state all counts are read
         let mut units = None;
         let (mut tile, mut read) = (Tile::new(), 0);
-        let mut runs = self.changed.pieces(TILE).peekable();
+        let mut runs = self.changed.runs(TILE, piece.lines().piece_lines()).peekable();
         while let Some(run) = runs.next() {
             let units = units.get_or_insert_with(|| piece.lines().gather_units());
             let next = runs.peek().map(|next| piece.front() + next.start);

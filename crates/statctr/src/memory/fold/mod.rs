@@ -8,15 +8,16 @@
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-use x86_64::add_units;
+use x86_64::{add_units, piece_lines};
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod portable;
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-use portable::add_units;
+use portable::{add_units, piece_lines};
 
 use super::handle::Handle;
 use super::layout::CHUNK_WORDS;
+use super::reservation::Reservation;
 use super::units::{Units, Walk};
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
@@ -98,6 +99,14 @@ pub(super) struct Gathered<'a> {
 }
 
 impl Gathered<'_> {
+    /// Returns the length in lines of the pieces in which gathered units are folded faster than in a run of a few of them;
+    /// `None` where that is not so.
+    pub(super) fn piece_lines(reservation: &Reservation) -> Option<usize> {
+        // else the units are found anew for each piece
+        let is_gathered = !reservation.baselines_in_use() && !reservation.homes_in_use();
+        is_gathered.then(|| piece_lines(reservation.layout().width)).flatten()
+    }
+
     /// Finds the units that readers have to sum now.
     pub(super) fn of(units: &Units) -> Gathered<'_> {
         let walk = units.walk();

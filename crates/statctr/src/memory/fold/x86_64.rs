@@ -10,11 +10,12 @@
 //! - The first and the last line of the unit [`NEAR`] further on, into the first level: groups of five lines at random
 //!   places of 160 units took 814 ns without, 465 with the first line fetched, 429 with both, 518 with all five; 4 units
 //!   ahead 550, 16 447 (AMD EPYC, Zen 3, in a virtual machine).
-//! - With AVX-512 on Intel, where other lines are folded next, the first line of a unit up to [`FAR`] further on and the
-//!   others half as far, into the second level, whose queue is longer than the 16 fill buffers of the first. All lines
-//!   [`FAR`] further on: 5 % of the groups of an array 420 to 440 ns a group, 440 to 490 as above, and no less into the
-//!   first level at any distance (Intel Xeon, model 207). In two steps a line takes 8.2 ns, in one 9.4, and 7.2 of 7.9
-//!   with huge pages: the later ones do not wait for the page to be found (Intel Xeon, model 167).
+//! - With AVX-512 on Intel, where other lines are folded next, all lines of a unit up to [`FAR`] further on, into the
+//!   second level, whose queue is longer than the 16 fill buffers of the first: 5 % of the groups of an array 420 to
+//!   440 ns a group, 440 to 490 as above, and no less into the first level at any distance (Intel Xeon, model 207). Of
+//!   many units the first line [`FAR`] further on and the others half as far, which then do not wait for the page to be
+//!   found: 8.2 ns a line in place of 9.4, 7.2 of 7.9 with huge pages, and the same beside neighbours that load the
+//!   memory (Intel Xeon, model 167, 158 units; with 32 there is no difference).
 //!
 //! Behind the last units the fetches of the narrow kernels go on with the first units of the lines that are folded next,
 //! where the caller knows them: as many lines as are folded now.
@@ -44,13 +45,19 @@ pub(super) unsafe fn add_units(
     let bytes = chunks * CHUNK_BYTES;
     let family = match width {
         // what is read alone may lie in the caches: 16 % slower from the second level
-        64.. if next != 0 && fills_second_level() => &EVEX_FAR,
+        64.. if next != 0 && piece_lines(width).is_some() => &EVEX_FAR,
         64.. => &EVEX,
         32 => &VEX,
         _ => &SSE,
     };
     // SAFETY: passed on.
     unsafe { add(family, sums.cast(), bytes, first, displacements, next) };
+}
+
+/// Returns the length in lines of pieces that are folded faster one after the other, each with the next one known, than a
+/// run of a few of them is; `None` where that has not been found.
+pub(super) fn piece_lines(width: u32) -> Option<usize> {
+    (width >= 64 && fills_second_level()).then_some(EVEX_FAR.narrow.len())
 }
 
 /// The number of units whose lines are fetched ahead of the one that is added.
@@ -89,13 +96,6 @@ struct Ahead {
     first: *const u8,
 }
 
-/// Where lines are fetched in two steps: the units of the first one and those, not as far ahead, of the second.
-#[derive(Clone, Copy)]
-struct Steps {
-    far: Ahead,
-    near: Ahead,
-}
-
 /// Two narrow kernels: each loads the sums of so many vectors, adds each unit's, stores the sums. The second one also
 /// fetches lines of other units for each: of one unit the first and the last line, or in two steps all.
 ///
@@ -104,12 +104,12 @@ struct Steps {
 macro_rules! narrow {
     (ends $name:ident $fetching:ident $last:literal $($rest:tt)*) => {
         narrow!(@both $name $fetching
-            { steps: Steps }
+            { _far: Ahead, near: Ahead }
             {
                 p = out(reg) _,
-                lines = in(reg) steps.near.first,
+                lines = in(reg) near.first,
                 // `d` is at the next one
-                near = in(reg) steps.near.displacements.wrapping_sub(1),
+                near = in(reg) near.displacements.wrapping_sub(1),
             }
             [
                 "mov {p}, qword ptr [{near} + {at}]",
@@ -121,13 +121,13 @@ macro_rules! narrow {
     // each line is a vector
     (all $name:ident $fetching:ident $last:literal $add:literal $move:literal $after:literal $first:tt $(($reg:literal $operation:literal $offset:literal $clobber:tt))*) => {
         narrow!(@both $name $fetching
-            { steps: Steps }
+            { far: Ahead, near: Ahead }
             {
                 p = out(reg) _,
-                far_lines = in(reg) steps.far.first,
-                far = in(reg) steps.far.displacements.wrapping_sub(1),
-                lines = in(reg) steps.near.first,
-                near = in(reg) steps.near.displacements.wrapping_sub(1),
+                far_lines = in(reg) far.first,
+                far = in(reg) far.displacements.wrapping_sub(1),
+                lines = in(reg) near.first,
+                near = in(reg) near.displacements.wrapping_sub(1),
             }
             [
                 "mov {p}, qword ptr [{far} + {at}]",
@@ -146,9 +146,9 @@ macro_rules! narrow {
 }
 
 macro_rules! narrow_kernel {
-    ($name:ident { $($argument:ident: $type:ty)? } { $($operands:tt)* } [$($fetch:expr),*] $add:literal $move:literal $after:literal $(($reg:literal $operation:literal $offset:literal $clobber:tt))*) => {
+    ($name:ident { $($argument:ident: $type:ty),* } { $($operands:tt)* } [$($fetch:expr),*] $add:literal $move:literal $after:literal $(($reg:literal $operation:literal $offset:literal $clobber:tt))*) => {
         #[inline(never)]
-        unsafe fn $name(sums: *mut u8, first: *const u8, displacements: &[usize] $(, $argument: $type)?) {
+        unsafe fn $name(sums: *mut u8, first: *const u8, displacements: &[usize] $(, $argument: $type)*) {
             // SAFETY: loads of live words and of the displacements, of which there is at least one, and of as many to
             // fetch ahead; loads and stores of the sums. A fetch ahead may have any address.
             unsafe {
@@ -216,8 +216,8 @@ macro_rules! wide {
 /// The kernels for a number of lines.
 struct Narrow {
     plain: unsafe fn(*mut u8, *const u8, &[usize]),
-    /// With as many displacements to fetch lines of in each step as there are.
-    fetching: unsafe fn(*mut u8, *const u8, &[usize], Steps),
+    /// With as many displacements to fetch lines of as there are, in the first step and, not as far ahead, in the second.
+    fetching: unsafe fn(*mut u8, *const u8, &[usize], Ahead, Ahead),
 }
 
 type Wide = unsafe fn(*mut u8, usize, [*const u8; 4]);
@@ -227,7 +227,7 @@ struct Family {
     /// By the number of lines, from one on.
     narrow: &'static [Narrow],
     wide: Wide,
-    /// How many units ahead lines are fetched, of so many, in the first step and in the second.
+    /// The distances in units at which lines are fetched ahead, of so many units: in the first step and in the second.
     ahead: fn(usize) -> (usize, usize),
 }
 
@@ -237,7 +237,8 @@ fn near(_units: usize) -> (usize, usize) {
 
 fn far(units: usize) -> (usize, usize) {
     let far = (units / 2).clamp(1, FAR);
-    (far, (far / 2).max(1))
+    // one call of a kernel more
+    (far, if units < 2 * FAR { far } else { far / 2 })
 }
 
 static EVEX_FAR: Family = Family { narrow: evex_far::NARROW, wide: wide_evex, ahead: far };
@@ -281,19 +282,17 @@ unsafe fn add(
             // SAFETY: still in range; from where a step begins there are at least as many units as are added with it.
             unsafe {
                 if !most.is_empty() {
-                    let steps = Steps { far: units_from(far, first), near: units_from(near, first) };
-                    fetching(sums, first, most, steps);
+                    fetching(sums, first, most, units_from(far, first), units_from(near, first));
                 }
                 if next == 0 {
                     plain(sums, first, rest);
                 } else {
-                    let far_ones = units_from(0, next_first);
                     if !second.is_empty() {
-                        let near_ones = units_from(units - far + near, first);
-                        fetching(sums, first, second, Steps { far: far_ones, near: near_ones });
+                        let later = units_from(units - far + near, first);
+                        fetching(sums, first, second, units_from(0, next_first), later);
                     }
                     let far_ones = units_from(far - near, next_first);
-                    fetching(sums, first, last, Steps { far: far_ones, near: units_from(0, next_first) });
+                    fetching(sums, first, last, far_ones, units_from(0, next_first));
                 }
             }
             done += lines * CHUNK_BYTES;

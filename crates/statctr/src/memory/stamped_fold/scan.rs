@@ -14,17 +14,14 @@ const PART: usize = 4;
 const SIDE_BY_SIDE: usize = 8;
 
 /// Parts ahead of the one that is looked at to fetch, behind a CPU's last ones the first ones of the CPU that has its
-/// place among those side by side next: 4.7 ns a line of stamps, 5.1 with the CPU's own next part, 5.6 without (Intel
-/// Xeon, model 167).
+/// place among those side by side next, if there is one: 4.7 ns a line of stamps, 5.1 with the CPU's own next part, 5.6
+/// without (Intel Xeon, model 167, 160 lines of stamps).
 const AHEAD: usize = 2;
 
-/// Lines of each CPU that a kernel of the fold adds in registers.
-const ONE_PASS: usize = 8;
-
-/// Lines of the longest run that is divided: with 25 % of groups of five lines written at random a fold takes 1.41 µs a
-/// group instead of 1.52, and as long if runs of up to 48 are divided; with all written, and all divided, a sixth longer
+/// Pieces of the longest run that is divided: with 25 % of groups of five lines written at random a fold takes 1.41 µs a
+/// group instead of 1.52, and as long if runs of up to 48 lines are divided; with all written, and all divided, a sixth longer
 /// (Intel Xeon, model 167).
-const DIVIDED: usize = 3 * ONE_PASS;
+const MOST_PIECES: usize = 3;
 
 /// The mask of as many stamps.
 const ALL: u64 = u64::MAX;
@@ -118,22 +115,20 @@ impl Changed {
         }
     }
 
-    /// Returns runs of at most `most` neighbouring lines, in their order, to be folded one after the other: short ones
-    /// are divided into equal pieces that a kernel folds in one pass, which fetches the next piece meanwhile.
-    pub(super) fn pieces(&self, most: usize) -> impl Iterator<Item = Range<usize>> {
-        self.runs(most).flat_map(|run| {
-            let pieces = if run.len() <= DIVIDED { run.len().div_ceil(ONE_PASS) } else { 1 };
-            let len = run.len().div_ceil(pieces);
-            run.clone().step_by(len).map(move |start| start..run.end.min(start + len))
-        })
-    }
-
-    /// Returns the runs of at most `most` neighbouring lines, in their order.
-    fn runs(&self, most: usize) -> impl Iterator<Item = Range<usize>> {
+    /// Returns the runs of at most `most` neighbouring lines, in their order. If pieces have a length, runs of a few of
+    /// them come in pieces of at most that and about the same length.
+    pub(super) fn runs(&self, most: usize, piece: Option<usize>) -> impl Iterator<Item = Range<usize>> {
         let mut line = 0;
         std::iter::from_fn(move || {
             let start = self.end_of(line, self.lines, 0);
             line = self.end_of(start, self.lines.min(start.saturating_add(most)), ALL);
+            let len = line - start;
+            if let Some(piece) = piece
+                && len > piece
+                && len <= MOST_PIECES * piece
+            {
+                line = start + len.div_ceil(len.div_ceil(piece));
+            }
             (start < line).then_some(start..line)
         })
     }
@@ -371,7 +366,7 @@ mod tests {
                 let mut changed = Changed::new(lines);
                 // SAFETY: as many stamps and more.
                 unsafe { changed.find(&[Window::new(address + first, from, to)]) };
-                let found: Vec<usize> = changed.runs(usize::MAX).flatten().collect();
+                let found: Vec<usize> = changed.runs(usize::MAX, None).flatten().collect();
                 let is_in = |line: &usize| {
                     let stamp = (first + line) as u8;
                     stamp != 0 && (from..=to).any(|epoch| epoch as u8 == stamp)
@@ -391,11 +386,11 @@ mod tests {
         let mut changed = Changed::new(1000);
         // SAFETY: as many stamps and more.
         unsafe { changed.find(&windows) };
-        assert!(changed.runs(usize::MAX).eq(std::iter::once(0..1000)));
+        assert!(changed.runs(usize::MAX, None).eq(std::iter::once(0..1000)));
         changed.clear();
         // SAFETY: as above.
         unsafe { changed.find(&windows[1..]) };
-        assert!(changed.runs(usize::MAX).eq(std::iter::once(600..601)));
+        assert!(changed.runs(usize::MAX, None).eq(std::iter::once(600..601)));
     }
 
     #[test]
@@ -439,7 +434,7 @@ mod tests {
             let mut changed = Changed::new(lines);
             // SAFETY: there are stamps of all lines, rounded up.
             unsafe { changed.find(&windows) };
-            let found: Vec<usize> = changed.runs(1).map(|run| run.start).collect();
+            let found: Vec<usize> = changed.runs(1, None).map(|run| run.start).collect();
             assert_eq!(found, written, "{cpus} CPUs");
         }
     }
@@ -447,28 +442,33 @@ mod tests {
     #[test]
     fn runs_are_all_lines_that_were_inserted() {
         let mut changed = Changed::new(256);
-        assert_eq!(changed.runs(99).count(), 0);
+        let runs = |changed: &Changed, most| changed.runs(most, None).collect::<Vec<_>>();
+        assert_eq!(runs(&changed, 99), []);
         for line in [0, 1, 15, 16, 17, 40, 254, 255] {
             changed.insert(line);
         }
-        assert_eq!(changed.runs(99).collect::<Vec<_>>(), [0..2, 15..18, 40..41, 254..256]);
-        assert_eq!(changed.runs(2).collect::<Vec<_>>(), [0..2, 15..17, 17..18, 40..41, 254..256]);
-        assert_eq!(changed.pieces(99).collect::<Vec<_>>(), [0..2, 15..18, 40..41, 254..256]);
+        assert_eq!(runs(&changed, 99), [0..2, 15..18, 40..41, 254..256]);
+        assert_eq!(runs(&changed, 2), [0..2, 15..17, 17..18, 40..41, 254..256]);
         let mut changed = Changed::new(100);
         changed.insert_all();
-        assert_eq!(changed.runs(64).collect::<Vec<_>>(), [0..64, 64..100]);
-        assert_eq!(changed.runs(99).collect::<Vec<_>>(), [0..99, 99..100]);
-        assert_eq!(changed.pieces(99).collect::<Vec<_>>(), [0..99, 99..100], "too long to be divided");
-        for (lines, pieces) in
-            [(8, vec![0..8]), (9, vec![0..5, 5..9]), (17, vec![0..6, 6..12, 12..17]), (25, vec![0..25])]
-        {
-            let mut changed = Changed::new(64);
-            (0..lines).for_each(|line| changed.insert(line));
-            assert_eq!(changed.pieces(99).collect::<Vec<_>>(), pieces);
-        }
+        assert_eq!(runs(&changed, 64), [0..64, 64..100]);
+        assert_eq!(runs(&changed, 99), [0..99, 99..100]);
         // in time that does not grow with the lines behind a run: a quadratic search would take a minute
         let mut changed = Changed::new(16 << 20);
         changed.insert_all();
-        assert_eq!(changed.runs(256).count(), (16 << 20) / 256);
+        assert_eq!(changed.runs(256, Some(8)).count(), (16 << 20) / 256);
+    }
+
+    #[test]
+    fn short_runs_are_divided_into_pieces() {
+        for (lines, ends) in
+            [(8, &[11][..]), (9, &[8, 12]), (17, &[9, 15, 20]), (24, &[11, 19, 27]), (25, &[28])]
+        {
+            let mut changed = Changed::new(64);
+            (3..3 + lines).for_each(|line| changed.insert(line));
+            let pieces: Vec<_> = changed.runs(64, Some(8)).collect();
+            assert!(pieces.iter().map(|piece| piece.end).eq(ends.iter().copied()), "{lines}: {pieces:?}");
+            assert!(pieces.into_iter().flatten().eq(3..3 + lines));
+        }
     }
 }
