@@ -2,8 +2,9 @@
 //! against reading item by item; and what their writers pay.
 //!
 //! The CPUs are made up. Before each fold another thread, on a CPU of its own where there are two, writes a share of
-//! the groups, chosen at random, on all CPUs; then each way reads. Who begins changes from round to round. *Scattered*
-//! is what is worst: each CPU writes groups of its own choice, and nearly all lines were written by some CPU.
+//! the groups, chosen at random, on all CPUs; then each way reads, in all orders of the ways equally often, as each finds
+//! in the caches what the one before it left. *Scattered* is what is worst: each CPU writes groups of its own choice, and
+//! nearly all lines were written by some CPU.
 
 use super::fill::{Counting, Real};
 use super::report::{Bound, Case, Report, Scale, Target};
@@ -15,7 +16,8 @@ use statctr::topology::{CpuId, Topology};
 use statctr::{GroupArray, Item, ItemSpec, Placement, Pool, Schema, TrackedGroupArray};
 use std::hint::black_box;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Items of a group, as in `fold`.
@@ -39,8 +41,8 @@ const SHARES: [Share; 6] = [
     Share { percent: 5, is_scattered: false, huge_pages: true },
     Share { percent: 25, is_scattered: false, huge_pages: true },
 ];
-/// Rounds where nobody says otherwise.
-const ROUNDS: usize = 21;
+/// Rounds where nobody says otherwise: of three and of four ways each order that is taken comes equally often.
+const ROUNDS: usize = 24;
 /// Rounds before the figures count: the first folds read all.
 const WARM_UP: usize = 3;
 
@@ -225,8 +227,7 @@ fn folds(
     let mut read = 0;
     for round in 0..WARM_UP + rounds {
         due += writer.write(share)?;
-        for step in 0..3 {
-            let way = (round + step) % 3;
+        for way in runner::order(round, 3) {
             let start = Instant::now();
             match way {
                 0 => _ = black_box(folds.fold()),
@@ -290,8 +291,7 @@ fn two_threads(
     let words: Vec<u64> = (0..lines * 8 * used as usize).map(|at| at as u64).collect();
     let mut series = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for round in 0..WARM_UP + rounds {
-        for step in 0..series.len() {
-            let way = (round + step) % series.len();
+        for way in runner::order(round, series.len()) {
             let threads = 1 + way % 2;
             let parts = if threads == 1 { 1 } else { PARTS };
             let time = if way < 2 {
@@ -319,20 +319,24 @@ fn two_threads(
     Ok(())
 }
 
-/// Runs pieces of work on a thread for each CPU of `on`, which take one after the other, as a pool's threads do: the time
-/// that the slowest thread takes. The start of the threads is the caller's.
+/// Runs pieces of work on a thread for each CPU of `on`, which take one after the other, as a pool's threads do, and
+/// returns the time from when all threads run to when the last one ends. They wait for each other without sleep: to wake a
+/// thread on an idle virtual CPU takes longer than some of the work.
 fn in_parallel<W: FnOnce() + Send>(work: impl Iterator<Item = W>, on: &[usize]) -> Result<Duration> {
     let work = Mutex::new(work.collect::<Vec<W>>());
     let next = || work.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let start = Barrier::new(on.len() + 1);
+    let running = AtomicUsize::new(0);
     let time = std::thread::scope(|scope| {
         let workers: Vec<_> = on
             .iter()
             .map(|&cpu| {
-                let start = &start;
+                let running = &running;
                 scope.spawn(move || {
                     let pinned = os::pin(cpu);
-                    start.wait();
+                    running.fetch_add(1, Ordering::AcqRel);
+                    while running.load(Ordering::Acquire) < on.len() {
+                        std::hint::spin_loop();
+                    }
                     let start = Instant::now();
                     while let Some(work) = next() {
                         work();
@@ -341,7 +345,6 @@ fn in_parallel<W: FnOnce() + Send>(work: impl Iterator<Item = W>, on: &[usize]) 
                 })
             })
             .collect();
-        start.wait();
         let mut times =
             workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
         times.try_fold(Duration::ZERO, |longest, time| time.map(|time| longest.max(time)))

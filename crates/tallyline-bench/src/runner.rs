@@ -233,7 +233,7 @@ fn calibrate(watch: &mut dyn Stopwatch, index: usize, placements: usize, setting
 
 /// Returns the order of the sides in a round: everyone is first once in a while, and everyone's neighbours
 /// change sides.
-fn order(round: usize, sides: usize) -> impl Iterator<Item = usize> {
+pub(super) fn order(round: usize, sides: usize) -> impl Iterator<Item = usize> {
     let backwards = round % 2 == 1;
     (0..sides).map(move |step| {
         let step = if backwards { sides - 1 - step } else { step };
