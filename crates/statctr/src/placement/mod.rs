@@ -352,9 +352,10 @@ impl PoolBuilder {
     }
 
     /// Asks for huge pages of 2 MiB for the pool's counters, if `true`: folds of large arrays then spend less time on
-    /// translating addresses. Off by default, as a CPU that counts takes 2 MiB with its first counter, and as a unit takes
-    /// whole huge pages: [`unit_bytes`](Self::unit_bytes) is rounded up to what they hold ([`Cost::unit_bytes`]), and
-    /// address space is reserved for each possible CPU. No huge page has words of two CPUs.
+    /// translating addresses, an incremental one in a virtual machine whose memory is scattered half as much in all. Off
+    /// by default, as a CPU that counts takes 2 MiB with its first counter, and as a unit takes whole huge pages:
+    /// [`unit_bytes`](Self::unit_bytes) is rounded up to what they hold ([`Cost::unit_bytes`]), and address space is
+    /// reserved for each possible CPU. No huge page has words of two CPUs.
     ///
     /// They are transparent huge pages (`madvise(MADV_HUGEPAGE)`, Linux), which the kernel gives where it can; where it
     /// does not (`/sys/kernel/mm/transparent_hugepage/enabled` is `never`, no such memory, other systems), or where
