@@ -315,13 +315,14 @@ impl Ring {
 }
 
 fn repeat(rounds: u64, mut update: impl FnMut()) -> u64 {
-    let mut done = 0;
-    while done < rounds || RUNNING.load(Acquire) > 0 {
+    let (mut done, mut is_over) = (0, false);
+    while !is_over || RUNNING.load(Acquire) > 0 {
         for _ in 0..1000 {
             update();
         }
         done += 1000;
-        if done == rounds {
+        if !is_over && done >= rounds {
+            is_over = true;
             RUNNING.fetch_sub(1, Release);
         }
     }

@@ -45,7 +45,7 @@ pub(super) unsafe fn add_units(
     let bytes = chunks * CHUNK_BYTES;
     let family = match width {
         // what is read alone may lie in the caches: 16 % slower from the second level
-        64.. if next != 0 && piece_lines(width).is_some() => &EVEX_FAR,
+        64.. if next != 0 && fills_second_level() => &EVEX_FAR,
         64.. => &EVEX,
         32 => &VEX,
         _ => &SSE,
@@ -237,7 +237,7 @@ fn near(_units: usize) -> (usize, usize) {
 
 fn far(units: usize) -> (usize, usize) {
     let far = (units / 2).clamp(1, FAR);
-    // one call of a kernel more
+    // a second step takes a call of a kernel more, which few units do not repay
     (far, if units < 2 * FAR { far } else { far / 2 })
 }
 

@@ -13,8 +13,8 @@ const PART: usize = 4;
 /// and 5 lines a group; 48 of four CPUs, 51 of sixteen (AMD EPYC, Zen 3, in a virtual machine).
 const SIDE_BY_SIDE: usize = 8;
 
-/// Parts ahead of the one that is looked at to fetch, behind a CPU's last ones the first ones of the CPU that has its
-/// place among those side by side next, if there is one: 4.7 ns a line of stamps, 5.1 with the CPU's own next part, 5.6
+/// Parts ahead of the one that is looked at to fetch, behind a CPU's last ones those of the CPUs that have its place
+/// among those side by side next, if there are any: 4.7 ns a line of stamps, 5.1 with the CPU's own next part, 5.6
 /// without (Intel Xeon, model 167, 160 lines of stamps).
 const AHEAD: usize = 2;
 
