@@ -198,6 +198,15 @@ pub(crate) fn rseq_feature_size() -> libc::c_ulong {
     unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) }
 }
 
+/// Threads that libc does not make. With musl those must not count.
+#[cfg(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux",
+    target_env = "gnu",
+    not(any(feature = "portable", feature = "uniprocessor"))
+))]
+pub(crate) mod raw_thread;
+
 /// The calling thread's rseq registration.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux"))]
 pub(crate) mod rseq {
@@ -234,6 +243,30 @@ pub(crate) mod rseq {
         let size = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()) }.cast::<u32>();
         // SAFETY: glibc's type of it.
         unsafe { size.as_ref() }.copied().filter(|size| *size > 0)
+    }
+
+    /// Returns the offset of libc's areas from the thread pointer, where libc registers threads.
+    pub(crate) fn libc_area_offset() -> Option<isize> {
+        libc_area_bytes()?;
+        // SAFETY: looks up a constant that glibc has where it has the other one.
+        let offset = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()) }.cast::<isize>();
+        // SAFETY: glibc's type of it.
+        unsafe { offset.as_ref() }.copied()
+    }
+
+    /// Registers another area for the calling thread and takes it back; the kernel's error number, which is `EINVAL`
+    /// where the thread has an area, and 0 where it has none. Async-signal-safe.
+    pub(crate) fn error_of_another_area() -> i32 {
+        #[repr(align(32))]
+        struct Area(#[allow(dead_code)] std::cell::UnsafeCell<[u32; 8]>); // the kernel's to write
+        let area = Area(std::cell::UnsafeCell::new([0; 8]));
+        let call = |flags: u32| {
+            // SAFETY: the area lives until it is taken back, in this function.
+            unsafe { libc::syscall(libc::SYS_rseq, &raw const area, size_of::<Area>(), flags, SIGNATURE) }
+        };
+        // SAFETY: libc's word for the calling thread.
+        let error = || unsafe { *libc::__errno_location() };
+        if call(0) != 0 || call(UNREGISTER) != 0 { error() } else { 0 }
     }
 
     fn call(size: u32, flags: u32) -> bool {
