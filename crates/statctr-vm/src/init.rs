@@ -4,11 +4,17 @@ use crate::os::machine;
 use crate::report::say;
 use crate::scenario::{SCENARIOS, Settings};
 use statctr::topology::Topology;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Folder in which `ci/vm/run` puts test programs of the library, to be run after the scenarios.
+/// Folder in which `ci/vm/image` puts test programs of the library, in one folder for each way in which threads are
+/// registered for rseq. They run after the scenarios.
 const TESTS: &str = "/tests";
+/// The file in such a folder that holds environment variables for its programs, `NAME=VALUE` in each line.
+const ENVIRONMENT: &str = "environment";
+/// The file in such a folder that holds arguments for its Rust test programs, separated by blanks.
+const ARGUMENTS: &str = "arguments";
 
 /// Runs as the emulated machine's init process (PID 1): mounts the pseudo file systems, runs all scenarios and test
 /// programs, and powers the machine off.
@@ -63,24 +69,38 @@ pub(crate) fn run_all(settings: &Settings) -> Vec<String> {
     failed
 }
 
-/// Runs the library's own test programs, one after the other.
+/// Runs the library's own test programs, one after the other; returns the names of those that failed.
 fn run_tests() -> Vec<String> {
-    let mut programs: Vec<_> =
-        std::fs::read_dir(TESTS).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    programs.sort();
     let mut failed = Vec::new();
-    for program in programs {
-        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut command = Command::new(&program);
-        if !name.starts_with("c-") {
-            command.arg("--test-threads=1").arg("--quiet");
-        }
-        command.env("TMPDIR", "/tmp").stdin(Stdio::null());
-        if !ends_well(&name, &mut command) {
-            failed.push(name);
+    for way in entries(Path::new(TESTS)) {
+        let text = |name: &str| std::fs::read_to_string(way.join(name)).unwrap_or_default();
+        let (environment, arguments) = (text(ENVIRONMENT), text(ARGUMENTS));
+        for program in entries(&way) {
+            let file = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if [ENVIRONMENT, ARGUMENTS].contains(&file.as_str()) {
+                continue;
+            }
+            let name = format!("{}/{file}", way.file_name().unwrap_or_default().to_string_lossy());
+            let mut command = Command::new(&program);
+            if !file.starts_with("c-") {
+                command.arg("--test-threads=1").arg("--quiet").args(arguments.split_whitespace());
+            }
+            command.envs(environment.lines().filter_map(|line| line.split_once('=')));
+            command.env("TMPDIR", "/tmp").stdin(Stdio::null());
+            if !ends_well(&name, &mut command) {
+                failed.push(name);
+            }
         }
     }
     failed
+}
+
+/// Returns what a folder holds, in the order of names; nothing where it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<_> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    entries
 }
 
 fn ends_well(name: &str, command: &mut Command) -> bool {

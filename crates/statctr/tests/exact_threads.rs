@@ -7,6 +7,7 @@ use common::kit::{Kit, Line};
 use common::{Deadline, Named, budget, os, pools, pools_by_width, scaled};
 use statctr::topology::{CpuId, Topology};
 use statctr::{Counter, CounterArray, Mode, Placement, Pool, SharedCounter, VectorWidth};
+use statctr::{registration, thread_mode};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -272,6 +273,15 @@ fn the_reported_mode_is_the_one_in_use() {
         assert_eq!(here, expected, "{name}: {}", pool.mode());
     }
     assert_eq!(VectorWidth::detect() > VectorWidth::Bytes8, !cfg!(target_arch = "aarch64"));
+}
+
+#[test]
+fn threads_are_registered_by_those_whom_the_run_names() {
+    assert_eq!(registration().is_some(), thread_mode() == Mode::Rseq);
+    // set where other parties than libc register threads, so that such a run shows that they do
+    if let Ok(named) = std::env::var("STATCTR_TEST_REGISTRATION") {
+        assert_eq!(registration().map_or("None".to_owned(), |by| format!("{by:?}")), named);
+    }
 }
 
 #[test]

@@ -85,8 +85,9 @@ fn draw(case: u64) -> (u64, f64, Vec<u64>) {
 
 #[test]
 fn quantiles_of_any_values_are_within_any_allowed_error() {
-    // a unit with room for as many buckets as there can be: (64 - 12) powers of two in 4096 each
-    let pool = Pool::builder().placement(Placement::Fixed).unit_bytes(4 << 20).build().expect("pool");
+    // a unit with room for as many buckets as there can be, (64 - 12) powers of two in 4096 each, and for two copies of
+    // them where a section writes 8 bytes at a time
+    let pool = Pool::builder().placement(Placement::Fixed).unit_bytes(8 << 20).build().expect("pool");
     for case in 0..scaled(60) as u64 {
         let (max, error, mut values) = draw(case);
         let context = format!("case {case}: up to {max}, error {error}");

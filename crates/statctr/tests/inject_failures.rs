@@ -242,7 +242,9 @@ fn updates_have_memory_again_soon_after_the_kernel_gives_some() {
     let asked = u64::MAX - inject::failures_left(Site::Map);
     assert!((5..200).contains(&asked), "{asked} requests");
     inject::clear();
-    assert!(round() <= 1024, "some go by before the kernel is asked again");
+    let missed = round();
+    // for instances, and for tables
+    assert!(missed <= 2 * 1024, "{missed} go by before the kernel is asked again");
     assert_eq!((round(), pool.mode()), (0, Mode::Rseq));
     assert!(flows.iter().all(|flow| flow.read()[0] == 4 * 30 && flow.instances() == 30));
 }
@@ -318,8 +320,11 @@ fn static_counters_wait_for_memory_on_words_of_their_own() {
     assert_eq!(StaticCounter::memory().expect("smaps").slots, 3);
 }
 
+/// The error for which a histogram takes more than half a unit: where a section writes 8 bytes at a time there is room
+/// for half as many buckets.
+const LARGE_ERROR: f64 = if cfg!(target_arch = "aarch64") { 0.004 } else { 0.002 };
 static LARGE: StaticFamily<1, Histogram> =
-    StaticFamily::of_histograms("large", "a unit for each member", Unit::NONE, ["of"], u64::MAX, 0.002);
+    StaticFamily::of_histograms("large", "a unit for each member", Unit::NONE, ["of"], u64::MAX, LARGE_ERROR);
 
 #[test]
 fn a_family_without_memory_for_a_member_counts_in_the_one_for_further_values() {
