@@ -14,8 +14,13 @@ static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 static WHICH: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
 /// Catches SIGINT (Ctrl-C) and SIGTERM from now on: the first one only sets the flag that [`asked`] returns, a
-/// second one ends the program.
+/// second one ends the program. Further calls change nothing.
 pub(crate) fn listen() -> Result<()> {
+    static LISTENS: AtomicBool = AtomicBool::new(false);
+    // registered twice, the first signal would find the flag up that it has just put up
+    if LISTENS.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
     for signal in [SIGINT, SIGTERM] {
         // in this order: the first Ctrl-C finds the flag down and puts it up, the second finds it up
         flag::register_conditional_default(signal, Arc::clone(&ASKED))
@@ -29,6 +34,11 @@ pub(crate) fn listen() -> Result<()> {
 /// Returns `true` if SIGINT (Ctrl-C) or SIGTERM has been received since [`listen`] was called.
 pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
+}
+
+/// Takes a signal that was received for dealt with, as what it asked to end has ended: the next one is again the first.
+pub(crate) fn forget() {
+    ASKED.store(false, Ordering::Relaxed);
 }
 
 /// Ends the program by the default action of the signal that was received (SIGINT or SIGTERM), so that a shell sees

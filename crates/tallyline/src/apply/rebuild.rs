@@ -7,6 +7,7 @@ use super::measure::{SpeedUp, compare, shell};
 use super::project::FileEdit;
 use super::target::Target;
 use super::undo;
+use crate::interrupt;
 use crate::layout::source;
 use anyhow::{Context, Result, bail};
 use std::os::unix::fs::DirBuilderExt;
@@ -56,6 +57,9 @@ pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result
     let mut built = false;
     let mut speed_up = None;
     if args.build.is_some() || args.measure.is_some() {
+        // before there are copies to leave behind; a run that was traced may have been ended by Ctrl-C, which is over
+        interrupt::listen()?;
+        interrupt::forget();
         let copies = Copies::new(plan)?;
         if let Some(build) = &args.build {
             shell(build, &copies.after, Stdio::null())?;
