@@ -5,6 +5,7 @@
 mod common;
 
 use common::{folder, run, stdout};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -80,6 +81,45 @@ fn type_units_are_read() {
     others.sort();
     assert_eq!(types, others);
     assert!(types.len() > 2, "{types:?}");
+}
+
+/// With a class that one of the units only declares, as its virtual functions are in the other.
+#[test]
+fn bases_that_have_units_of_their_own_are_read() {
+    let folder = folder("difference-base-units");
+    let types = "struct Mixin { char tag; };\nstruct Root { virtual ~Root(); int x; };\n\
+                 struct Derived : Root, Mixin { char d; Mixin m; };\n";
+    fs::write(folder.join("types.h"), types).expect("written");
+    fs::write(folder.join("root.cpp"), "#include \"types.h\"\nRoot::~Root() {}\n").expect("written");
+    let main = "#include \"types.h\"\nDerived derived;\nint main() { return derived.d; }\n";
+    fs::write(folder.join("main.cpp"), main).expect("written");
+    for compiler in ["g++", "clang++"] {
+        for version in ["-gdwarf-4", "-gdwarf-5"] {
+            let build = |name: &str, flags: &[&str]| -> Option<BTreeSet<String>> {
+                let mut command = Command::new(compiler);
+                command
+                    .current_dir(&folder)
+                    .args(["-g", version, "root.cpp", "main.cpp", "-o", name])
+                    .args(flags);
+                let done = command.output();
+                if !done.as_ref().is_ok_and(|done| done.status.success()) {
+                    eprintln!("skipped: {compiler} {version} {flags:?}: {done:?}");
+                    return None;
+                }
+                let text = layout(&[folder.join(name).to_str().expect("a plain path")]);
+                Some(text.split("};\n").map(str::to_owned).collect())
+            };
+            let (Some(plain), Some(units)) =
+                (build("plain", &[]), build("units", &["-fdebug-types-section"]))
+            else {
+                continue;
+            };
+            assert_eq!(plain, units, "{compiler} {version}");
+            let derived = "struct Derived : Root, Mixin {\n";
+            assert!(units.iter().any(|text| text.starts_with(derived)), "{compiler} {version}: {units:?}");
+        }
+    }
+    fs::remove_dir_all(folder).expect("removed");
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl<'a> Loader<'_, 'a> {
         };
         let ty = match kind {
             MemberKind::Base | MemberKind::VirtualBase if self.definitions.is_some() => {
-                let base = cursor.entry.target(self.units, cursor.unit, constants::DW_AT_type);
+                let base = self.target_of(cursor, constants::DW_AT_type)?;
                 let base = self.one_for_all(base)?;
                 self.refer(base, Need::Layout)?
             }

@@ -351,12 +351,20 @@ impl<'u, 'a> Loader<'u, 'a> {
         name: DwAt,
         need: Need,
     ) -> Result<TypeId> {
-        let place = cursor.entry.target(self.units, cursor.unit, name);
-        let place = match place {
-            Some(place) if self.units.has_type_units() => Some(self.definition(place)?),
-            place => place,
-        };
+        let place = self.target_of(cursor, name)?;
         self.refer(place, need)
+    }
+
+    /// Returns the DIE that an attribute of the entry refers to; of a type with a unit of its own, the one in there.
+    pub(in crate::dwarf) fn target_of(
+        &mut self,
+        cursor: &Cursor<'_, '_, 'a>,
+        name: DwAt,
+    ) -> Result<Option<GlobalDieOffset>> {
+        match cursor.entry.target(self.units, cursor.unit, name) {
+            Some(place) if self.units.has_type_units() => Ok(Some(self.definition(place)?)),
+            place => Ok(place),
+        }
     }
 
     /// Returns the definition of a type that may be declared here and defined in a unit of its own.
