@@ -53,6 +53,31 @@ fn what_cannot_be_smaller_is_said_in_one_line() {
 }
 
 #[test]
+fn a_pin_of_a_member_that_no_type_has_is_an_error() {
+    let Some(file) = server("reorganize-no-member") else { return };
+    let refused = |args: &[&str]| {
+        let output = run(&[&["reorganize"], args, &[&file]].concat());
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{args:?}");
+        stderr(&output)
+    };
+    assert_eq!(
+        refused(&["--pin", "prt", "connection"]),
+        "tallyline: --pin prt: no member of that name in connection; did you mean port?\n"
+    );
+    assert!(refused(&["--unpin", "nosuch", "connection"]).contains("--unpin nosuch: no member of that name"));
+    assert!(refused(&["--unpin", "frst", "pinned"]).contains("; did you mean first?"));
+    assert!(refused(&["--pin", "port,", "connection"]).contains("--pin : no member"));
+    // it is enough that one of the types has it
+    let several = refused(&["--pin", "port,nosuch", "connection", "tight"]);
+    assert!(several.contains("--pin nosuch: no member of that name in any of the 2 types"), "{several}");
+    assert!(refused(&["--pin", "nosuch"]).contains("in any of the "));
+    for args in [&["--pin", "port", "connection", "tight"][..], &["--pin", "port"], &["--unpin", "ends"]] {
+        let output = run(&[&["reorganize"], args, &[&file]].concat());
+        assert!(output.status.success() && stderr(&output).is_empty(), "{args:?}: {output:?}");
+    }
+}
+
+#[test]
 fn what_free_ends_would_save_is_what_they_save() {
     let Some(file) = server("reorganize-freed") else { return };
     let document = json(&["reorganize", "--json", &file]);

@@ -1,5 +1,6 @@
 //! The command line of `tallyline reorganize`.
 
+use super::pins::Pins;
 use crate::apply::ApplyArgs;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -107,7 +108,7 @@ Examples:
 
 A proposal says if it is optimal or the best one found. It is optimal for up to 20 members between two pinned ones, and for more if they have few different sizes, as nearly all structs do. BTF does not record alignments, so these are inferred.
 
-Exit status: 0 for success, also if nothing can be made smaller; 2 for an error, such as a type that cannot be reorganized, or a proposal that a compiler lays out differently (it is not shown then).";
+Exit status: 0 for success, also if nothing can be made smaller; 2 for an error, such as a type that cannot be reorganized, a member to pin that no type has, or a proposal that a compiler lays out differently (it is not shown then).";
 
 // the help says the number
 const _: () = assert!(EXACT_MEMBERS == 20);
@@ -130,6 +131,11 @@ impl ReorganizeArgs {
     /// Returns `true` if types are ranked rather than shown one by one; `named` says that types are named.
     pub(super) fn ranks(&self, named: bool) -> bool {
         self.all || !named
+    }
+
+    /// Returns the members that stay, and those that may move.
+    pub(super) fn pins(&self) -> Pins<'_> {
+        Pins { pin: &self.pin, unpin: &self.unpin }
     }
 
     /// Returns the permitted moves.

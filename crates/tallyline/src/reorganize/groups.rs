@@ -39,9 +39,11 @@ pub(super) fn run(args: &ReorganizeArgs, file: &Path, operands: &[String], outpu
     let types = source::read(file, &request, args.btf_base.as_deref())?;
     source::warn(file, &types);
     let reorganizer = Reorganizer::new(&types, args.options());
+    let record = |table: &Table| record(&types, table.name()).with_context(|| file.display().to_string());
+    let records = tables.iter().map(record).collect::<Result<Vec<_>>>()?;
+    args.pins().check_records(&types, &records.iter().map(|id| types.record(*id)).collect::<Vec<_>>())?;
     let mut proposals = Vec::new();
-    for table in &tables {
-        let record = record(&types, table.name()).with_context(|| file.display().to_string())?;
+    for (table, record) in tables.iter().zip(records) {
         let proposal = reorganizer
             .propose_grouped(record, table)
             .map_err(|refusal| anyhow::anyhow!("{}: {refusal}", table.name()))?;

@@ -5,6 +5,7 @@ mod groups;
 mod json;
 mod patch;
 mod pinned;
+mod pins;
 mod text;
 mod together;
 mod verify;
@@ -104,6 +105,7 @@ pub(crate) fn run(args: &ReorganizeArgs, color: Color) -> Result<()> {
     let mut types = source::read(&file, &request, args.btf_base.as_deref())?;
     source::warn(&file, &types);
     let (ids, missing) = chosen(&names, &types);
+    args.pins().check(&types, &ids)?;
     let ranks = args.ranks(!names.is_empty());
     let (mut found, together) = propose(args, &types, &ids, &instances, ranks)?;
     if args.verify && !ranks {
