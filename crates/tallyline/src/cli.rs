@@ -28,12 +28,13 @@ use crate::settings::{
 };
 use crate::sharing;
 use crate::sharing_check;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use tallyline_support::hyperlink::{Links, terminal_has_links};
 use tallyline_support::output::{Color, Output, Presentation};
@@ -173,10 +174,11 @@ pub(crate) struct Invocation {
 }
 
 /// Parses the command line of `tallyline`, taking the settings as defaults of its options. Exits with a message if
-/// it is invalid.
+/// it is invalid, and after it has printed the help or the version.
 ///
 /// # Errors
-/// A configuration file or a variable with a mistake, unless the sub-command does not depend on them.
+/// A configuration file or a variable with a mistake, unless the sub-command does not depend on them; a help or
+/// version that cannot be written.
 pub(crate) fn parse() -> Result<Invocation> {
     let loaded = Settings::load();
     let (settings, mistake) = match loaded {
@@ -185,7 +187,15 @@ pub(crate) fn parse() -> Result<Invocation> {
     };
     settings.make_defaults();
     let matches = settings::give_defaults(Cli::command()).try_get_matches();
-    let matches = matches.unwrap_or_else(|error| with_json_hint(error).exit());
+    let matches = match matches {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => with_json_hint(error).exit(),
+        Err(help) => {
+            // clap's exit() would leave out that it cannot be written
+            help.print().and_then(|()| io::stdout().flush()).context("cannot write standard output")?;
+            std::process::exit(0)
+        }
+    };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match (mistake, &cli.command) {
         // what somebody with a wrong file needs most

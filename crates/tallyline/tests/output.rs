@@ -113,3 +113,14 @@ fn pipes_devices_and_standard_output_are_written_to_as_they_are() {
     assert!(stderr(&output).starts_with("tallyline: cannot write /dev/full"), "{output:?}");
     assert_eq!(names(&folder), ["log", "pipe"]);
 }
+
+#[test]
+fn help_and_version_that_cannot_be_written_are_errors() {
+    for words in [&["help"][..], &["--help"], &["--version"], &["layout", "--help"], &["help", "layout"]] {
+        let full = fs::File::options().write(true).open("/dev/full").expect("a full device");
+        let output = tallyline().args(words).stdout(full).output().expect("the program runs");
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(stderr(&output).starts_with("tallyline: cannot write standard output"), "{output:?}");
+        assert_eq!(tallyline().args(words).output().expect("the program runs").status.code(), Some(0));
+    }
+}
