@@ -34,9 +34,11 @@ static PRESENTATION: OnceLock<Presentation> = OnceLock::new();
 
 impl Presentation {
     /// Sets the command of the pager through which output on a terminal is shown. An empty command or `cat` means no
-    /// pager.
+    /// pager, and so do terminals whose type (the variable `TERM`) is unknown or `dumb`.
     pub fn with_pager(self, command: &str) -> Presentation {
-        let is_wanted = pager::is_pager(command) && io::stdout().is_terminal();
+        let term = std::env::var_os("TERM");
+        let is_wanted =
+            pager::is_pager(command) && io::stdout().is_terminal() && pager::is_pageable(term.as_deref());
         Presentation { pager: is_wanted.then(|| command.to_owned()), ..self }
     }
 

@@ -2,6 +2,7 @@
 
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGQUIT};
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
@@ -13,6 +14,12 @@ const SHELL: &str = "|&;<>()$`\\\"' \t\n*?[#~=%";
 /// Returns `true` if a configured pager command is a pager: an empty one and `cat` are not.
 pub(crate) fn is_pager(command: &str) -> bool {
     !matches!(command.trim(), "" | "cat")
+}
+
+/// Returns `true` if a terminal of this type (the variable `TERM`) can do what pagers need. On a dumb one, or one of
+/// no type, `less` warns and waits for a key before it shows anything.
+pub(crate) fn is_pageable(term: Option<&OsStr>) -> bool {
+    term.is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
 /// Returns `true` if a pager's command runs `less`, which passes hyperlinks on to the terminal.
@@ -152,5 +159,11 @@ mod tests {
         assert!(is_less("/usr/bin/less -R") && is_less("less"));
         assert!(!is_less("most") && !is_less("lesser") && !is_less(""));
         assert!(!is_pager("cat") && !is_pager(" ") && is_pager("less"));
+    }
+
+    #[test]
+    fn terminals_that_pagers_warn_about_have_none() {
+        assert!(is_pageable(Some("xterm".as_ref())));
+        assert!(!is_pageable(Some("dumb".as_ref())) && !is_pageable(Some("".as_ref())) && !is_pageable(None));
     }
 }

@@ -56,6 +56,18 @@ fn only_a_terminal_has_a_pager_and_an_option_takes_it_away() {
 }
 
 #[test]
+fn a_dumb_terminal_has_no_pager() {
+    let holes = data("holes.o");
+    for term in [Some("dumb"), Some(""), None] {
+        let mut command = paged("sed s/^/paged:/", &["layout", &holes]);
+        command.env_remove("TERM").envs(term.map(|term| ("TERM", term)));
+        let (text, code) = shown(command);
+        assert!(!text.contains("paged:") && text.contains("struct"), "{term:?}: {text}");
+        assert_eq!(code, Some(0), "{term:?}");
+    }
+}
+
+#[test]
 fn who_leaves_the_pager_early_changes_no_exit_status() {
     let folder = folder("pager-status");
     let members: String =
