@@ -50,7 +50,7 @@ pub use language::{UnitFilter, language};
 use model::Types;
 use std::io::Read;
 use std::ops::ControlFlow;
-pub use type_text::{element_text, keyword, type_text};
+pub use type_text::{element_text, keyword, qualified_type_text, type_text};
 
 /// The most bytes that all compressed sections of one file may inflate to; a file that exceeds it is an error.
 pub const INFLATED_LIMIT: u64 = 4 << 30;

@@ -1,6 +1,7 @@
 //! A type in one line, as C declares it without a name: `const char *(*)(int)`.
 
 use crate::model::{Pointer, Qualifier, Record, RecordKind, Type, TypeId, Types};
+use std::borrow::Cow;
 
 /// The depth of nested types at which the rest is cut; real programs stay below twenty.
 const DEPTH_LIMIT: usize = 64;
@@ -12,7 +13,32 @@ const LENGTH_LIMIT: usize = 16 << 10;
 /// UTF-8 become the replacement character.
 pub fn type_text(types: &Types, id: TypeId) -> String {
     let mut budget = LENGTH_LIMIT;
-    declare(types, id, String::new(), 0, &mut budget)
+    declare(Naming { types, is_qualified: false }, id, String::new(), 0, &mut budget)
+}
+
+/// Formats a type as [`type_text`] does, with the scopes of names as far as they are known: `struct ns::T *`.
+pub fn qualified_type_text(types: &Types, id: TypeId) -> String {
+    let mut budget = LENGTH_LIMIT;
+    declare(Naming { types, is_qualified: true }, id, String::new(), 0, &mut budget)
+}
+
+/// Types, and the form in which their names are written.
+#[derive(Clone, Copy)]
+struct Naming<'t> {
+    types: &'t Types,
+    /// `true` if names have their scopes.
+    is_qualified: bool,
+}
+
+impl<'t> Naming<'t> {
+    /// Returns the name of a type; empty for anonymous ones.
+    fn name(self, id: TypeId) -> Cow<'t, str> {
+        let name = self.types.type_name(id);
+        if self.is_qualified && name.is_some() {
+            return String::from_utf8_lossy(&self.types.qualified_name(id)).into_owned().into();
+        }
+        String::from_utf8_lossy(self.types.name(name))
+    }
 }
 
 /// Formats an array's element type in C's syntax and returns it with the dimensions, outermost first; for other types,
@@ -45,54 +71,51 @@ pub fn keyword(record: &Record) -> &'static str {
 }
 
 /// Builds a declaration from the inside: `inner` is what stands where the name would be.
-fn declare(types: &Types, id: TypeId, inner: String, depth: usize, budget: &mut usize) -> String {
+fn declare(naming: Naming<'_>, id: TypeId, inner: String, depth: usize, budget: &mut usize) -> String {
+    let types = naming.types;
     if depth > DEPTH_LIMIT || inner.len() >= *budget {
         return "…".into();
     }
     *budget -= 1;
     let next = depth + 1;
     let named = |name: &str| join(name, &inner);
-    let text = |name| String::from_utf8_lossy(types.name(name));
     match types.get(id) {
         Type::Void => named("void"),
         Type::Missing => named("(missing)"),
-        Type::Base { name, .. } | Type::Typedef { name, .. } | Type::Opaque { name } => named(&text(name)),
+        Type::Base { .. } | Type::Typedef { .. } | Type::Opaque { .. } => named(&naming.name(id)),
         Type::Text { length } => named(&format!("string({length})")),
-        Type::Annotated { of } => declare(types, of, inner, next, budget),
+        Type::Annotated { of } => declare(naming, of, inner, next, budget),
         Type::Descriptor { of, rank, .. } => {
-            declare(types, of, inner + &"[:]".repeat(rank.into()), next, budget)
+            declare(naming, of, inner + &"[:]".repeat(rank.into()), next, budget)
         }
-        Type::Record(record) => {
-            let record = types.record(record);
-            named(&tagged(keyword(record), &text(record.name)))
-        }
-        Type::Enum(item) => named(&tagged("enum", &text(types.enumeration(item).name))),
+        Type::Record(record) => named(&tagged(keyword(types.record(record)), &naming.name(id))),
+        Type::Enum(_) => named(&tagged("enum", &naming.name(id))),
         Type::Pointer { kind, to } => {
             let sign = match kind {
                 Pointer::Pointer => "*",
                 Pointer::Reference => "&",
                 Pointer::RvalueReference => "&&",
             };
-            point(types, to, format!("{sign}{inner}"), next, budget)
+            point(naming, to, format!("{sign}{inner}"), next, budget)
         }
         Type::MemberPointer { class, to } => {
-            let class = text(types.type_name(class));
-            point(types, to, format!("{class}::*{inner}"), next, budget)
+            let class = naming.name(class);
+            point(naming, to, format!("{class}::*{inner}"), next, budget)
         }
-        Type::Qualified { qualifier, of } => qualify(types, qualifier, of, inner, next, budget),
+        Type::Qualified { qualifier, of } => qualify(naming, qualifier, of, inner, next, budget),
         Type::Array(array) => {
             let array = types.array(array);
             let dimensions = types.dimensions(array).iter();
             let dimensions: String = dimensions.map(|n| format!("[{n}]")).collect();
             let outer =
                 if array.vector { format!("{inner} vector{dimensions}") } else { inner + &dimensions };
-            declare(types, array.of, outer, next, budget)
+            declare(naming, array.of, outer, next, budget)
         }
         Type::Function(function) => {
             let function = types.function(function);
             let mut parameters: Vec<String> = Vec::new();
             for parameter in types.parameters(function) {
-                let text = declare(types, parameter.ty, String::new(), next, budget);
+                let text = declare(naming, parameter.ty, String::new(), next, budget);
                 *budget = budget.saturating_sub(text.len());
                 parameters.push(text);
             }
@@ -101,26 +124,26 @@ fn declare(types: &Types, id: TypeId, inner: String, depth: usize, budget: &mut 
                 (false, true) => parameters.push("...".into()),
                 (false, false) => {}
             }
-            declare(types, function.returns, format!("{inner}({})", parameters.join(", ")), next, budget)
+            declare(naming, function.returns, format!("{inner}({})", parameters.join(", ")), next, budget)
         }
     }
 }
 
 /// Parenthesises a pointer's declarator, which binds weaker than what is called or indexed.
-fn point(types: &Types, to: TypeId, inner: String, depth: usize, budget: &mut usize) -> String {
+fn point(naming: Naming<'_>, to: TypeId, inner: String, depth: usize, budget: &mut usize) -> String {
     let mut target = to;
     for _ in 0..DEPTH_LIMIT {
-        let Type::Annotated { of } = types.get(target) else { break };
+        let Type::Annotated { of } = naming.types.get(target) else { break };
         target = of;
     }
-    let bracketed = matches!(types.get(target), Type::Array(_) | Type::Function(_));
+    let bracketed = matches!(naming.types.get(target), Type::Array(_) | Type::Function(_));
     let inner = if bracketed { format!("({inner})") } else { inner };
-    declare(types, target, inner, depth, budget)
+    declare(naming, target, inner, depth, budget)
 }
 
 /// Adds a qualifier: of a pointer behind the star, of anything else before the type.
 fn qualify(
-    types: &Types,
+    naming: Naming<'_>,
     qualifier: Qualifier,
     of: TypeId,
     inner: String,
@@ -133,11 +156,11 @@ fn qualify(
         Qualifier::Restrict => "restrict",
         Qualifier::Atomic => "_Atomic",
     };
-    if matches!(types.get(of), Type::Pointer { .. } | Type::MemberPointer { .. }) {
+    if matches!(naming.types.get(of), Type::Pointer { .. } | Type::MemberPointer { .. }) {
         let inner = if inner.is_empty() { word.into() } else { format!("{word} {inner}") };
-        return declare(types, of, inner, depth, budget);
+        return declare(naming, of, inner, depth, budget);
     }
-    format!("{word} {}", declare(types, of, inner, depth, budget))
+    format!("{word} {}", declare(naming, of, inner, depth, budget))
 }
 
 fn tagged(keyword: &str, name: &str) -> String {
@@ -156,7 +179,7 @@ fn join(name: &str, inner: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Origin, Parameter};
+    use crate::model::{NameId, Origin, Parameter};
 
     #[test]
     fn declarations_are_those_of_c() {
@@ -191,5 +214,24 @@ mod tests {
         types.push(Type::Function(function)).expect("room");
         let text = type_text(&types, own);
         assert!(text.contains('…') && text.len() < 20 * LENGTH_LIMIT, "{}", text.len());
+    }
+
+    #[test]
+    fn scopes_stand_before_names_wherever_those_are() {
+        let mut types = Types::new(Origin::Dwarf, 8);
+        let name = types.intern(b"Node").expect("room");
+        let record = types.push_record(Record::new(RecordKind::Struct, name, 8)).expect("room");
+        let record = types.push(Type::Record(record)).expect("room");
+        let path = types.intern(b"a::b").expect("room");
+        types.set_path(record, path);
+        let array = types.push_array(record, &[4], false).expect("room");
+        let array = types.push(Type::Array(array)).expect("room");
+        let pointer = types.push(Type::Pointer { kind: Pointer::Pointer, to: array }).expect("room");
+        assert_eq!(type_text(&types, pointer), "struct Node (*)[4]");
+        assert_eq!(qualified_type_text(&types, pointer), "struct a::b::Node (*)[4]");
+        let nameless = types.push_record(Record::new(RecordKind::Union, NameId::NONE, 8)).expect("room");
+        let nameless = types.push(Type::Record(nameless)).expect("room");
+        types.set_path(nameless, path);
+        assert_eq!(qualified_type_text(&types, nameless), "union");
     }
 }

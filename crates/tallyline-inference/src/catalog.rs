@@ -107,8 +107,20 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// Records the scopes that a type is declared in, for its name.
-    pub(super) fn note_path(&mut self, id: TypeId) {
+    /// Records the scopes that a type is declared in, for its name; also those of what an array or a pointer is of.
+    pub(super) fn note_paths(&mut self, mut id: TypeId) {
+        for _ in 0..DEPTH_LIMIT {
+            self.note_path(id);
+            id = match self.types().get(id) {
+                Type::Pointer { to, .. } => to,
+                Type::Array(array) => self.types().array(array).of,
+                Type::Qualified { of, .. } | Type::Annotated { of } => of,
+                _ => return,
+            };
+        }
+    }
+
+    fn note_path(&mut self, id: TypeId) {
         let (Some(place), Some(units)) = (self.die_offset(id), &mut self.units) else { return };
         if let (Some(path), TypeProvider::Dwarf(reader)) = (units.path(place), &mut self.source) {
             // a name that has no room is left as it is

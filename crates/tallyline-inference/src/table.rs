@@ -133,7 +133,7 @@ impl Part {
         named.sort_unstable();
         named.dedup();
         for id in named {
-            catalog.note_path(id);
+            catalog.note_paths(id);
             catalog.note_unit(id);
         }
         self.types = catalog.into_types();

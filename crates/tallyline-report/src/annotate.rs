@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::{Type, TypeId, Types};
-use tallyline_debuginfo::type_text;
+use tallyline_debuginfo::{qualified_type_text, type_text};
 use tallyline_inference::members_of;
 use tallyline_perf_data::spaces::DsoId;
 
@@ -150,6 +150,8 @@ pub struct TypeUse {
     pub(crate) dso: String,
     pub(crate) build_id: Option<String>,
     pub(crate) name: String,
+    /// The name with scopes and without a keyword, of an array that of its elements; empty if it is not known.
+    pub(crate) qualified: String,
     pub(crate) element: Option<String>,
     pub(crate) size: u64,
     pub(crate) members: Vec<Member>,
@@ -187,9 +189,15 @@ impl TypeUse {
         self.build_id.as_deref()
     }
 
-    /// Returns the name of the accessed type.
+    /// Returns the name of the accessed type; with its scopes if other sampled types have the same without.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the name of the type with its scopes and without a keyword, such as `ns::T`; of an array of structs, that
+    /// of an element. Empty for types without a name, and if only the document of a recording is known.
+    pub fn qualified_name(&self) -> &str {
+        &self.qualified
     }
 
     /// Returns the element type's name if the accessed type is an array of structs; size, members and offsets are
@@ -404,7 +412,7 @@ struct Field {
     candidates: u64,
 }
 
-/// The file, name, size and hashed content of a type: units whose types agree in these have one type.
+/// The file, name with scopes, size and hashed content of a type: units whose types agree in these have one type.
 type MergeKey = (DsoId, String, u64, (u64, u64));
 
 /// Puts those types together that several units have, those most accessed first.
@@ -412,24 +420,30 @@ fn merge(profile: &Profile, found: FxHashMap<JoinedId, OfType>) -> Vec<TypeUse> 
     let mut definitions: FxHashMap<DsoId, Definitions<'_>> = FxHashMap::default();
     let mut merged: FxHashMap<MergeKey, (TypeUse, Events)> = FxHashMap::default();
     for (ty, of_unit) in found {
-        let (Some(dso), Some((table, id))) = (profile.joined().source(ty), profile.joined().get(ty)) else {
+        let (Some((dso, own)), Some((table, id))) = (profile.joined().source(ty), profile.joined().get(ty))
+        else {
             continue;
         };
         let types = table.types();
-        let definitions = definitions.entry(dso.0).or_insert_with(|| Definitions::new(types));
-        let name = type_text(types, id);
+        let definitions = definitions.entry(dso).or_insert_with(|| Definitions::new(types));
+        let whole_name = profile.joined().qualified_name(ty);
         let element = element_of(types, id);
         let id = element.unwrap_or(id);
         let size = abi::size_of(types, id);
         let is_record = types.as_record(types.strip(id)).is_some();
         let content = if is_record { definitions.content(id) } else { Default::default() };
-        let (of_type, events) = merged.entry((dso.0, name.clone(), size, content)).or_insert_with(|| {
-            let file = profile.dso(dso.0);
+        let (of_type, events) = merged.entry((dso, whole_name, size, content)).or_insert_with(|| {
+            let file = profile.dso(dso);
+            let name = profile.joined().name(ty);
+            // of an element as of its array
+            let is_qualified = name != type_text(types, own);
+            let text = if is_qualified { qualified_type_text } else { type_text };
             let of_type = TypeUse {
                 dso: file.map_or_else(String::new, |dso| dso.path().to_owned()),
                 build_id: file.and_then(|dso| dso.build_id()).map(|id| id.to_string()),
+                qualified: String::from_utf8_lossy(&types.qualified_name(id)).into_owned(),
                 name,
-                element: element.map(|id| type_text(types, id)),
+                element: element.map(|id| text(types, id)),
                 size,
                 members: members(types, id),
                 ..TypeUse::default()
@@ -465,9 +479,8 @@ impl TypeUse {
     fn add(&mut self, profile: &Profile, events: &mut Events, of_unit: OfType) {
         for ((part, start), samples) in of_unit.parts {
             let Some((table, id)) = profile.joined().get(part) else { continue };
-            let name = type_text(table.types(), id);
-            fill_room(&mut self.members, start, &name, table.types(), id);
-            *self.parts.entry(name).or_insert(0) += samples;
+            fill_room(&mut self.members, start, &type_text(table.types(), id), table.types(), id);
+            *self.parts.entry(profile.joined().name(part)).or_insert(0) += samples;
         }
         for (event, offsets) in of_unit.events {
             let known = events.entry(event).or_default();
@@ -496,11 +509,10 @@ impl TypeUse {
         let types = table.types();
         let element = element_of(types, id);
         let paths = members_of(types, element.unwrap_or(id), field.offset, field.size, field.candidates);
-        let name = type_text(types, id);
-        if start == 0 && self.name == name {
+        if start == 0 && self.name == profile.joined().name(part) {
             return Some(paths);
         }
-        let before = path_to_part(&self.members, start, &name)?;
+        let before = path_to_part(&self.members, start, &type_text(types, id))?;
         Some(paths.into_iter().map(|path| before.iter().copied().chain(path).collect()).collect())
     }
 }

@@ -1,10 +1,11 @@
 //! The filter of samples to show.
 
+use super::names::NameId;
 use super::operand::Outcome;
 use super::pattern::NameKind;
 use super::profile::Profile;
 use super::samples::SampleGroup;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Conditions (process, function, type, …) that samples must all satisfy to be in a report. An empty list or `None`
 /// is no condition.
@@ -109,4 +110,19 @@ pub fn sampled_names(profile: &Profile, kind: NameKind) -> BTreeSet<&str> {
         Some(profile.text(within.name))
     };
     groups.flat_map(|group| name_of(profile, group, kind).into_iter().chain(node(group))).collect()
+}
+
+/// Returns the names, with all of their scopes, of the types that samples of the profile access, each with the names that
+/// [`sampled_names`] has for it.
+pub fn qualified_types(profile: &Profile) -> BTreeMap<String, BTreeSet<&str>> {
+    let mut types: HashMap<_, NameId> = HashMap::new();
+    for operand in profile.groups().iter().filter_map(|group| profile.outcome(group).operand()) {
+        types.insert(operand.ty, operand.name);
+        types.extend(operand.within.map(|node| (node.ty, node.name)));
+    }
+    let mut found: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (ty, name) in types {
+        found.entry(profile.joined().qualified_name(ty)).or_default().insert(profile.text(name));
+    }
+    found
 }

@@ -61,6 +61,7 @@ pub(super) fn join(
     let mut typed = TypedSamples { samples, binaries, charges, operands };
     typed.operands.joined.by_evidence =
         evidence::apply(&mut typed, records, needs.apart == MergeGranularity::Addresses);
+    typed.operands.tell_types_apart(&mut typed.samples.names);
     typed.binaries.keep_functions();
     typed
 }

@@ -43,6 +43,7 @@ pub mod samples;
 mod shared_memory;
 pub mod sharing;
 mod skid;
+mod type_names;
 mod unwind;
 mod vtables;
 
@@ -57,3 +58,4 @@ pub use lines::{inlined_call_lines, source_lines};
 pub use profile::Profile;
 pub use samples::{LoadedSamples, MergeGranularity, SampleGroup};
 pub use skid::Skid;
+pub use type_names::tell_types_apart;

@@ -10,6 +10,7 @@ use super::programs::Program;
 use super::samples::{Charges, Operands, SampleGroup, Samples};
 use super::skid::{CallCounts, EventShift, PairRule, Rule, Skid};
 use std::sync::Arc;
+use tallyline_debuginfo::model::TypeId;
 use tallyline_inference::TypeTable;
 use tallyline_inference::code::FusiblePair;
 use tallyline_perf_data::sample::CpuMode;
@@ -127,6 +128,12 @@ impl Profile {
     /// information.
     pub fn type_table(&self, dso: DsoId) -> Option<&TypeTable> {
         self.operands.joined.table(dso)
+    }
+
+    /// Returns the name of a type of a file's table, as the profile's rows have it: with its scopes if another type of the
+    /// profile has the same name without. Empty for a file without a table.
+    pub fn type_name(&self, dso: DsoId, ty: TypeId) -> String {
+        self.joined().name_in(dso, ty)
     }
 
     /// Returns the number of samples whose accessed type is known from their registers or data address, as the code

@@ -181,7 +181,7 @@ pub(crate) struct Charges {
 #[derive(Debug, Default)]
 pub(crate) struct Operands {
     // as long as the places, or empty where types were not asked for
-    outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<Outcome>,
     // the slot of a class's table of functions that the instruction at a place reads
     pub(crate) slots: FxHashMap<PlaceId, NameId>,
     pub(crate) joined: Joined,

@@ -75,7 +75,11 @@ pub(crate) fn heat(path: &Path, wanted: Option<&Patterns>) -> Result<HashMap<Str
     let mut found: HashMap<String, Heat> = HashMap::new();
     for of_type in annotate(&profile, weighing, is_of_event) {
         // one name may be of several files
-        let name = plain(of_type.element().unwrap_or(of_type.name())).to_owned();
+        let name = match of_type.qualified_name() {
+            "" => plain(of_type.element().unwrap_or(of_type.name())),
+            name => name,
+        };
+        let name = name.to_owned();
         let none = || Heat { share: 0, fields: Vec::new(), event: event.clone(), has_other_events };
         let heat = found.entry(name).or_insert_with(none);
         heat.share += share(of_type.whole().total());

@@ -210,6 +210,7 @@ impl<'u, 'a> Unit<'u, 'a> {
                 }
                 constants::DW_TAG_compile_unit
                 | constants::DW_TAG_partial_unit
+                | constants::DW_TAG_type_unit
                 | constants::DW_TAG_skeleton_unit => Go::Inside,
                 tag if is_scope(tag) && entry.has_children => {
                     let name = string(info, self.index, &self.entries, entry, constants::DW_AT_name);

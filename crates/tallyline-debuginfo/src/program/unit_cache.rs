@@ -165,11 +165,15 @@ impl<'i, 'u, 'a> UnitCache<'i, 'u, 'a> {
     }
 
     /// Returns the namespaces and classes that the DIE at a global offset (across all unit sections) is declared in,
-    /// joined by `::`; `None` at the top level.
+    /// joined by `::`; `None` at the top level. A definition is where its declaration is: g++ has those of types with a
+    /// unit of their own outside of its namespaces.
     pub fn path(&mut self, place: u64) -> Option<Vec<u8>> {
-        let (unit, offset) = self.info.locate(place)?;
+        let declared = self.declared(place);
+        let (unit, offset) = self.info.locate(declared)?;
         let unit = self.unit(unit)?;
-        let path = unit.path_of(offset);
+        let mut path = unit.path_of(offset);
+        // what is in an anonymous struct
+        path.retain(|scope| !scope.is_empty());
         (!path.is_empty()).then(|| path.join(&b"::"[..]))
     }
 

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use tallyline_inference::code::{Body, Flow, Instruction};
 use tallyline_inference::{Outcome, TypeTable, place_text};
+use tallyline_perf_data::spaces::DsoId;
 use tallyline_report::profile::Symbol;
 use tallyline_report::programs::Program;
 use tallyline_report::{Filter, PlaceId, Profile, SampleGroup, SymbolId, source_lines};
@@ -128,7 +129,7 @@ fn function(
         );
         let fixed = text.len();
         if instruction.memory().is_some() {
-            text += &printable(text_of(table, instruction.address()).as_bytes());
+            text += &printable(text_of(profile, symbol.dso, table, instruction.address()).as_bytes());
         }
         text.truncate(text.trim_end().len());
         lines.push(Line { fixed: fixed.min(text.len()), percent: share, ..plain(text) });
@@ -157,10 +158,10 @@ fn labels(instructions: &[Instruction]) -> HashMap<u64, String> {
     targets.into_iter().zip(1..).map(|(address, number)| (address, format!("L{number}"))).collect()
 }
 
-fn text_of(table: &TypeTable, address: u64) -> String {
+fn text_of(profile: &Profile, dso: Option<DsoId>, table: &TypeTable, address: u64) -> String {
     match table.outcome(address) {
         Some(Outcome::Typed(typed)) => {
-            let name = tallyline_debuginfo::type_text(table.types(), typed.ty());
+            let name = dso.map_or_else(String::new, |dso| profile.type_name(dso, typed.ty()));
             format!("{name} {}", place_text(table.types(), &typed))
         }
         Some(Outcome::Pseudo(pseudo)) => pseudo.name().to_owned(),

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use std::collections::{BTreeSet, HashSet};
 use tallyline_debuginfo::lookup::find_mentioned;
 use tallyline_inference::TypeTable;
-use tallyline_report::filter::sampled_names;
+use tallyline_report::filter::{qualified_types, sampled_names};
 use tallyline_report::pattern::{FoundBy, NameKind, NamePattern, PatternMatch};
 use tallyline_report::{Filter, Profile};
 
@@ -43,8 +43,8 @@ impl Patterns {
         Ok(all)
     }
 
-    /// Selects names of samples as [`Patterns::select`] does. The error says if a pattern is a typedef of a type that
-    /// samples have.
+    /// Selects names of samples as [`Patterns::select`] does; of types also by their names with scopes, as layouts show
+    /// them. Messages say if a pattern is a type without samples, or a typedef of one that samples have.
     ///
     /// # Errors
     /// A pattern that matches no name, or is an ambiguous part of several.
@@ -54,20 +54,54 @@ impl Patterns {
         names: &BTreeSet<&str>,
         profiles: &[&Profile],
     ) -> Result<HashSet<String>> {
-        if kind == NameKind::Type {
-            for pattern in &self.0 {
-                if matches!(pattern.find(kind, names), PatternMatch::Nothing(_))
-                    && let Some(name) = typedef_of(&pattern.to_string(), names, profiles)
-                {
-                    bail!(
-                        "no samples of type {pattern}, a typedef of {}: name that",
-                        listed([name].into_iter())
-                    );
-                }
-            }
+        if kind != NameKind::Type {
+            return self.select(kind, names);
         }
-        self.select(kind, names)
+        let mut all = HashSet::new();
+        for pattern in &self.0 {
+            let found = pattern.find(kind, names);
+            if matches!(found, PatternMatch::Names(_, FoundBy::Name | FoundBy::Pattern | FoundBy::Template)) {
+                if matches!(found, PatternMatch::Names(_, FoundBy::Pattern)) {
+                    all.extend(select_qualified(pattern, names, profiles));
+                }
+                all.extend(report(kind, pattern, found, names, false)?.into_iter().map(str::to_owned));
+                continue;
+            }
+            let qualified = select_qualified(pattern, names, profiles);
+            if !qualified.is_empty() {
+                all.extend(qualified);
+                continue;
+            }
+            let text = pattern.to_string();
+            let mention = mention(&text, names, profiles);
+            if let (PatternMatch::Nothing(_), Some(Mention::Typedef(name))) = (&found, &mention) {
+                let name = listed([*name].into_iter());
+                bail!("no samples of type {pattern}, a typedef of {name}: name that");
+            }
+            all.extend(
+                report(kind, pattern, found, names, mention.is_some())?.into_iter().map(str::to_owned),
+            );
+        }
+        Ok(all)
     }
+}
+
+/// Returns those of `names`, names of types in samples, of which a pattern matches the name with scopes.
+fn select_qualified(pattern: &NamePattern, names: &BTreeSet<&str>, profiles: &[&Profile]) -> HashSet<String> {
+    let mut all = HashSet::new();
+    for profile in profiles {
+        let types = qualified_types(profile);
+        let PatternMatch::Names(found, by) =
+            pattern.find(NameKind::Type, &types.keys().map(String::as_str).collect())
+        else {
+            continue;
+        };
+        if by != FoundBy::Part {
+            let known = found.into_iter().filter_map(|name| types.get(name)).flatten();
+            all.extend(known.filter(|name| names.contains(*name)).map(|name| (*name).to_owned()));
+        }
+    }
+    all
 }
 
 /// Returns the names of one `kind` (functions, types, …) in the samples of the profiles that match any of the patterns;
@@ -92,22 +126,39 @@ pub(crate) fn resolve<'p>(
     Ok(Some(all))
 }
 
-/// Returns the name, one of `names`, of the record that a typedef in the debug information of sampled files stands for.
-fn typedef_of<'n>(typedef: &str, names: &BTreeSet<&'n str>, profiles: &[&Profile]) -> Option<&'n str> {
+/// A type in the debug information of sampled files that no sample has by its name.
+enum Mention<'n> {
+    /// A typedef of a type that samples have, which has this name.
+    Typedef(&'n str),
+    /// Another type.
+    Unsampled,
+}
+
+/// Finds a type by its name in the debug information of sampled files; `names` are those of types that samples have.
+fn mention<'n>(name: &str, names: &BTreeSet<&'n str>, profiles: &[&Profile]) -> Option<Mention<'n>> {
     let tables = profiles.iter().flat_map(|profile| {
         let dsos: BTreeSet<_> =
             profile.groups().iter().filter_map(|group| profile.place(group.charged).dso).collect();
         dsos.into_iter().filter_map(|dso| profile.type_table(dso))
     });
-    tables.map(TypeTable::types).find_map(|types| {
-        let id = find_mentioned(types, typedef.as_bytes())?;
-        let (_, record) = types.as_record(types.strip(id))?;
-        let record = String::from_utf8_lossy(types.name(record.name));
-        match NamePattern::parse(&record).ok()?.find(NameKind::Type, names) {
-            PatternMatch::Names(found, FoundBy::Name) => found.first().copied(),
-            _ => None,
+    let mut found = None;
+    for types in tables.map(TypeTable::types) {
+        let Some(id) = find_mentioned(types, name.as_bytes()) else { continue };
+        found = Some(Mention::Unsampled);
+        let target = types.strip(id);
+        if target == id {
+            continue;
         }
-    })
+        let Some((_, record)) = types.as_record(target) else { continue };
+        let record = String::from_utf8_lossy(types.name(record.name));
+        if let Ok(record) = NamePattern::parse(&record)
+            && let PatternMatch::Names(sampled, FoundBy::Name) = record.find(NameKind::Type, names)
+            && let Some(sampled) = sampled.first()
+        {
+            return Some(Mention::Typedef(sampled));
+        }
+    }
+    found
 }
 
 /// Returns the events of the samples that pass the filter: names, each with the indices of the events that have it.
@@ -133,10 +184,23 @@ pub(crate) fn select<'n>(
     pattern: &NamePattern,
     names: &BTreeSet<&'n str>,
 ) -> Result<BTreeSet<&'n str>> {
+    report(kind, pattern, pattern.find(kind, names), names, false)
+}
+
+/// Returns the names that a pattern matched; prints a note if it did not match exactly. `exists` says that there is
+/// such a type, which has no samples.
+fn report<'n>(
+    kind: NameKind,
+    pattern: &NamePattern,
+    found: PatternMatch<'n>,
+    names: &BTreeSet<&'n str>,
+    exists: bool,
+) -> Result<BTreeSet<&'n str>> {
     let what = word(kind);
-    match pattern.find(kind, names) {
+    let missing = if exists { format!("no samples of {what}") } else { format!("no {what} is named") };
+    match found {
         PatternMatch::Names(found, FoundBy::Part) => {
-            eprintln!("tallyline: no {what} is named {pattern}; showing {}", listed(found.iter().copied()));
+            eprintln!("tallyline: {missing} {pattern}; showing {}", listed(found.iter().copied()));
             Ok(found)
         }
         PatternMatch::Names(found, FoundBy::Template) if found.len() > 1 => {
@@ -145,7 +209,7 @@ pub(crate) fn select<'n>(
         }
         PatternMatch::Names(found, _) => Ok(found),
         PatternMatch::Ambiguous(found) => bail!(
-            "no {what} is named {pattern}; {} have that in their names: {}; name one in full, or all as '*{pattern}*'",
+            "{missing} {pattern}; {} have that in their names: {}; name one in full, or all as '*{pattern}*'",
             found.len(),
             listed(found.iter().copied())
         ),

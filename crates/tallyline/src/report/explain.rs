@@ -154,7 +154,7 @@ fn uncorrected(profile: &Profile, place: PlaceId) -> String {
     let table = dso.and_then(|dso| profile.type_table(dso));
     match table.and_then(|table| Some((table, table.outcome(profile.at(place).address)?))) {
         Some((table, infer::Outcome::Typed(typed))) => {
-            let name = tallyline_debuginfo::type_text(table.types(), typed.ty());
+            let name = dso.map_or_else(String::new, |dso| profile.type_name(dso, typed.ty()));
             format!("{name} {}", infer::place_text(table.types(), &typed))
         }
         Some((_, infer::Outcome::Pseudo(pseudo))) => pseudo.name().to_owned(),

@@ -21,7 +21,7 @@ use args::{Exporter, Percentage};
 use tallyline_report::filter::Operation;
 use tallyline_report::keys::{Column, Needs};
 use tallyline_report::pattern::NameKind;
-use tallyline_report::{Filter, Profile, Weighing};
+use tallyline_report::{Filter, Profile, Weighing, tell_types_apart};
 use tallyline_support::output::{Color, Output};
 
 /// The default sort keys (columns that rows are made by) of `tallyline mem`, the report on memory accesses: perf's.
@@ -69,7 +69,7 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         if args.explain.is_some() { Needs::TYPES.and(Needs::SYMBOLS).and(Needs::SAMPLES) } else { needs };
     let is_browsed = args.may_be_browsed() && browser::is_wanted();
     let needs = if is_browsed { needs.and(BROWSED) } else { needs };
-    let profile = profile::load(&args.input, needs)?;
+    let mut profile = profile::load(&args.input, needs)?;
     if profile.info().not_unwound > 0 {
         eprintln!(
             "tallyline: {}: {} samples have a copy of the stack that does not say who called: their files have no \
@@ -82,7 +82,8 @@ fn show(args: &ReportArgs, operation: Option<Operation>, color: Color) -> Result
         return output.write(|out| explain::write(&profile, subject, out));
     }
     if let Some(path) = &args.diff {
-        let before = profile::load_from(path, &args.input, needs)?;
+        let mut before = profile::load_from(path, &args.input, needs)?;
+        tell_types_apart(&mut [&mut profile, &mut before]);
         // a name may be in one of them only
         let filter = args.input.filter(&[&profile, &before], operation)?;
         let views = all(args, &columns.0, &filter, &profile, &groups(args, &profile)?);
