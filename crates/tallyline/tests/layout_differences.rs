@@ -123,6 +123,25 @@ fn bases_that_have_units_of_their_own_are_read() {
 }
 
 #[test]
+fn a_hole_before_virtual_bases_is_none_of_a_base() {
+    let folder = folder("difference-virtual-holes");
+    let source = "struct Base { virtual ~Base() {} int x; char c; };\n\
+                  struct Left : virtual Base { int l; };\n\
+                  struct Gap : virtual Base { char a; int b; };\n\
+                  struct Diamond : Left, Gap { short s; } diamond;\n";
+    for compiler in ["g++", "clang++"] {
+        let Some(file) = object(&folder, compiler, &["-xc++"], source) else {
+            continue;
+        };
+        let text = layout(&["Diamond", &file]);
+        // Left's is 4 bytes behind it, Gap has one between its own members
+        assert_eq!(text.matches("/* XXX last struct has 1 hole */").count(), 1, "{compiler}: {text}");
+        assert!(text.contains("/* member types with holes: 1, total: 1 */"), "{compiler}: {text}");
+        assert!(layout(&["Left", &file]).contains("/* XXX 4 bytes hole, try to pack */"));
+    }
+}
+
+#[test]
 fn pointers_to_arrays_and_to_pointers_to_functions_are_as_declared() {
     let folder = folder("difference-pointers");
     let source = "struct p { int (*rows)[5]; int (**calls)(void); char (*grid)[2][3]; } p;\n";

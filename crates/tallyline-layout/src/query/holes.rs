@@ -48,8 +48,21 @@ pub fn summary(types: &Types, record: &Record) -> Summary {
     walk(types, record, |_, _| {})
 }
 
+/// Returns the numbers of holes and bit holes of a class, and its padding, in the `size` bytes that it takes as a base:
+/// its virtual bases lie elsewhere in the whole object.
+pub(crate) fn summary_as_base(types: &Types, record: &Record, size: u64) -> Summary {
+    let mut base = *record;
+    base.size = size;
+    scan(types, &base, true, |_, _| {})
+}
+
 /// Goes over the gaps, with the position of the member that each is behind.
-fn walk(types: &Types, record: &Record, mut each: impl FnMut(Option<usize>, Gap)) -> Summary {
+fn walk(types: &Types, record: &Record, each: impl FnMut(Option<usize>, Gap)) -> Summary {
+    scan(types, record, false, each)
+}
+
+/// Goes over the gaps as [`walk`] does; those of a base without its virtual bases.
+fn scan(types: &Types, record: &Record, as_base: bool, mut each: impl FnMut(Option<usize>, Gap)) -> Summary {
     if record.is_union() {
         return Summary::default();
     }
@@ -57,11 +70,12 @@ fn walk(types: &Types, record: &Record, mut each: impl FnMut(Option<usize>, Gap)
         return Coverage::of(types, record).summary();
     }
     let members = types.members(record);
+    let is_elsewhere = |member: &Member| as_base && member.kind == MemberKind::VirtualBase;
     let mut summary = Summary::default();
     let mut scan = Scan::new(record);
     let mut last = None;
     for (index, member) in members.iter().enumerate() {
-        if !member.takes_bytes() {
+        if !member.takes_bytes() || is_elsewhere(member) {
             continue;
         }
         let (bytes, bits) = scan.step(member);
@@ -73,7 +87,8 @@ fn walk(types: &Types, record: &Record, mut each: impl FnMut(Option<usize>, Gap)
     }
     scan.finish(record, &mut summary);
     // they lie somewhere behind the last member
-    if members.iter().any(|member| member.kind == MemberKind::VirtualBase && !member.is_placed()) {
+    let is_unplaced = |member: &Member| member.kind == MemberKind::VirtualBase && !member.is_placed();
+    if members.iter().any(|member| is_unplaced(member) && !is_elsewhere(member)) {
         summary.padding = 0;
     }
     summary

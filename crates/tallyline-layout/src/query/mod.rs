@@ -24,7 +24,7 @@ pub(crate) use flexible::Flexible;
 pub use flexible::ends_flexibly;
 pub use gaps::hole_ranges;
 pub(crate) use gaps::{Holes, holes};
-pub(crate) use holes::Gap;
+pub(crate) use holes::{Gap, summary_as_base};
 pub use holes::{Layout, layout, summary};
 pub(crate) use packed::Decided;
 pub use packed::Packed;

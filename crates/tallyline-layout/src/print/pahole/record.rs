@@ -3,7 +3,7 @@
 use super::trailer::{Inner, Sums};
 use super::{Printer, frame::Frame};
 use crate::explain::Declaration;
-use crate::query::{Gap, Layout, Summary, ends_flexibly, layout};
+use crate::query::{Gap, Layout, Summary, ends_flexibly, layout, summary_as_base};
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{
     Access, Member, MemberKind, NameId, Origin, Record, RecordId, RecordKind, Type,
@@ -291,7 +291,7 @@ impl Printer<'_> {
             && self.types.record(record).is_struct()
             && !(member.overlaid || member.is_base() && member.size == 0)
         {
-            noted = self.note_on_type(record, frame, sums);
+            noted = self.note_on_type(record, member, frame, sums);
         }
         for (size, unit) in [(i64::from(gap.bits), "bit"), (gap.bytes, "byte")] {
             if size <= 0 {
@@ -310,10 +310,15 @@ impl Printer<'_> {
     }
 
     /// Notes the unused bytes inside a member that is a struct.
-    fn note_on_type(&mut self, id: RecordId, frame: &Frame<'_>, sums: &mut Sums) -> bool {
+    fn note_on_type(&mut self, id: RecordId, member: &Member, frame: &Frame<'_>, sums: &mut Sums) -> bool {
         self.packed.infer(self.types, id);
-        let summary = self.summary(id);
         let record = self.types.record(id);
+        // a base is smaller by its own virtual bases: a hole before them is none of the base
+        let is_virtual = |inner: &Member| inner.kind == MemberKind::VirtualBase;
+        let summary = match member.is_base() && self.types.members(record).iter().any(is_virtual) {
+            true => summary_as_base(self.types, record, member.size),
+            false => self.summary(id),
+        };
         let inner = Inner {
             summary,
             ends_flexibly: ends_flexibly(self.types, record),
