@@ -2,58 +2,162 @@
 
 use crate::Language;
 use crate::change::{Change, Edit, Refusal};
-use crate::find::{bytes, find};
+use crate::find::{Found, bytes, find};
 use crate::lexer::{Kind, Token, tokens};
 use std::ops::Range;
 
+/// The column behind which the initialiser of a guarded probe itself stands.
+pub const PROBE_COLUMN: usize = 400;
+
 /// Returns an edit that makes the compiler report every positional initialiser of a struct without changing its layout:
 /// by GCC's `designated_init` attribute in C, by a constructor in C++, after which the class is no aggregate. `None`
-/// where there can be no such initialiser or no such edit: Rust, classes with constructors, unnamed C++ structs.
+/// where there can be no such initialiser: Rust, classes with constructors.
 pub fn probe(text: &[u8], change: &Change) -> Result<Option<Edit>, Refusal> {
     let tokens = tokens(text, change.language);
     let found = find(text, &tokens, change.language, change.line, &change.name)?;
     let close = tokens.get(found.body.end).ok_or(Refusal::Unbalanced)?.span.end;
     match change.language {
         Language::Rust => Ok(None),
-        Language::C => {
-            Ok(Some(Edit { range: close..close, text: b" __attribute__((designated_init))".to_vec() }))
-        }
+        Language::C => Ok(Some(Edit::new(close..close, " __attribute__((designated_init))"))),
         Language::Cpp => {
-            if change.name.is_empty() || has_constructor(text, &tokens, &found.body, &change.name) {
-                return Ok(None);
-            }
-            let open = tokens.get(found.body.start.saturating_sub(1)).ok_or(Refusal::Unbalanced)?.span.end;
-            let name = String::from_utf8_lossy(&change.name);
-            let is_class = tokens.get(found.keyword).is_some_and(|token| bytes(text, token) == b"class");
-            let end = if is_class { " private:" } else { "" };
-            let text = format!(
-                " public: struct tallyline_probe; {name}() = default; explicit {name}(tallyline_probe &&);{end}"
-            );
-            Ok(Some(Edit { range: open..open, text: text.into_bytes() }))
+            let open = opening_brace(&tokens, &found)?;
+            let probe = Constructor::of(text, &tokens, &found, change);
+            Ok(probe.map(|Constructor { class, members }| Edit::new(open, format!("{class}{{ {members}"))))
         }
     }
 }
 
-/// Returns `true` if a class declares a constructor: its name and a parenthesis, outside of inner braces.
-fn has_constructor(text: &[u8], tokens: &[Token], body: &Range<usize>, name: &[u8]) -> bool {
+/// Returns the edits of [`probe`] in a form that C and C++ compile, and compilers other than GCC: the lines around keep
+/// their numbers. In C the struct gets an initialiser by position within its body, behind [`PROBE_COLUMN`]: where the
+/// compiler does not tell of that, it tells of none. Nothing for Rust and for classes with constructors.
+pub fn guarded_probe(text: &[u8], change: &Change) -> Result<Vec<Edit>, Refusal> {
+    if change.language == Language::Rust {
+        return Ok(Vec::new());
+    }
+    let tokens = tokens(text, change.language);
+    let found = find(text, &tokens, change.language, change.line, &change.name)?;
+    let constructor = Constructor::of(text, &tokens, &found, change);
+    if constructor.is_none() && change.language == Language::Cpp {
+        return Ok(Vec::new());
+    }
+    let Constructor { class, members } = constructor.unwrap_or_default();
+    let open = opening_brace(&tokens, &found)?;
+    let close = tokens.get(found.body.end).ok_or(Refusal::Unbalanced)?.span.end;
+    let line = |at: usize| {
+        let before = text.get(..at).unwrap_or_default();
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    };
+    let (first, last) = (line(open.start), line(close));
+    let blanks = " ".repeat(PROBE_COLUMN);
+    let gcc = "defined __GNUC__ && !defined __clang__ && !defined __cplusplus";
+    let name = if class.is_empty() {
+        String::new()
+    } else {
+        format!("\n#ifdef __cplusplus\n{class}\n#endif\n#line {first}\n")
+    };
+    // a warning, also where the build makes errors of them: all units are to be compiled
+    let is_told = "#pragma GCC diagnostic warning \"-Wdesignated-init\"";
+    // glibc has a macro of that name before C11
+    let (push, pop) = ("#pragma push_macro(\"_Static_assert\")", "#pragma pop_macro(\"_Static_assert\")");
+    let own = format!("tallyline_probe_{first}_{} {{ int a; }} __attribute__((designated_init))", text.len());
+    let body = format!(
+        "\n#ifdef __cplusplus\n{members}\n#elif {gcc}\n{is_told}\n{push}\n#undef _Static_assert\n#line {first}\n\
+         __extension__ _Static_assert(sizeof((struct {own}){{{blanks}1 }}) > 0, \"\");\n{pop}\n#endif\n#line {first}\n"
+    );
+    let attribute = format!("\n#if {gcc}\n__attribute__((designated_init))\n#endif\n#line {last}\n");
+    Ok(vec![
+        Edit::new(open.start..open.start, name),
+        Edit::new(open.end..open.end, body),
+        Edit::new(close..close, attribute),
+    ])
+}
+
+fn opening_brace(tokens: &[Token], found: &Found) -> Result<Range<usize>, Refusal> {
+    let open = tokens.get(found.body.start.saturating_sub(1)).ok_or(Refusal::Unbalanced)?;
+    Ok(open.span.clone())
+}
+
+/// A constructor that makes a class of C++ no aggregate.
+#[derive(Clone, Debug, Default)]
+struct Constructor {
+    /// The name for a class without one, in front of its brace.
+    class: String,
+    /// The declarations behind the brace.
+    members: String,
+}
+
+impl Constructor {
+    /// Returns the constructor for a class; `None` if a constructor makes it no aggregate already.
+    fn of(text: &[u8], tokens: &[Token], found: &Found, change: &Change) -> Option<Constructor> {
+        // `find` takes an unnamed class for one that its typedef names
+        let head = tokens.get(found.keyword..found.body.start.saturating_sub(1)).unwrap_or_default();
+        let is_named = !change.name.is_empty()
+            && head.iter().any(|token| token.kind == Kind::Word && bytes(text, token) == change.name);
+        let name = match is_named {
+            true => String::from_utf8_lossy(&change.name).into_owned(),
+            false => format!("tallyline_unnamed_{}_{}", change.line, text.len()),
+        };
+        let mut has_default = false;
+        for defaulted in constructors(text, tokens, &found.body, name.as_bytes()) {
+            has_default |= defaulted?;
+        }
+        // parameters of a template have keywords, too
+        let own = head.iter().position(|token| is_named && bytes(text, token) == change.name);
+        let own = head.get(..own.unwrap_or(head.len())).unwrap_or_default();
+        let keyword = own.iter().rev().map(|token| bytes(text, token));
+        let is_class =
+            keyword.into_iter().find(|word| matches!(*word, b"struct" | b"class")) == Some(b"class");
+        let end = if is_class { " private:" } else { "" };
+        let default = if has_default { String::new() } else { format!("{name}() = default; ") };
+        Some(Constructor {
+            class: if is_named { String::new() } else { format!("{name} ") },
+            members: format!(
+                "public: struct tallyline_probe; {default}explicit {name}(tallyline_probe &&);{end}"
+            ),
+        })
+    }
+}
+
+/// Returns the constructors that a class declares outside of inner braces, in order. Each is `None` if the user
+/// provides it, and the class is no aggregate; of those that are defaulted or deleted, after which a class is one until
+/// C++20, it is `true` for the one without parameters.
+fn constructors(text: &[u8], tokens: &[Token], body: &Range<usize>, name: &[u8]) -> Vec<Option<bool>> {
+    let mut found = Vec::new();
     let mut depth = 0_i32;
-    let mut before: Option<&Token> = None;
-    for token in tokens.get(body.clone()).unwrap_or_default().iter().filter(|token| !token.is_trivia()) {
-        match token.kind {
+    let inside: Vec<&Token> =
+        tokens.get(body.clone()).unwrap_or_default().iter().filter(|token| !token.is_trivia()).collect();
+    let is = |at: usize, byte: u8| inside.get(at).is_some_and(|token| token.is(byte));
+    let word = |at: usize| {
+        let token = inside.get(at).filter(|token| token.kind == Kind::Word);
+        token.map_or(&b""[..], |token| bytes(text, token))
+    };
+    for at in 0..inside.len() {
+        match inside[at].kind {
             Kind::Punct(b'{') => depth += 1,
             Kind::Punct(b'}') => depth -= 1,
-            Kind::Punct(b'(')
-                if depth == 0
-                    && before
-                        .is_some_and(|before| before.kind == Kind::Word && bytes(text, before) == name) =>
-            {
-                return true;
+            Kind::Word if depth == 0 && word(at) == name && is(at + 1, b'(') => {
+                // a destructor, a conversion, a value, a pointer to a function that returns an object
+                let before = at.checked_sub(1);
+                let is_other = before.is_some_and(|before| {
+                    [b'~', b'=', b',', b'(', b'*', b'&'].iter().any(|byte| is(before, *byte))
+                        || matches!(word(before), b"operator" | b"new" | b"sizeof" | b"return")
+                });
+                if is_other || is(at + 2, b'*') || is(at + 2, b'&') {
+                    continue;
+                }
+                let ends = |at: &usize| is(*at, b';') || is(*at, b'{') || is(*at, b':');
+                let end = (at + 2..inside.len()).find(ends).unwrap_or(inside.len());
+                let is_defaulted = is(end, b';')
+                    && end >= 2
+                    && is(end - 2, b'=')
+                    && matches!(word(end - 1), b"default" | b"delete");
+                let is_empty = is(at + 2, b')') || word(at + 2) == b"void" && is(at + 3, b')');
+                found.push(is_defaulted.then_some(is_empty));
             }
             _ => {}
         }
-        before = Some(token);
     }
-    false
+    found
 }
 
 #[cfg(test)]
@@ -74,6 +178,51 @@ mod tests {
             class.starts_with("class s { public: struct tallyline_probe; s() = default; explicit s(")
                 && class.ends_with("; private: int a; };")
         );
-        assert_eq!(probed(Language::Cpp, "struct s { s(int); int a; };"), None);
+    }
+
+    #[test]
+    fn a_class_with_a_constructor_of_its_own_is_no_aggregate_already() {
+        for body in ["s(int); int a;", "explicit s(int b) : a(b) {} int a;", "API s(); int a;"] {
+            assert_eq!(probed(Language::Cpp, &format!("struct s {{ {body} }};")), None, "{body}");
+        }
+        for body in [
+            "~s(); int a;",
+            "s() = default; int a;",
+            "s(const s &) = delete; int a;",
+            "s *(*make)(int); s (*copy)(int); int a;",
+            "operator s(); int a;",
+        ] {
+            let probed = probed(Language::Cpp, &format!("struct s {{ {body} }};")).expect(body);
+            assert_eq!(probed.matches("s() = default;").count(), 1, "{probed}");
+        }
+    }
+
+    #[test]
+    fn the_parameters_of_a_template_do_not_make_a_struct_a_class() {
+        let probed = |text| probed(Language::Cpp, text).expect("probed");
+        assert!(!probed("template<class T> struct s { T a; };").contains("private:"));
+        assert!(probed("template<struct t T> class s : t { T a; };").contains("private:"));
+    }
+
+    #[test]
+    fn an_unnamed_class_gets_a_name() {
+        let probed = probed(Language::Cpp, "typedef struct { int a; } s;").expect("probed");
+        let name = "tallyline_unnamed_1_28";
+        assert!(probed.starts_with(&format!("typedef struct {name} {{ public: ")), "{probed}");
+        assert!(probed.contains(&format!("{name}() = default; explicit {name}(")), "{probed}");
+    }
+
+    #[test]
+    fn lines_around_a_guarded_probe_keep_their_numbers() {
+        let text = b"\nstruct s {\n int a;\n} x;\n";
+        let edits = guarded_probe(text, &Change::new(Language::C, 2, "s")).expect("found");
+        let probed = Edit::all_applied_to(&edits, text);
+        let probed = String::from_utf8(probed).expect("UTF-8");
+        assert!(probed.contains("#endif\n#line 2\n\n int a;\n}\n#if "), "{probed}");
+        assert!(probed.ends_with("#endif\n#line 4\n x;\n"), "{probed}");
+        assert_eq!(
+            guarded_probe(b"struct s { a: u8 }", &Change::new(Language::Rust, 1, "s")),
+            Ok(Vec::new())
+        );
     }
 }

@@ -3,6 +3,7 @@
 mod binding;
 mod holder;
 mod initialiser;
+mod positional;
 mod rust;
 mod transfer;
 mod variable;
@@ -153,6 +154,7 @@ pub fn uses(
         let of = |names| Scan {
             wrappers,
             byte_variables: &byte_variables,
+            is_cpp: language == Language::Cpp,
             ..Scan::new(text, &all, names, &searched.held_as)
         };
         let (own, held) = (of(&searched.names), of(&searched.holders));
@@ -173,12 +175,15 @@ pub fn uses(
                 uses.extend(own.uses());
                 uses.extend(own.dependent_initialisers(&searched.places));
                 uses.extend(held.uses().into_iter().filter(is_transfer));
+                uses.extend(held.held_initialisers());
                 for body in &macros {
                     let of_macro = own.of_macro(body);
                     uses.extend(of_macro.iter().flat_map(Scan::uses));
                     let initialisers = |scan: &Scan<'_>| scan.dependent_initialisers(&searched.places);
                     uses.extend(of_macro.iter().flat_map(initialisers));
-                    uses.extend(held.of_macro(body).iter().flat_map(Scan::uses).filter(is_transfer));
+                    let held = held.of_macro(body);
+                    uses.extend(held.iter().flat_map(Scan::uses).filter(is_transfer));
+                    uses.extend(held.iter().flat_map(Scan::held_initialisers));
                 }
                 uses
             }
@@ -288,6 +293,7 @@ struct Scan<'t> {
     // those that are bytes, or point to some
     byte_variables: &'t [Variable<'t>],
     wrappers: &'t BTreeMap<Vec<u8>, BTreeSet<usize>>,
+    is_cpp: bool,
 }
 
 impl<'t> Scan<'t> {
@@ -295,7 +301,8 @@ impl<'t> Scan<'t> {
         let mut names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         names.sort_unstable();
         let (variables, sizes, byte_variables) = (Vec::new(), Vec::new(), &[][..]);
-        Scan { text, tokens, names, held_as, variables, sizes, byte_variables, wrappers: &NO_WRAPPERS }
+        let wrappers = &NO_WRAPPERS;
+        Scan { text, tokens, names, held_as, variables, sizes, byte_variables, wrappers, is_cpp: false }
     }
 
     /// Returns the search of a macro's body, where the variables of the whole file are known; `None` if the body names
@@ -350,7 +357,8 @@ impl<'t> Scan<'t> {
             return Vec::new();
         }
         // a variable is declared with the type, but in a macro's body
-        if self.variables.is_empty() && !(0..self.tokens.len()).any(|at| self.is_type(at)) {
+        let is_unknown = self.variables.is_empty() && self.held_as.is_empty();
+        if is_unknown && !(0..self.tokens.len()).any(|at| self.is_type(at)) {
             return Vec::new();
         }
         let kinds = (0..self.tokens.len()).filter_map(|at| Some((self.kind(at)?, at)));
@@ -359,7 +367,8 @@ impl<'t> Scan<'t> {
 
     fn kind(&self, at: usize) -> Option<UseKind> {
         let kind = self.call(at).or_else(|| self.io_vector(at)).or_else(|| self.overlay(at));
-        kind.or_else(|| self.initialiser(at)).or_else(|| self.ordering(at))
+        let is_positional = || self.is_initialiser(at).then_some(UseKind::Positional);
+        kind.or_else(is_positional).or_else(|| self.ordering(at))
     }
 
     /// The use that a call is.
@@ -473,42 +482,6 @@ impl<'t> Scan<'t> {
         });
         let difference = inside.clone().any(|at| self.punct(at, b'-') && !self.punct(at + 1, b'>'));
         member && difference
-    }
-
-    /// The use that an initialiser behind a declaration or a cast is.
-    fn initialiser(&self, at: usize) -> Option<UseKind> {
-        if !self.is_type(at) {
-            return None;
-        }
-        let mut next = at + 1;
-        let is_literal = self.punct(next, b')');
-        if is_literal {
-            next += 1;
-        } else {
-            if self.word(next).is_empty() {
-                return None;
-            }
-            next += 1;
-            while self.punct(next, b'[') {
-                next = skip_group(self.tokens, next);
-            }
-            if !self.punct(next, b'=') {
-                return None;
-            }
-            next += 1;
-        }
-        if !self.punct(next, b'{') {
-            return None;
-        }
-        // elements of an array
-        while self.punct(next, b'{') {
-            next += 1;
-        }
-        let first = self.tokens.get(next)?;
-        let is_zero = self.word(next) == b"0"
-            && (self.punct(next + 1, b'}') || self.punct(next + 1, b',') && self.punct(next + 2, b'}'));
-        let is_named = first.is(b'.') || first.is(b'[') || self.punct(next + 1, b':');
-        (!first.is(b'}') && !is_zero && !is_named).then_some(UseKind::Positional)
     }
 }
 
@@ -703,18 +676,5 @@ mod tests {
             []
         );
         assert_eq!(kinds("write(fd, r, sizeof(struct other)); struct rec r;"), []);
-    }
-
-    #[test]
-    fn initialisers_by_position_are_told_from_those_by_name() {
-        assert_eq!(kinds("struct rec a = { 1, 2 };"), [(UseKind::Positional, 1)]);
-        assert_eq!(kinds("static const rec_t all[] = {\n { 1, 2 } };"), [(UseKind::Positional, 1)]);
-        assert_eq!(kinds("f((struct rec){ x });"), [(UseKind::Positional, 1)]);
-        assert_eq!(
-            kinds(
-                "rec_t a = { .x = 1 }, b; struct rec c = {0}; struct rec d = {}; struct rec e[] = {[1] = {.x = 2}};"
-            ),
-            []
-        );
     }
 }
