@@ -1,4 +1,5 @@
-//! Other declarations of an edited struct that a program was compiled with: an edit of one alone tears them apart.
+//! Definitions of an edited struct in a program: others than the edited one, which an edit would tear apart, and those
+//! that a build with the edit makes.
 
 use super::layouts::Layout;
 use super::place::Places;
@@ -107,6 +108,40 @@ fn is_language_of(record: &Record, target: &Target) -> bool {
         text::Language::Rust => language.is_rust(),
         _ => language.is_c() || language.is_cpp(),
     }
+}
+
+/// Returns for each edited struct the reason why a program that was built with the edits is not of them: it does not
+/// have the new layout, as its build reads other sources, or still has the old one beside it. Another declaration with
+/// the old members is not looked for where the user answers for it (`trusts`). `shown` is the program's name in
+/// messages.
+pub(super) fn old_layouts(
+    edited: &[&Target],
+    program: &Path,
+    shown: &str,
+    trusts: bool,
+) -> Result<Vec<Option<Refused>>> {
+    let types = source::read(program, &request(edited), None)?;
+    let of = |target: &&Target| {
+        let found = definitions(&types, target);
+        let name = &target.name;
+        let is_new = |found: &Definition| found.is_in(&target.path) && target.is_promised(&found.layout);
+        if !found.iter().any(is_new) {
+            let evidence = format!(
+                "{shown} was built in a copy of the project and does not have the new {name}: the build names sources by \
+                 absolute paths, or does not build this program"
+            );
+            return Some(Refused::new(Kind::NotRebuilt, evidence));
+        }
+        let is_old = |found: &&Definition| found.is_old(target) && !target.is_promised(&found.layout);
+        let old = found.iter().find(is_old).filter(|_| !trusts)?;
+        let evidence = format!(
+            "{shown} was built in a copy of the project and has the new {name} and the old one, of {}: the build reads \
+             another declaration, or does not make all objects anew",
+            old.place()
+        );
+        Some(Refused::new(Kind::Duplicate, evidence))
+    };
+    Ok(edited.iter().map(of).collect())
 }
 
 /// Refuses the structs of which the program has another definition with the same members that is declared elsewhere:

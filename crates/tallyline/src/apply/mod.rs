@@ -2,6 +2,7 @@
 
 mod args;
 mod assertions;
+mod build;
 mod commands;
 mod counter;
 mod duplicates;
@@ -29,6 +30,7 @@ pub(crate) use verify::Promises;
 
 use anyhow::{Context, Result, bail};
 use assertions::AssertionStyle;
+use build::BuildVerifier;
 use commands::CompileCommand;
 use place::Places;
 use project::{FileEdit, Texts};
@@ -54,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) edits: Vec<FileEdit>,
     /// The extent of the verification; none where nothing was compiled, and why.
     pub(crate) verified: Result<Extent, String>,
+    /// `true` if the project's build command was run in a copy with the edits, and the program has the promised layouts.
+    pub(crate) is_built: bool,
 }
 
 impl Plan {
@@ -140,16 +144,33 @@ pub(crate) fn plan(
     resolve_counters(&mut all, &mut texts);
     choose_assertions(&mut all, &root, args.assertions);
     let compilers = match &args.build {
-        Some(build) if all.iter().any(is_asked_of_compilers) => Some(Compilers::of_build(build, &root)?),
+        Some(build) if !indices(&all).is_empty() => Some(Compilers::of_build(build, &root)?),
         _ => None,
     };
+    if let Some(compilers) = &compilers {
+        BuildVerifier::new(compilers, &mut texts).refuse_unbuilt(&mut all)?;
+    }
     find_uses(&mut all, &root, commands.as_deref(), compilers.as_ref(), &mut texts)?;
     let verified = match commands {
         Ok(commands) => Ok(verify_all(&mut all, &root, &commands, promises, &mut texts)?),
         Err(why) => Err(why),
     };
+    let mut is_built = false;
     if let Some(compilers) = &compilers {
-        try_assertions(&mut all, compilers, &mut texts)?;
+        let mut verifier = BuildVerifier::new(compilers, &mut texts);
+        if !is_complete && !args.trust {
+            verifier.refuse_positional(&mut all)?;
+        }
+        loop {
+            refuse_unknown(&mut all, promises);
+            promise(&mut all, promises);
+            is_built = !indices(&all).is_empty();
+            if !is_built || verifier.verify(&mut all, program, &root, args.trust)? {
+                break;
+            }
+        }
+    } else if verified.is_err() && !args.trust {
+        warn_of_text_search(&all);
     }
     refuse_unknown(&mut all, promises);
     let open = indices(&all);
@@ -158,12 +179,32 @@ pub(crate) fn plan(
     for (at, refused) in open.iter().zip(refused) {
         all[*at].1 = refused;
     }
+    promise(&mut all, promises);
+    Ok(Plan { targets: all, root, edits, verified, is_built })
+}
+
+/// Says that no compiler confirms what the text of C++ shows of initialisers by position, of which it has many forms.
+fn warn_of_text_search(all: &[(Target, Option<Refused>)]) {
+    let is_searched = |(target, refused): &&(Target, Option<Refused>)| {
+        refused.is_none() && target.language == Language::Cpp && target.moves_positions()
+    };
+    if let Some((target, _)) = all.iter().find(is_searched) {
+        eprintln!(
+            "tallyline: initialisers by position, as of {}, were only searched for in the text of C++, which does not \
+             show all of them: compile_commands.json, or --build with --apply, has a compiler find them",
+            target.name
+        );
+    }
+}
+
+/// Sets the layouts that the structs to be edited get together; those with other types of members have their own.
+fn promise(all: &mut [(Target, Option<Refused>)], promises: Promises<'_>) {
+    let open = indices(all);
     for (at, promised) in open.iter().zip(promises(&open)) {
         if let Some(promised) = promised.filter(|_| all[*at].0.replaced.is_empty()) {
             all[*at].0.promised = promised;
         }
     }
-    Ok(Plan { targets: all, root, edits, verified })
 }
 
 /// Refuses the structs whose layout is not known once the others are edited.
@@ -235,11 +276,6 @@ fn find_uses(
     Ok(())
 }
 
-/// Returns `true` if a target to be edited has counters or assertions, whose text compilers have to confirm.
-fn is_asked_of_compilers((target, refused): &(Target, Option<Refused>)) -> bool {
-    refused.is_none() && (!target.replaced.is_empty() || !target.assertions().is_empty())
-}
-
 /// Sets the style of assertions: as it was asked for, or that of the project where the command writes any.
 fn choose_assertions(all: &mut [(Target, Option<Refused>)], root: &Path, asked: Option<AssertionStyle>) {
     for (target, _) in all {
@@ -277,25 +313,6 @@ fn verify_all(
         true => verify(all, &indices(all), root, commands, promises, texts),
         false => Ok(extent),
     }
-}
-
-/// Leaves the assertions out with which the project's build fails.
-fn try_assertions(
-    all: &mut [(Target, Option<Refused>)],
-    compilers: &Compilers<'_>,
-    texts: &mut Texts,
-) -> Result<()> {
-    let open = indices(all);
-    if open.iter().all(|at| all[*at].0.assertions().is_empty()) {
-        return Ok(());
-    }
-    let some: Vec<&Target> = open.iter().map(|at| &all[*at].0).collect();
-    let (edits, _) = project::edit_all(&some, texts);
-    if let Some(said) = compilers.compile(&edits, &[])? {
-        eprintln!("tallyline: no assertions are written: the build fails with them: {}", uses::first(&said));
-        open.into_iter().for_each(|at| all[at].0.style = AssertionStyle::None);
-    }
-    Ok(())
 }
 
 /// Returns the targets that are not refused.

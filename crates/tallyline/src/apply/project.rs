@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tallyline_source::{
-    Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, holders, size_names,
+    Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, holders, probe, size_names,
     typedefs, unified_diff, uses, wrapper_calls, wrappers,
 };
 
@@ -199,12 +199,15 @@ pub(crate) fn search(
     let including = including(targets, &paths, texts);
     let wrappers = wrappers_of(targets, &paths, texts);
     let mut found: Vec<Option<(UseKind, String)>> = vec![None; targets.len()];
+    let aggregates: Vec<bool> = targets.iter().map(|target| is_aggregate(target, texts)).collect();
     for path in paths {
         let Ok(text) = texts.read(&path) else { continue };
         let of_path = language_of(&path).unwrap_or(Language::C);
         let words = words(&text);
         let names_size = contains(&text, b"sizeof") || contains(&text, b"size_of");
-        let transfers = names_size || wrappers.keys().any(|name| words.contains(name.as_slice()));
+        // without a compiler, initialisers of holders are searched, too
+        let transfers =
+            !is_compiled || names_size || wrappers.keys().any(|name| words.contains(name.as_slice()));
         let binds = contains(&text, b"auto");
         let is_inside = |at: &usize| {
             let searched = &searched[*at];
@@ -223,7 +226,9 @@ pub(crate) fn search(
         for (at, uses) in inside.iter().zip(uses(&text, of_path, &wanted, &wrappers)) {
             let by_compiler =
                 |kind: UseKind| is_compiled && matches!(kind, UseKind::Positional | UseKind::Assertion);
-            for (kind, line) in uses.into_iter().filter(|(kind, _)| !by_compiler(*kind)) {
+            let is_none =
+                |kind: UseKind| by_compiler(kind) || kind == UseKind::Positional && !aggregates[*at];
+            for (kind, line) in uses.into_iter().filter(|(kind, _)| !is_none(*kind)) {
                 let known = &mut found[*at];
                 if known.as_ref().is_none_or(|(known, _)| kind < *known) {
                     let shown = path.strip_prefix(root).unwrap_or(&path);
@@ -234,6 +239,12 @@ pub(crate) fn search(
     }
     let found = found.into_iter().map(|found| found.map(|(kind, place)| Refused::of_use(kind, &place)));
     foreign.into_iter().zip(found).map(|(foreign, found)| foreign.or(found)).collect()
+}
+
+/// Returns `true` if objects of a struct can be initialised by position: in C++ not those of a class with a constructor.
+fn is_aggregate(target: &Target, texts: &mut Texts) -> bool {
+    let Ok(text) = texts.read(&target.path) else { return true };
+    target.language != Language::Cpp || probe(&text, &target.change()) != Ok(None)
 }
 
 /// Returns what to search for of each target: its names by all sources, and the types that hold it, also within others.

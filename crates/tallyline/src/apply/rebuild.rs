@@ -2,13 +2,10 @@
 
 use super::Plan;
 use super::args::ApplyArgs;
-use super::duplicates::{self, Definition};
+use super::duplicates::old_layouts;
 use super::measure::{SpeedUp, compare, shell};
 use super::project::FileEdit;
-use super::target::Target;
 use super::undo;
-use crate::interrupt;
-use crate::layout::source;
 use anyhow::{Context, Result, bail};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -39,8 +36,8 @@ impl Applied {
     }
 }
 
-/// Builds and measures the planned edits in copies of the project, as the options ask, and writes them into its sources
-/// if they pay. `None` if there is nothing to edit; an error if the build fails.
+/// Measures the planned edits in copies of the project, as the options ask, and writes them into its sources if they pay.
+/// `None` if there is nothing to edit.
 pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result<Option<Applied>> {
     if plan.edits.is_empty() {
         return Ok(None);
@@ -54,24 +51,15 @@ pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result
              --no-rebuild edits without"
         );
     }
-    let mut built = false;
     let mut speed_up = None;
-    if args.build.is_some() || args.measure.is_some() {
-        // before there are copies to leave behind; a run that was traced may have been ended by Ctrl-C, which is over
-        interrupt::listen()?;
-        interrupt::forget();
+    if let Some(command) = &args.measure {
         let copies = Copies::new(plan)?;
         if let Some(build) = &args.build {
             shell(build, &copies.after, Stdio::null())?;
-            is_of_copy(plan, program, &copies.after, args.trust)?;
-            built = true;
+            is_of_edits(plan, program, &copies.after, args.trust)?;
+            shell(build, &copies.before, Stdio::null())?;
         }
-        if let Some(command) = &args.measure {
-            if let Some(build) = &args.build {
-                shell(build, &copies.before, Stdio::null())?;
-            }
-            speed_up = Some(compare(command, &copies.before, &copies.after, args.pairs.into())?);
-        }
+        speed_up = Some(compare(command, &copies.before, &copies.after, args.pairs.into())?);
     }
     let pays = match (&speed_up, args.keep_if) {
         (Some(speed_up), Some(least)) => speed_up.median >= least,
@@ -80,7 +68,20 @@ pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result
     if pays {
         undo::apply(&plan.root, &plan.edits)?;
     }
-    Ok(Some(Applied { kept: pays, speed_up, built }))
+    Ok(Some(Applied { kept: pays, speed_up, built: plan.is_built }))
+}
+
+/// Fails if the program that is measured with the edits does not have their layouts.
+fn is_of_edits(plan: &Plan, program: &Path, copy: &Path, trusts: bool) -> Result<()> {
+    let program = program.canonicalize().with_context(|| format!("cannot read {}", program.display()))?;
+    let inside = program.strip_prefix(&plan.root).context("the program is outside of the project")?;
+    let edited = plan.targets.iter().filter(|(_, refused)| refused.is_none());
+    let edited: Vec<_> = edited.map(|(target, _)| target).collect();
+    let found = old_layouts(&edited, &copy.join(inside), &inside.display().to_string(), trusts)?;
+    match found.into_iter().flatten().next() {
+        Some(refused) => bail!("{}", refused.evidence),
+        None => Ok(()),
+    }
 }
 
 /// Copies of a project, one as it is and one with the edits.
@@ -99,46 +100,6 @@ impl Copies {
         write(&plan.root, &after, &plan.edits)?;
         Ok(Copies { before, after, _folder: folder })
     }
-}
-
-/// Fails if the program that was built in a copy does not have the new layouts, as its build reads other sources, or
-/// still has an old one beside the new. Another declaration with the old members is not asked for where the user
-/// answers for it (`trusts`).
-fn is_of_copy(plan: &Plan, program: &Path, copy: &Path, trusts: bool) -> Result<()> {
-    let program = program.canonicalize().with_context(|| format!("cannot read {}", program.display()))?;
-    let Ok(inside) = program.strip_prefix(&plan.root) else {
-        bail!(
-            "{} is outside of {}: it cannot be compared with what --build makes there (--root)",
-            program.display(),
-            plan.root.display()
-        );
-    };
-    let built = copy.join(inside);
-    let edited: Vec<&Target> =
-        plan.targets.iter().filter(|(_, refused)| refused.is_none()).map(|(target, _)| target).collect();
-    let types = source::read(&built, &duplicates::request(&edited), None)?;
-    for target in edited {
-        let found = duplicates::definitions(&types, target);
-        if !found.iter().any(|found| found.is_in(&target.path) && target.is_promised(&found.layout)) {
-            bail!(
-                "{} was built in a copy of the project and does not have the new {}: the build names sources by absolute \
-                 paths, or does not build this program",
-                inside.display(),
-                target.name
-            );
-        }
-        let is_old = |found: &Definition| found.is_old(target) && !target.is_promised(&found.layout);
-        if let Some(old) = found.iter().find(|found| !trusts && is_old(found)) {
-            bail!(
-                "{} was built in a copy of the project and has the new {} and the old one, of {}: the build reads another \
-                 declaration, or does not make all objects anew",
-                inside.display(),
-                target.name,
-                old.place()
-            );
-        }
-    }
-    Ok(())
 }
 
 fn write(root: &Path, copy: &Path, edits: &[FileEdit]) -> Result<()> {

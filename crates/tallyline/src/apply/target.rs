@@ -421,6 +421,14 @@ impl Target {
         !self.order.is_sorted()
     }
 
+    /// Returns `true` if the edit changes the values that an initialiser by position gives to members: by their order, by
+    /// padding among them, or by the types of some.
+    pub(crate) fn moves_positions(&self) -> bool {
+        let last = self.order.last().copied();
+        let is_within = |pad: &Pad| Some(pad.after) != last;
+        self.moves_members() || self.pads.iter().any(is_within) || !self.replaced.is_empty()
+    }
+
     /// Returns all names of the struct in the source: its tag and its typedefs.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         let own = (!self.tag.is_empty()).then(|| self.tag.clone());

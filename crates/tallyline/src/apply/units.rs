@@ -141,6 +141,42 @@ pub(crate) fn first_error(output: &Output) -> String {
     line.unwrap_or("the compiler failed").trim().to_string()
 }
 
+/// Returns `true` if the value at a byte of a line is that of `{0}`, which relies on no order of members.
+pub(super) fn is_null_initialiser(line: &[u8], at: usize) -> bool {
+    let rest = line.get(at..).unwrap_or_default();
+    let before = line.get(..at).unwrap_or_default().trim_ascii_end();
+    let is_null =
+        |word: &[u8]| rest.starts_with(word) && rest[word.len()..].trim_ascii_start().starts_with(b"}");
+    (before.ends_with(b"{") && (is_null(b"0") || is_null(b"NULL")))
+        // the warning may be at the brace or at the variable: `= { 0 }`
+        || rest.strip_prefix(b"{").is_some_and(|rest| {
+            let rest = rest.trim_ascii_start();
+            rest.strip_prefix(b"0").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"}"))
+        })
+}
+
+/// Finds those of some structs, given by their indices, for which a check fails, by halves; returns them with what the
+/// check says. Of structs for which it fails only together, the last is returned.
+pub(super) fn by_halves(
+    some: &[usize],
+    check: &mut dyn FnMut(&[usize]) -> Result<Option<String>>,
+) -> Result<Vec<(usize, String)>> {
+    if some.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(said) = check(some)? else { return Ok(Vec::new()) };
+    if let [one] = some {
+        return Ok(vec![(*one, said)]);
+    }
+    let (left, right) = some.split_at(some.len() / 2);
+    let mut found = by_halves(left, check)?;
+    found.extend(by_halves(right, check)?);
+    if found.is_empty() {
+        found.extend(some.last().map(|one| (*one, said)));
+    }
+    Ok(found)
+}
+
 /// Calls a function for each value (with its index) on all CPUs, and returns the results in order.
 pub(crate) fn in_parallel<T: Sync, R: Send>(all: &[T], each: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let results: Mutex<Vec<Option<R>>> = Mutex::new(all.iter().map(|_| None).collect());

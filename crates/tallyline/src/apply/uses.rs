@@ -29,6 +29,15 @@ pub(crate) enum Compilers<'c> {
     Units { builder: &'c Builder, units: Vec<Unit>, root: PathBuf },
 }
 
+/// The result of a build: success or failure, and what was printed.
+#[derive(Clone, Debug)]
+pub(super) struct BuildOutput {
+    /// `true` if the build succeeded.
+    pub(super) is_success: bool,
+    /// The messages of the build, those on standard error first.
+    pub(super) text: String,
+}
+
 /// An error of a compiler at a place of the project's sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CompilerError {
@@ -50,6 +59,12 @@ impl<'c> Compilers<'c> {
     /// Compiles the project's copy with the edits `now` in place of the edits `before`; returns `None`, or the
     /// compiler's messages if it fails.
     pub(crate) fn compile(&self, now: &[FileEdit], before: &[FileEdit]) -> Result<Option<String>> {
+        let output = self.run(now, before)?;
+        Ok((!output.is_success).then_some(output.text))
+    }
+
+    /// Compiles the project's copy with the edits `now` in place of the edits `before`; returns the messages.
+    pub(super) fn run(&self, now: &[FileEdit], before: &[FileEdit]) -> Result<BuildOutput> {
         match self {
             Compilers::Build { command, root, copy, .. } => {
                 let put = |path: &Path, text: &[u8]| -> Result<()> {
@@ -64,27 +79,36 @@ impl<'c> Compilers<'c> {
                 shell.args(["-c", command]).current_dir(copy).stdin(Stdio::null()).env("LC_ALL", "C");
                 let output = shell.output().with_context(|| format!("cannot run {command}"))?;
                 let words = [output.stderr, output.stdout].concat();
-                Ok((!output.status.success()).then(|| String::from_utf8_lossy(&words).into_owned()))
+                let text = String::from_utf8_lossy(&words).into_owned();
+                Ok(BuildOutput { is_success: output.status.success(), text })
             }
             Compilers::Units { builder, units, .. } => {
                 builder.set(now, before)?;
                 let outputs = in_parallel(units, |index, unit| {
                     builder.call(&unit.command, Call::Object, &builder.output(index))
                 });
-                let mut said = String::new();
+                let mut text = String::new();
                 for output in outputs {
                     let output = output?;
                     if !output.status.success() {
-                        said.push_str(&String::from_utf8_lossy(&output.stderr));
+                        text.push_str(&String::from_utf8_lossy(&output.stderr));
                     }
                 }
-                Ok((!said.is_empty()).then_some(said))
+                Ok(BuildOutput { is_success: text.is_empty(), text })
             }
         }
     }
 
+    /// Returns the folder in which the project's build command is run; `None` where units are compiled alone.
+    pub(super) fn copy(&self) -> Option<&Path> {
+        match self {
+            Compilers::Build { copy, .. } => Some(copy),
+            Compilers::Units { .. } => None,
+        }
+    }
+
     /// Returns the project's file that a compiler names.
-    fn file(&self, name: &str) -> Option<PathBuf> {
+    pub(super) fn file(&self, name: &str) -> Option<PathBuf> {
         let (root, copy) = match self {
             Compilers::Build { root, copy, .. } => (root, copy.clone()),
             Compilers::Units { builder, root, .. } => (root, builder.scratch.path(root)),

@@ -1,10 +1,11 @@
 //! Verification of edits: what includes them is compiled, and the layouts in the objects are compared.
 
+use super::build::is_assertion;
 use super::layouts::Layout;
 use super::project::{FileEdit, Texts, edit_all};
 use super::refused::{Kind, Refused};
 use super::target::{Target, layout_as_declared};
-use super::units::{Builder, Call, Unit, first_error, in_parallel};
+use super::units::{Builder, Call, Unit, by_halves, first_error, in_parallel, is_null_initialiser};
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,10 +42,6 @@ pub(crate) struct Candidate<'t> {
     /// The number of definitions that were compiled to the promised layout.
     pub(crate) seen: usize,
 }
-
-/// A check of some targets in a unit: the compiler's words if it fails.
-type Check<'c, 'v> =
-    dyn FnMut(&mut Verifier<'v>, usize, &[usize], &[Candidate<'_>]) -> Result<Option<String>> + 'c;
 
 /// Verifier of source edits: compiles them in a copy of the project and compares the structs' layouts in the
 /// objects with the promised ones.
@@ -129,7 +126,7 @@ impl<'v> Verifier<'v> {
         if self.positional(&self.units[unit], &plain).is_some() {
             return Ok(());
         }
-        for (culprit, place) in self.culprits(unit, &inside, all, &mut Verifier::probe_subset)? {
+        for (culprit, place) in by_halves(&inside, &mut |some| self.probe_subset(unit, some, all))? {
             all[culprit].refused =
                 Some(Refused::new(Kind::Positional, format!("initialised by position: {place}")));
         }
@@ -181,16 +178,7 @@ impl<'v> Verifier<'v> {
         let path = self.builder.scratch.path(&unit.command.folder).join(file);
         let Ok(text) = std::fs::read(path) else { return false };
         let Some(line) = text.split(|byte| *byte == b'\n').nth(line.saturating_sub(1)) else { return false };
-        let rest = line.get(column.saturating_sub(1)..).unwrap_or_default();
-        let before = line.get(..column.saturating_sub(1)).unwrap_or_default().trim_ascii_end();
-        let is_null =
-            |word: &[u8]| rest.starts_with(word) && rest[word.len()..].trim_ascii_start().starts_with(b"}");
-        (before.ends_with(b"{") && (is_null(b"0") || is_null(b"NULL")))
-            // the warning may be at the brace or at the variable: `= { 0 }`
-            || rest.strip_prefix(b"{").is_some_and(|rest| {
-                let rest = rest.trim_ascii_start();
-                rest.strip_prefix(b"0").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"}"))
-            })
+        is_null_initialiser(line, column.saturating_sub(1))
     }
 
     fn probe_subset(&mut self, unit: usize, some: &[usize], all: &[Candidate<'_>]) -> Result<Option<String>> {
@@ -208,31 +196,6 @@ impl<'v> Verifier<'v> {
         let output =
             self.builder.call(&self.units[unit].command, Call::Object, &self.builder.output(unit))?;
         Ok((!output.status.success()).then(|| first_error(&output)))
-    }
-
-    /// Finds those of some targets for which a check of a unit fails, by halves, with the check's words.
-    fn culprits(
-        &mut self,
-        unit: usize,
-        some: &[usize],
-        all: &[Candidate<'_>],
-        check: &mut Check<'_, 'v>,
-    ) -> Result<Vec<(usize, String)>> {
-        let Some(said) = check(self, unit, some, all)? else { return Ok(Vec::new()) };
-        match some {
-            [] => Ok(Vec::new()),
-            [one] => Ok(vec![(*one, said)]),
-            _ => {
-                let (left, right) = some.split_at(some.len() / 2);
-                let mut found = self.culprits(unit, left, all, check)?;
-                found.extend(self.culprits(unit, right, all, check)?);
-                if found.is_empty() {
-                    // only together: the last is left out
-                    found.extend(some.last().map(|one| (*one, said)));
-                }
-                Ok(found)
-            }
-        }
     }
 
     /// Puts edits in the place of those that were there.
@@ -305,11 +268,8 @@ impl<'v> Verifier<'v> {
             }
             return Ok(());
         }
-        for (culprit, said) in self.culprits(unit, &inside, all, &mut Verifier::edit_subset)? {
-            let is_assertion = ["static assertion", "static_assert", "size of array", "BUILD_BUG"]
-                .iter()
-                .any(|word| said.contains(word));
-            let kind = if is_assertion { Kind::Assertion } else { Kind::Broken };
+        for (culprit, said) in by_halves(&inside, &mut |some| self.edit_subset(unit, some, all))? {
+            let kind = if is_assertion(&said) { Kind::Assertion } else { Kind::Broken };
             all[culprit].refused = Some(Refused::new(kind, said));
         }
         Ok(())

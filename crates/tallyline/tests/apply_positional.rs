@@ -1,0 +1,232 @@
+//! `tallyline reorganize --apply --build` of structs whose objects are initialised by position: no edit may change what
+//! the program computes.
+
+mod common;
+
+use common::{compiles, folder, run_in, stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A struct that another order makes smaller, and what prints one.
+const STRUCT: &str = "struct S { char a; long b; char c; };\n";
+const SHOW: &str = "static void show(const struct S &s) { printf(\"%d %ld %d\\n\", s.a, s.b, s.c); }\n";
+
+/// Writes a program's source and a makefile into a folder of its own, and builds it; none without a compiler.
+fn project(name: &str, file: &str, text: &str, compiler: &str) -> Option<PathBuf> {
+    let folder = folder(name).canonicalize().expect("it is there");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+    std::fs::write(folder.join(file), text).expect("written");
+    let rules = format!("t: {file}\n\t{compiler} {file} -o t\n");
+    std::fs::write(folder.join("Makefile"), rules).expect("written");
+    compiles(Command::new("make").current_dir(&folder).arg("-s")).then_some(folder)
+}
+
+/// Returns what the program of a folder prints.
+fn printed(folder: &Path) -> String {
+    stdout(&Command::new(folder.join("t")).output().expect("it runs"))
+}
+
+/// Reorders `S` in a project, and returns what is said where it is not edited. A program that is edited is built again
+/// and has to print the same.
+fn reordered(folder: &Path, name: &str, more: &[&str]) -> Option<String> {
+    let before = printed(folder);
+    let words =
+        [&["reorganize", "--unpin", "ends", "--apply", "--build", "make -s"], more, &[name, "./t"]].concat();
+    let output = run_in(folder, &words);
+    assert!(compiles(Command::new("make").current_dir(folder).arg("-s")));
+    assert_eq!(printed(folder), before, "{}", stderr(&output));
+    match output.status.code() {
+        Some(0) => None,
+        _ => Some(stderr(&output)),
+    }
+}
+
+/// Checks that a program with some text behind the struct is refused as it initialises objects by position.
+fn assert_refused(name: &str, file: &str, compiler: &str, texts: &[&str]) {
+    for (at, text) in texts.iter().enumerate() {
+        let Some(folder) = project(&format!("{name}-{at}"), file, text, compiler) else { return };
+        let said = reordered(&folder, "S", &[]).unwrap_or_else(|| panic!("edited: {text}"));
+        assert!(said.contains("S: not edited: positional: "), "{text}: {said}");
+        assert!(said.contains(&format!("{file}:")), "{text}: {said}");
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+}
+
+#[test]
+fn initialisers_by_position_of_cpp_are_refused() {
+    let of = |head: &str, body: &str| {
+        format!("{head}#include <cstdio>\n{STRUCT}{SHOW}{}\n", body.replace('\'', "\""))
+    };
+    let texts = [
+        of("", "int main() { S s{1, 2, 3}; show(s); }"),
+        of("", "int main() { show(S{1, 2, 3}); }"),
+        of("", "int main() { S s; s = {1, 2, 3}; show(s); }"),
+        of("", "static S make() { return {1, 2, 3}; }\nint main() { show(make()); }"),
+        of("", "int main() { show({1, 2, 3}); }"),
+        of("", "int main() { S *s = new S{1, 2, 3}; show(*s); }"),
+        of("", "int main() { S s(1, 2, 3); show(s); }"),
+        of("", "int main() { S s{.a = 1, .b = 2, .c = 3}; show(s); }"),
+        of("", "struct H { S s{1, 2, 3}; };\nint main() { H h; show(h.s); }"),
+        of("", "#define ALL {1, 2, 3}\nint main() { S s ALL; show(s); }"),
+        of("", "using T = S;\nint main() { T t{1, 2, 3}; show(t); }"),
+        of("", "struct D : S { int d; };\nint main() { D d{{1, 2, 3}, 4}; show(d); }"),
+        of("", "template<class T> T make() { return T{1, 2, 3}; }\nint main() { show(make<S>()); }"),
+        of(
+            "#include <vector>\n",
+            "std::vector<S> v{{1, 2, 3}};\nint main() { v.push_back({4, 5, 6}); show(v[0]); }",
+        ),
+        of("#include <vector>\n", "int main() { std::vector<S> v; v.emplace_back(1, 2, 3); show(v[0]); }"),
+        of("#include <map>\n", "int main() { std::map<int, S> m{{1, {1, 2, 3}}}; show(m[1]); }"),
+        of("#include <array>\n", "int main() { std::array<S, 1> a{{{1, 2, 3}}}; show(a[0]); }"),
+    ];
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    assert_refused("positional-cpp", "t.cpp", "g++ -std=c++20 -w -g", &texts);
+}
+
+#[test]
+fn aggregates_with_destructors_and_defaulted_constructors_are_refused() {
+    let texts = [
+        "#include <cstdio>\nstruct S { char a; long b; char c; ~S() {} };\n\
+         int main() { S s{1, 2, 3}; printf(\"%d %ld %d\\n\", s.a, s.b, s.c); }\n",
+        "#include <cstdio>\nstruct S { S() = default; char a; long b; char c; };\n\
+         int main() { S s{1, 2, 3}; printf(\"%d %ld %d\\n\", s.a, s.b, s.c); }\n",
+        "#include <cstdio>\ntypedef struct { char a; long b; char c; } S;\n\
+         int main() { S s{1, 2, 3}; printf(\"%d %ld %d\\n\", s.a, s.b, s.c); }\n",
+    ];
+    assert_refused("positional-aggregate", "t.cpp", "g++ -std=c++17 -w -g", &texts);
+}
+
+#[test]
+fn initialisers_by_position_of_c_are_refused() {
+    let of = |text: &str| {
+        format!(
+            "#include <stdio.h>\n{STRUCT}struct H {{ struct S s; int z; }};\n{text}\n\
+             int main(void) {{ printf(\"%d %ld %d\\n\", s.a, s.b, s.c); return 0; }}\n"
+        )
+    };
+    let told = [
+        of("static struct H h = {{1, 2, 3}, 4};\n#define s h.s"),
+        of("static struct H h = {1, 2, 3, 4};\n#define s h.s"),
+        of("static struct S s0;\nstatic __typeof__(s0) s = {1, 2, 3};"),
+        of("\tstatic struct S s = {\t0, 2};"),
+    ];
+    let told: Vec<&str> = told.iter().map(String::as_str).collect();
+    assert_refused("positional-c", "t.c", "gcc -g -Wall", &told);
+    // warnings are errors
+    assert_refused("positional-c-error", "t.c", "gcc -g -Wall -Werror", &told[..1]);
+    assert_refused("positional-c-old", "t.c", "gcc -std=c90 -pedantic -Wextra -g -Werror", &told[..1]);
+    // no warnings are shown: what the text has
+    assert_refused("positional-c-quiet", "t.c", "gcc -g -w", &told[..2]);
+}
+
+#[test]
+fn what_is_not_initialised_by_position_is_edited() {
+    let cpp = "#include <cstdio>\n#include <map>\nstruct S { char a; long b; char c; };\nstruct D : S { int d = 1; };\n\
+               struct H { S s{}; S t = {}; };\nint main() { std::map<int, S> m; S s = S(), *p = new S(s); H h; D d{};\n\
+               s.b = 2; m[1] = s; *p = m[1]; printf(\"%ld %d\\n\", p->b, d.d + (int)h.s.b); delete p; }\n";
+    let c = "#include <stdio.h>\nstruct S { char a; long b; char c; };\nstruct H { struct S s; int z; };\n\
+             static struct H h = {{.b = 2}, 4};\nstatic struct S s = {0};\n\
+             int main(void) { printf(\"%ld %d\\n\", h.s.b, s.a); return 0; }\n";
+    let own = "#include <cstdio>\nstruct S { char a; long b; char c; S(int a, int b, int c) : a(a), b(b), c(c) {} };\n\
+               int main() { S s{1, 2, 3}; S t = {1, 2, 3}; printf(\"%d %ld %d\\n\", s.a, s.b, t.c); }\n";
+    for (at, (file, compiler, text)) in [
+        ("t.cpp", "g++ -std=c++20 -w -g", cpp),
+        ("t.c", "gcc -g -Wall -Wextra -Werror -Wno-missing-field-initializers", c),
+        ("t.cpp", "g++ -w -g", own),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let Some(folder) = project(&format!("positional-none-{at}"), file, text, compiler) else { return };
+        assert_eq!(reordered(&folder, "S", &[]), None, "{text}");
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+}
+
+#[test]
+fn a_header_of_c_and_cpp_is_probed_in_both() {
+    let header = "#pragma once\nstruct S { char a; long b; char c; };\n";
+    let main = "#include <cstdio>\n#include \"s.h\"\nextern \"C\" long get(void);\n\
+                int main() { S s; s.b = get(); printf(\"%ld\\n\", s.b); }\n";
+    for (at, (c, is_refused)) in [
+        (
+            "#include \"s.h\"\nstruct H { struct S s; } h = {{1, 2, 3}};\nlong get(void) { return h.s.b; }\n",
+            true,
+        ),
+        ("#include \"s.h\"\nstruct S s = {.b = 2};\nlong get(void) { return s.b; }\n", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let compiler = "gcc -g -c b.c && g++ -g b.o";
+        let files = [("s.h", header), ("b.c", c)];
+        let parent = folder(&format!("positional-shared-{at}"));
+        files.iter().for_each(|(file, text)| std::fs::write(parent.join(file), text).expect("written"));
+        let Some(folder) = project(&format!("positional-shared-{at}"), "t.cpp", main, compiler) else {
+            return;
+        };
+        std::fs::write(folder.join("Makefile"), format!("t: t.cpp s.h b.c\n\t{compiler} t.cpp -o t\n"))
+            .expect("written");
+        let said = reordered(&folder, "S", &[]);
+        assert_eq!(said.as_ref().is_some_and(|said| said.contains("positional: ")), is_refused, "{said:?}");
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+}
+
+#[test]
+fn of_several_structs_only_those_with_initialisers_by_position_are_refused() {
+    let text = "#include <cstdio>\nstruct S { char a; long b; char c; };\nstruct T { char a; long b; char c; };\n\
+                struct U { char a; long b; char c; };\nstatic long get(const T &t) { return t.b; }\n\
+                int main() { S s; U u; s.b = u.b = 1; printf(\"%ld %ld %ld\\n\", s.b, get({1, 2, 3}), u.b); }\n";
+    let Some(folder) = project("positional-several", "t.cpp", text, "g++ -w -g") else { return };
+    let said = reordered(&folder, "S", &["T", "U"]).expect("one is refused");
+    let refused: Vec<&str> = said.lines().filter(|line| line.contains("not edited")).collect();
+    assert_eq!(refused.len(), 2, "{said}");
+    assert!(refused[0].contains("T: not edited: positional: initialised by position: t.cpp:6:"), "{said}");
+    let edited = std::fs::read_to_string(folder.join("t.cpp")).expect("read");
+    for (name, is_edited) in [("S", true), ("T", false), ("U", true)] {
+        let old = format!("struct {name} {{ char a; long b; char c; }};");
+        assert_eq!(!edited.contains(&old), is_edited, "{edited}");
+    }
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn of_several_structs_only_those_whose_edit_breaks_the_build_are_refused() {
+    let text = "struct S { char a; long b; char c; };\nstruct T { char a; long b; char c; };\n\
+                long f(T *t, S *s) { return t->b + s->b; }\nint main() { return 0; }\n";
+    let Some(folder) = project("build-broken", "t.cpp", text, "g++ -g") else { return };
+    // a check of the text that no compiler does
+    let rules = "t: t.cpp\n\t@! grep -q 'struct T { long b' t.cpp || { echo 't.cpp:2:8: error: T has moved'; exit 1; }\n\
+                 \tg++ -g t.cpp -o t\n";
+    std::fs::write(folder.join("Makefile"), rules).expect("written");
+    let said = reordered(&folder, "S", &["T"]).expect("one is refused");
+    assert!(said.contains("T: not edited: broken: t.cpp:2:8: T has moved"), "{said}");
+    assert!(
+        said.contains("the build fails with the edit of T:\n  t.cpp:2:8: error: T has moved\n"),
+        "{said}"
+    );
+    let edited = std::fs::read_to_string(folder.join("t.cpp")).expect("read");
+    assert!(!edited.contains("struct S { char a; long b;") && edited.contains("struct T { char a; long b;"));
+    // a build that fails as it is
+    std::fs::write(folder.join("t.cpp"), text).expect("written");
+    assert!(compiles(Command::new("make").current_dir(&folder).arg("-s")));
+    let output = run_in(
+        &folder,
+        &[
+            "reorganize",
+            "--unpin",
+            "ends",
+            "--apply",
+            "--build",
+            "echo 'x.c:1:1: error: no' && false",
+            "S",
+            "./t",
+        ],
+    );
+    assert!(
+        stderr(&output).contains("not-rebuilt: the build fails without edits, too: x.c:1:1: no"),
+        "{output:?}"
+    );
+    std::fs::remove_dir_all(folder).expect("removed");
+}
