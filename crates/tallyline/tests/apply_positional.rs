@@ -230,3 +230,18 @@ fn of_several_structs_only_those_whose_edit_breaks_the_build_are_refused() {
     );
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn templates_are_edited_by_a_build() {
+    let text = "#include <cstdio>\ntemplate<class T> struct Box { char a; T t; char b; };\n\
+                int main() { Box<long> b; Box<int> c; b.t = c.t = 4; printf(\"%ld\\n\", b.t + c.t); }\n";
+    let Some(folder) = project("positional-template", "t.cpp", text, "g++ -g") else { return };
+    assert_eq!(reordered(&folder, "Box<long int>", &[]), None);
+    let edited = std::fs::read_to_string(folder.join("t.cpp")).expect("read");
+    assert!(!edited.contains("char a; T t; char b;"), "{edited}");
+    let position = text.replace("Box<long> b;", "Box<long> b{1, 2, 3};");
+    let Some(folder) = project("positional-template", "t.cpp", &position, "g++ -g") else { return };
+    let said = reordered(&folder, "Box<long int>", &[]).expect("refused");
+    assert!(said.contains("not edited: positional: initialised by position: t.cpp:3:"), "{said}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}

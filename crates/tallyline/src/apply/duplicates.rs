@@ -50,7 +50,7 @@ impl Definition {
 
 /// Returns the request for every declaration of some structs.
 pub(super) fn request(targets: &[&Target]) -> Request {
-    let names = targets.iter().flat_map(|target| target.names());
+    let names = targets.iter().flat_map(|target| target.described_names());
     Request {
         wanted: Wanted::named(names),
         positions: true,

@@ -18,6 +18,8 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// The name in the declaration, without scopes; empty for an unnamed struct.
     pub(crate) tag: Vec<u8>,
+    /// The name in debug information, without scopes but with the arguments of a template or a generic type.
+    instance: Vec<u8>,
     /// The scopes of the struct, with `::` between.
     pub(crate) scopes: Vec<u8>,
     /// The typedefs of the struct.
@@ -273,6 +275,7 @@ impl Target {
         Some(Target {
             name: name.to_string(),
             tag: bare(types.name(record.name)),
+            instance: types.name(record.name).to_vec(),
             scopes: types.name(record.path).to_vec(),
             aliases: lookup::typedefs(types, id).into_iter().map(|name| types.name(name).to_vec()).collect(),
             language,
@@ -427,6 +430,12 @@ impl Target {
         let last = self.order.last().copied();
         let is_within = |pad: &Pad| Some(pad.after) != last;
         self.moves_members() || self.pads.iter().any(is_within) || !self.replaced.is_empty()
+    }
+
+    /// Returns all names of the struct in debug information: with a template's arguments, and its typedefs.
+    pub(crate) fn described_names(&self) -> Vec<Vec<u8>> {
+        let own = (!self.instance.is_empty()).then(|| self.instance.clone());
+        own.into_iter().chain(self.aliases.iter().cloned()).collect()
     }
 
     /// Returns all names of the struct in the source: its tag and its typedefs.

@@ -296,7 +296,7 @@ fn compare(
         .filter_map(|(at, promised)| Some((*at, promised.as_ref()?)))
         .filter(|(at, _)| unit.files.contains(&all[*at].target.path))
         .collect();
-    let names = inside.iter().flat_map(|(at, _)| all[*at].target.names());
+    let names = inside.iter().flat_map(|(at, _)| all[*at].target.described_names());
     let request =
         Request { wanted: Wanted::named(names), positions: true, exact: true, ..Request::default() };
     let types = match read(bytes, &request) {
@@ -331,7 +331,7 @@ fn definitions(types: &Types, target: &Target) -> Vec<Layout> {
     let mut all = Definitions::new(types);
     let file = target.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut found: Vec<Layout> = Vec::new();
-    let first = target.names().into_iter().next().unwrap_or_default();
+    let first = target.described_names().into_iter().next().unwrap_or_default();
     for id in all.called(&first) {
         let Some((_, record)) = types.as_record(types.strip(id)) else { continue };
         let at = types.name(record.declared_at.file);
