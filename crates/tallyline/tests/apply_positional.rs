@@ -245,3 +245,20 @@ fn templates_are_edited_by_a_build() {
     assert!(said.contains("not edited: positional: initialised by position: t.cpp:3:"), "{said}");
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn a_tuple_struct_of_rust_is_said_not_to_be_supported() {
+    let text = "#[repr(C)]\npub struct Tup(u8, u64, u8);\nfn main() {\n    let t = Tup(1, 2, 3);\n    \
+                println!(\"{} {} {}\", t.0, t.1, t.2);\n}\n";
+    let folder = folder("positional-tuple").canonicalize().expect("it is there");
+    std::fs::write(folder.join("t.rs"), text).expect("written");
+    if !compiles(Command::new("rustc").current_dir(&folder).args(["-g", "t.rs", "-o", "t"])) {
+        return;
+    }
+    let output = run_in(&folder, &["reorganize", "--unpin", "ends", "--patch", "Tup", "./t"]);
+    assert!(
+        stderr(&output).contains("Tup: not edited: positional: tuple structs are not supported"),
+        "{output:?}"
+    );
+    std::fs::remove_dir_all(folder).expect("removed");
+}

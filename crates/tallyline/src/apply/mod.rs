@@ -415,6 +415,10 @@ fn unordered(target: &Target, texts: &mut Texts) -> Option<Refused> {
 
 /// Finds the one declaration of a name whose text declares the members, in the project.
 fn locate_by_name(target: &mut Target, args: &ApplyArgs, texts: &mut Texts) -> Option<Refused> {
+    if target.is_tuple() {
+        let evidence = "tuple structs are not supported: sources name their members by their order";
+        return Some(Refused::new(Kind::Positional, evidence));
+    }
     let root = args.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let root = root.canonicalize().unwrap_or(root);
     let mut found: Vec<(PathBuf, u32)> = Vec::new();

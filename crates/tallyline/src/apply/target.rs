@@ -419,6 +419,14 @@ impl Target {
         self.extends_first && self.order.first().is_some_and(|first| *first != 0)
     }
 
+    /// Returns `true` if it is a tuple struct of Rust, whose members debug information calls `__0`, `__1` and so on.
+    pub(crate) fn is_tuple(&self) -> bool {
+        let is_of_tuple = |(at, (name, ..)): (usize, &(String, u64, u64))| *name == format!("__{at}");
+        let members = &self.current.members;
+        let is_rust = self.language == source::Language::Rust;
+        is_rust && !members.is_empty() && members.iter().enumerate().all(is_of_tuple)
+    }
+
     /// Returns `true` if the edit changes the order of the struct's members.
     pub(crate) fn moves_members(&self) -> bool {
         !self.order.is_sorted()
