@@ -262,3 +262,16 @@ fn a_tuple_struct_of_rust_is_said_not_to_be_supported() {
     );
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn errors_of_a_build_whose_status_a_pipe_hides_are_failures() {
+    let text = format!("#include <cstdio>\n{STRUCT}{SHOW}int main() {{ show({{1, 2, 3}}); }}\n");
+    let Some(folder) = project("positional-pipe", "t.cpp", &text, "g++ -w -g") else { return };
+    let build = "make -s 2>&1 | tee log";
+    let output = run_in(&folder, &["reorganize", "--unpin", "ends", "--apply", "--build", build, "S", "./t"]);
+    assert!(
+        stderr(&output).contains("S: not edited: positional: initialised by position: t.cpp:4:"),
+        "{output:?}"
+    );
+    std::fs::remove_dir_all(folder).expect("removed");
+}

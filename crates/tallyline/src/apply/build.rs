@@ -6,7 +6,7 @@ use super::project::{FileEdit, Texts, edit_all};
 use super::refused::{Kind, Refused};
 use super::target::Target;
 use super::units::{by_halves, is_null_initialiser};
-use super::uses::{BuildOutput, Compilers};
+use super::uses::{BuildOutput, Compilers, has_errors};
 use anyhow::{Context, Result};
 use std::path::Path;
 use tallyline_source::{Edit, Language, PROBE_COLUMN, guarded_probe};
@@ -26,6 +26,8 @@ pub(super) struct BuildVerifier<'b> {
     texts: &'b mut Texts,
     in_place: Vec<FileEdit>,
     builds: usize,
+    /// `true` if the build shows errors of compilers also without edits, and succeeds.
+    shows_errors: bool,
     /// `true` once a compiler told of the initialiser by position that a probe itself contains.
     is_told: bool,
 }
@@ -33,14 +35,21 @@ pub(super) struct BuildVerifier<'b> {
 impl<'b> BuildVerifier<'b> {
     /// Creates a verifier that builds in the project's copy of `compilers`.
     pub(super) fn new(compilers: &'b Compilers<'b>, texts: &'b mut Texts) -> BuildVerifier<'b> {
-        BuildVerifier { compilers, texts, in_place: Vec::new(), builds: 0, is_told: false }
+        let in_place = Vec::new();
+        BuildVerifier { compilers, texts, in_place, builds: 0, shows_errors: true, is_told: false }
     }
 
-    /// Builds the project as it is, and refuses all structs if that fails.
-    pub(super) fn refuse_unbuilt(&mut self, all: &mut Targets) -> Result<()> {
+    /// Takes errors that compilers show for a failure of the build, as of one whose status a pipe hides, unless
+    /// `shows_errors`: it shows some without edits.
+    pub(super) fn with_errors(self, shows_errors: bool) -> BuildVerifier<'b> {
+        BuildVerifier { shows_errors, ..self }
+    }
+
+    /// Builds the project as it is, and refuses all structs if that fails. Returns `true` if compilers show errors.
+    pub(super) fn refuse_unbuilt(&mut self, all: &mut Targets) -> Result<bool> {
         let output = self.build(Vec::new())?;
         if output.is_success {
-            return Ok(());
+            return Ok(has_errors(&output.text));
         }
         eprintln!(
             "tallyline: the build in a copy of the project fails without edits, too:\n{}",
@@ -50,7 +59,7 @@ impl<'b> BuildVerifier<'b> {
         for at in indices(all) {
             all[at].1 = Some(Refused::new(Kind::NotRebuilt, evidence.clone()));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Refuses the structs that the build's sources initialise by position, as compilers tell.
@@ -118,7 +127,8 @@ impl<'b> BuildVerifier<'b> {
             let text = format!("more than {BUILDS} builds");
             return Ok(BuildOutput { is_success: false, text });
         }
-        let output = self.compilers.run(&edits, &self.in_place)?;
+        let mut output = self.compilers.run(&edits, &self.in_place)?;
+        output.is_success &= self.shows_errors || !has_errors(&output.text);
         self.in_place = edits;
         Ok(output)
     }

@@ -147,9 +147,10 @@ pub(crate) fn plan(
         Some(build) if !indices(&all).is_empty() => Some(Compilers::of_build(build, &root)?),
         _ => None,
     };
-    if let Some(compilers) = &compilers {
-        BuildVerifier::new(compilers, &mut texts).refuse_unbuilt(&mut all)?;
-    }
+    let shows_errors = match &compilers {
+        Some(compilers) => BuildVerifier::new(compilers, &mut texts).refuse_unbuilt(&mut all)?,
+        None => false,
+    };
     find_uses(&mut all, &root, commands.as_deref(), compilers.as_ref(), &mut texts)?;
     let verified = match commands {
         Ok(commands) => Ok(verify_all(&mut all, &root, &commands, promises, &mut texts)?),
@@ -157,7 +158,7 @@ pub(crate) fn plan(
     };
     let mut is_built = false;
     if let Some(compilers) = &compilers {
-        let mut verifier = BuildVerifier::new(compilers, &mut texts);
+        let mut verifier = BuildVerifier::new(compilers, &mut texts).with_errors(shows_errors);
         if !is_complete && !args.trust {
             verifier.refuse_positional(&mut all)?;
         }

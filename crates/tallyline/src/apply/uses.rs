@@ -452,6 +452,11 @@ fn place_of(place: &str, text: &str) -> Option<CompilerError> {
     Some(CompilerError { file: parts.next()?.to_owned(), line, column, text: text.to_owned() })
 }
 
+/// Returns `true` if compiler output has errors.
+pub(super) fn has_errors(said: &str) -> bool {
+    !errors(said).is_empty()
+}
+
 /// Returns the first error in compiler output, as one line.
 pub(crate) fn first(said: &str) -> String {
     match errors(said).into_iter().next() {
