@@ -6,7 +6,7 @@ use super::project::{FileEdit, Texts, edit_all};
 use super::refused::{Kind, Refused};
 use super::target::Target;
 use super::units::{by_halves, is_null_initialiser};
-use super::uses::{BuildOutput, Compilers, has_errors};
+use super::uses::{BuildOutput, Compilers, has_errors, is_error_line};
 use anyhow::{Context, Result};
 use std::path::Path;
 use tallyline_source::{Edit, Language, PROBE_COLUMN, guarded_probe};
@@ -270,8 +270,8 @@ pub(super) fn is_assertion(said: &str) -> bool {
 /// Returns the lines of a failed build that say most: from the first error on, or the last ones.
 fn excerpt(said: &str) -> String {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    let is_error = |line: &&str| line.contains("error: ") || line.starts_with("error");
-    let first = lines.iter().position(is_error).unwrap_or(lines.len().saturating_sub(SHOWN_LINES));
+    let first =
+        lines.iter().position(|line| is_error_line(line)).unwrap_or(lines.len().saturating_sub(SHOWN_LINES));
     let shown = lines.iter().skip(first).take(SHOWN_LINES).map(|line| format!("  {line}"));
     shown.collect::<Vec<_>>().join("\n")
 }
@@ -285,6 +285,10 @@ mod tests {
         let said =
             "a.c: In function 'f':\na.c:3:1: error: no\n\n    3 | x\nmake: *** [Makefile:2: h] Error 1\n";
         assert_eq!(excerpt(said), "  a.c:3:1: error: no\n      3 | x\n  make: *** [Makefile:2: h] Error 1");
+        let linker =
+            "gcc a.o -o a\na.c:(.text+0x5): undefined reference to `f'\ncollect2: error: ld returned 1\n";
+        assert!(excerpt(linker).starts_with("  a.c:(.text+0x5): undefined reference"));
+        assert!(crate::apply::uses::first(linker).starts_with("a.c:(.text+0x5): undefined"));
         let long: String = (0..100).map(|number| format!("{number}\n")).collect();
         assert_eq!(excerpt(&long).lines().next(), Some("  85"));
     }

@@ -457,6 +457,11 @@ pub(super) fn has_errors(said: &str) -> bool {
     !errors(said).is_empty()
 }
 
+/// Returns `true` if a line of a build's output has an error, also a linker's.
+pub(super) fn is_error_line(line: &str) -> bool {
+    line.contains("error: ") || line.starts_with("error") || line.contains("undefined reference")
+}
+
 /// Returns the first error in compiler output, as one line.
 pub(crate) fn first(said: &str) -> String {
     match errors(said).into_iter().next() {
@@ -464,7 +469,10 @@ pub(crate) fn first(said: &str) -> String {
             format!("{file}:{line}:{column}: {}", text.lines().next().unwrap_or_default())
         }
         None => {
-            said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("the build failed").trim().to_owned()
+            // make's last words say less than a linker's or a driver's
+            let error = said.lines().find(|line| is_error_line(line));
+            let last = || said.lines().rfind(|line| !line.trim().is_empty());
+            error.or_else(last).unwrap_or("the build failed").trim().to_owned()
         }
     }
 }
