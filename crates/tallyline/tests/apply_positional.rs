@@ -208,7 +208,13 @@ fn of_several_structs_only_those_whose_edit_breaks_the_build_are_refused() {
     );
     let edited = std::fs::read_to_string(folder.join("t.cpp")).expect("read");
     assert!(!edited.contains("struct S { char a; long b;") && edited.contains("struct T { char a; long b;"));
-    // a build that fails as it is
+    // a build that fails as it is, also where the program is up to date
+    std::fs::write(folder.join("t.cpp"), text).expect("written");
+    let rules = format!("t: t.cpp\n\ttest $(CURDIR) = {}\n\tg++ -g t.cpp -o t\n", folder.display());
+    std::fs::write(folder.join("Makefile"), rules).expect("written");
+    assert!(compiles(Command::new("make").current_dir(&folder).arg("-s")));
+    let said = reordered(&folder, "S", &[]).expect("refused");
+    assert!(said.contains("S: not edited: not-rebuilt: the build fails without edits, too: "), "{said}");
     std::fs::write(folder.join("t.cpp"), text).expect("written");
     assert!(compiles(Command::new("make").current_dir(&folder).arg("-s")));
     let output = run_in(

@@ -8,7 +8,8 @@ use super::target::Target;
 use super::units::{by_halves, is_null_initialiser};
 use super::uses::{BuildOutput, Compilers, has_errors, is_error_line};
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use tallyline_source::{Edit, Language, PROBE_COLUMN, guarded_probe};
 
 /// The most builds of one plan. All structs together take two; one that fails among N takes two for each halving of N.
@@ -47,7 +48,14 @@ impl<'b> BuildVerifier<'b> {
 
     /// Builds the project as it is, and refuses all structs if that fails. Returns `true` if compilers show errors.
     pub(super) fn refuse_unbuilt(&mut self, all: &mut Targets) -> Result<bool> {
-        let output = self.build(Vec::new())?;
+        // files written anew: what depends on them is built, which may be up to date else
+        let paths: BTreeSet<PathBuf> = indices(all).into_iter().map(|at| all[at].0.path.clone()).collect();
+        let mut unchanged = Vec::new();
+        for path in paths {
+            let old = self.texts.read(&path)?;
+            unchanged.push(FileEdit { path, new: old.to_vec(), old });
+        }
+        let output = self.build(unchanged)?;
         if output.is_success {
             return Ok(has_errors(&output.text));
         }
