@@ -3,10 +3,15 @@
 //! at once.
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
+use std::fmt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
@@ -34,6 +39,57 @@ pub(crate) fn listen() -> Result<()> {
 /// Returns `true` if SIGINT (Ctrl-C) or SIGTERM has been received since [`listen`] was called.
 pub(crate) fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
+}
+
+/// The error of what did not come to its end because a signal was received.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Checks that no signal was received since [`listen`].
+///
+/// # Errors
+/// One was.
+pub(crate) fn check() -> Result<(), Interrupted> {
+    if asked() { Err(Interrupted) } else { Ok(()) }
+}
+
+/// Runs a command to its end as a process group of its own, and returns its output. The group is asked to end when this
+/// process is, so that a build's compilers end with it: a terminal's Ctrl-C reaches no other group than ours.
+///
+/// # Errors
+/// The command cannot be started, or was interrupted.
+pub(crate) fn output(command: &mut Command) -> Result<Output> {
+    listen()?;
+    check()?;
+    let child = command.process_group(0).spawn()?;
+    let group = Pid::from_child(&child);
+    let is_over = AtomicBool::new(false);
+    // times of commands are measured, so that an end is waited for, and not looked for now and then
+    let output = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                if asked() {
+                    let _ = kill_process_group(group, Signal::TERM);
+                    break;
+                }
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+        });
+        let output = child.wait_with_output();
+        is_over.store(true, Ordering::Relaxed);
+        watcher.thread().unpark();
+        output
+    })?;
+    check()?;
+    Ok(output)
 }
 
 /// Takes a signal that was received for dealt with, as what it asked to end has ended: the next one is again the first.

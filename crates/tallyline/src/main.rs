@@ -63,8 +63,7 @@ fn main() -> ExitCode {
         Ok(_) if profile::is_damaged() => ExitCode::from(ERROR),
         Ok(status) => status,
         Err(error) if tallyline_support::output::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        // programs that it started were asked to end, too: what they say of that is beside the point
-        Err(_) if interrupt::asked() => interrupt::end(),
+        Err(error) if error.is::<interrupt::Interrupted>() => interrupt::end(),
         Err(error) => {
             eprintln!("tallyline: {error:#}");
             ExitCode::from(ERROR)

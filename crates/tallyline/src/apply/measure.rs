@@ -2,13 +2,10 @@
 
 use crate::interrupt;
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::fmt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The measured speed-up by edits of sources: the median and quartiles of old time / new time over pairs of runs.
 #[derive(Clone, Debug)]
@@ -113,32 +110,12 @@ fn cpu_in(stat: &str) -> Option<f64> {
     Some(user.checked_add(system)? as f64 / 100.0)
 }
 
-/// Runs a shell command in a folder with its output to `out`; fails with the end of its error output if it fails, or if
-/// it was asked to end because this process was ([`interrupt`]).
+/// Runs a shell command in a folder with its output to `out`; fails with the end of its error output if it fails, or is
+/// interrupted.
 pub(crate) fn shell(command: &str, folder: &Path, out: Stdio) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).current_dir(folder).stdin(Stdio::null()).stdout(out).stderr(Stdio::piped());
-    // a build's compilers are asked to end with it, whoever is asked: a terminal's Ctrl-C does not reach another group
-    let child = shell.process_group(0).spawn().with_context(|| format!("cannot run {command}"))?;
-    let group = Pid::from_child(&child);
-    let is_over = AtomicBool::new(false);
-    // the time of a command is measured, so that its end is waited for, and not looked for now and then
-    let output = std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                if interrupt::asked() {
-                    let _ = kill_process_group(group, Signal::TERM);
-                    break;
-                }
-                std::thread::park_timeout(Duration::from_millis(20));
-            }
-        });
-        let output = child.wait_with_output();
-        is_over.store(true, Ordering::Relaxed);
-        watcher.thread().unpark();
-        output
-    })?;
-    anyhow::ensure!(!interrupt::asked(), "{command}: interrupted");
+    let output = interrupt::output(&mut shell).with_context(|| format!("cannot run {command}"))?;
     if output.status.success() {
         return Ok(());
     }

@@ -181,6 +181,8 @@ pub(crate) fn plan(
         all[*at].1 = refused;
     }
     promise(&mut all, promises);
+    // what was refused because a compiler was interrupted is not
+    crate::interrupt::check()?;
     Ok(Plan { targets: all, root, edits, verified, is_built })
 }
 

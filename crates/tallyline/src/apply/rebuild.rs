@@ -6,6 +6,7 @@ use super::duplicates::old_layouts;
 use super::measure::{SpeedUp, compare, shell};
 use super::project::FileEdit;
 use super::undo;
+use crate::interrupt;
 use anyhow::{Context, Result, bail};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,7 @@ pub(crate) fn carry_out(plan: &Plan, program: &Path, args: &ApplyArgs) -> Result
         (Some(speed_up), Some(least)) => speed_up.median >= least,
         _ => true,
     };
+    interrupt::check()?;
     if pays {
         undo::apply(&plan.root, &plan.edits)?;
     }
@@ -133,6 +135,8 @@ pub(crate) struct Folder(PathBuf);
 impl Folder {
     /// Makes a folder that is named by its purpose.
     pub(super) fn new(purpose: &str) -> Result<Folder> {
+        // before there is something to leave behind
+        interrupt::listen()?;
         let path = std::env::temp_dir().join(format!("tallyline-{purpose}-{}", std::process::id()));
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
         made.with_context(|| format!("cannot make the folder {}", path.display()))?;

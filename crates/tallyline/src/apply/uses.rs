@@ -12,6 +12,7 @@ use super::rebuild::{Folder, copy_tree};
 use super::refused::{Kind, Refused};
 use super::target::Target;
 use super::units::{Builder, Call, Unit, in_parallel};
+use crate::interrupt;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -76,8 +77,10 @@ impl<'c> Compilers<'c> {
                 }
                 now.iter().try_for_each(|edit| put(&edit.path, &edit.new))?;
                 let mut shell = Command::new("sh");
-                shell.args(["-c", command]).current_dir(copy).stdin(Stdio::null()).env("LC_ALL", "C");
-                let output = shell.output().with_context(|| format!("cannot run {command}"))?;
+                shell.args(["-c", command]).current_dir(copy).env("LC_ALL", "C");
+                shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                let output =
+                    interrupt::output(&mut shell).with_context(|| format!("cannot run {command}"))?;
                 let words = [output.stderr, output.stdout].concat();
                 let text = String::from_utf8_lossy(&words).into_owned();
                 Ok(BuildOutput { is_success: output.status.success(), text })

@@ -173,6 +173,8 @@ fn not_traced(
 ) -> anyhow::Error {
     let emulator = emulation.emulator().display();
     match error {
+        // the emulator was asked to end before it came so far
+        tallyline_trace::Error::NotTrace if interrupt::asked() => interrupt::Interrupted.into(),
         tallyline_trace::Error::NotTrace => anyhow::anyhow!(
             "{emulator} wrote no trace ({status}): is it a QEMU with plugins (not a static one), 4.2 or later, and is \
              there room for a trace?"
