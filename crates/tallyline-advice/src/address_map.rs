@@ -81,17 +81,20 @@ impl AddressMap {
     /// Records that the proposed layout has the `size` bytes at the recorded address `start`, which must lie in one
     /// cache line, at the same offset in the cache line at `to`.
     pub fn move_range(&mut self, start: u64, size: u64, to: u64) {
-        let line = start / self.line_size;
-        let target = to.wrapping_add(start % self.line_size);
-        let ranges = self.ranges.entry(line).or_default();
-        ranges.push((start, start.saturating_add(size), target.wrapping_sub(start)));
+        self.move_bytes(start, size, to.wrapping_add(start % self.line_size));
+    }
+
+    /// Records that the proposed layout has the `size` bytes at the recorded address `start`, which must lie in one
+    /// cache line, at the address `to`.
+    pub(crate) fn move_bytes(&mut self, start: u64, size: u64, to: u64) {
+        let ranges = self.ranges.entry(start / self.line_size).or_default();
+        ranges.push((start, start.saturating_add(size), to.wrapping_sub(start)));
     }
 
     /// Records that the proposed layout has what an instruction (its index in the trace) accesses at the recorded address
-    /// `address` at the same offset in the cache line at `to`: of memory that other objects had before or after.
+    /// `address` at the address `to`: of memory that other objects had before or after.
     pub(crate) fn move_access(&mut self, instruction: u32, address: u64, to: u64) {
-        let target = to.wrapping_add(address % self.line_size);
-        self.accesses.insert((instruction, address), target.wrapping_sub(address));
+        self.accesses.insert((instruction, address), to.wrapping_sub(address));
     }
 
     /// Records that the proposed layout has a copy of the `size` bytes at the recorded address `start` for each thread,
@@ -254,7 +257,7 @@ mod tests {
         let line = one.fresh_lines(1);
         one.move_range(0x1000, 16, line);
         let alone = other.fresh_lines(1);
-        other.move_access(3, 0x1008, alone);
+        other.move_access(3, 0x1008, alone + 8);
         one.merge(&other);
         assert_eq!(one.map(0, 2, 0x1008), line + 8);
         let moved = one.map(0, 3, 0x1008);

@@ -4,7 +4,7 @@ use super::evidence::{
     Evidence, FieldUse, FollowedPointer, SharedLine, Site, Slot, SlotUse, Subject, SubjectKind, ThreadInfo,
     TypeUse,
 };
-use super::objects::{Found, ObjectVotes, grid};
+use super::objects::{Found, ObjectVotes, SPAN, grid};
 use super::pointers::PointerPaths;
 use super::resolve::{Operand, Resolved, Resolver, VariablePart};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,6 +15,9 @@ use tallyline_trace::format::{Access, Event};
 
 /// The most different accesses to shared lines that are told apart.
 const USES_LIMIT: usize = 1 << 21;
+
+/// The most different accesses to lines near shared ones that are told apart.
+const NEAR_USES_LIMIT: usize = 1 << 18;
 
 /// Limits of what [`collect`] gathers: the most shared cache lines, and the share of the run's time below which an
 /// instruction is ignored.
@@ -32,8 +35,11 @@ impl Default for CollectLimits {
     }
 }
 
-/// An access to a shared line: address, size, instruction, thread.
+/// An access to a shared line, or one near it: address, size, instruction, thread.
 type UseKey = (u64, u8, u32, u32);
+
+/// The numbers of loads and stores of each access.
+type Uses = BTreeMap<UseKey, (u64, u64)>;
 
 /// Reads a process's trace and the simulated costs of its instructions, and gathers from them which threads access
 /// which types, fields and shared cache lines, and what that costs.
@@ -49,7 +55,8 @@ pub fn collect(
     resolver: &mut dyn Resolver,
 ) -> Result<Evidence, tallyline_trace::Error> {
     let lines = shared_lines(costs, line_size, limits);
-    let mut uses: BTreeMap<UseKey, (u64, u64)> = BTreeMap::new();
+    let near = lines_near(&lines);
+    let (mut uses, mut near_uses) = (Uses::new(), Uses::new());
     let mut threads = Vec::new();
     // of each instruction: its loads and stores in the whole trace, of which the costs may be those of a part
     let mut traced = vec![(0_u64, 0_u64); costs.instructions().len()];
@@ -60,11 +67,14 @@ pub fn collect(
         if threads.last() != Some(&thread) && !threads.contains(&thread) {
             threads.push(thread);
         }
-        if !lines.contains(&(access.address() / line_size)) {
-            return;
-        }
+        let line = access.address() / line_size;
+        let (uses, limit) = match () {
+            () if lines.contains(&line) => (&mut uses, USES_LIMIT),
+            () if near.contains(&line) => (&mut near_uses, NEAR_USES_LIMIT),
+            () => return,
+        };
         let key = (access.address(), access.size(), access.instruction(), thread);
-        if uses.len() >= USES_LIMIT && !uses.contains_key(&key) {
+        if uses.len() >= limit && !uses.contains_key(&key) {
             return;
         }
         let counts = uses.entry(key).or_default();
@@ -78,7 +88,10 @@ pub fn collect(
     instructions.extend(worth.map(|(index, _)| index as u32));
     instructions.sort_unstable();
     instructions.dedup();
-    let mut addresses: Vec<u64> = uses.keys().map(|(address, ..)| *address).collect();
+    // what hardly takes time needs no name, and its field no place
+    near_uses.retain(|(_, _, instruction, _), _| instructions.binary_search(instruction).is_ok());
+    let mut addresses: Vec<u64> = uses.keys().chain(near_uses.keys()).map(|(address, ..)| *address).collect();
+    addresses.sort_unstable();
     addresses.dedup();
     let resolved = resolver.resolve(&instructions, &addresses);
     let (objects, pointers) = find_objects(trace, process, line_size, &lines, &resolved)?;
@@ -92,6 +105,7 @@ pub fn collect(
     };
     let mut builder = Builder { resolved, resolver, objects: &objects, site_index: FxHashMap::default() };
     builder.lines(&uses, costs, &mut evidence);
+    builder.private_lines(&near_uses, &mut evidence);
     let costs = TracedCosts { costs, traced };
     builder.types(&instructions, &costs, &objects, &mut evidence);
     builder.pointers(pointers, &costs, &mut evidence);
@@ -129,6 +143,12 @@ fn shared_lines(costs: &TraceCosts, line_size: u64, limits: CollectLimits) -> Fx
     all.sort_by_key(|(line, cost)| (std::cmp::Reverse(*cost), *line));
     all.truncate(limits.lines);
     all.into_iter().map(|(line, _)| line).collect()
+}
+
+/// Returns the lines that an object on one of some lines may have, too, without these lines.
+fn lines_near(lines: &FxHashSet<u64>) -> FxHashSet<u64> {
+    let around = |line: &u64| line.saturating_sub(SPAN)..=line.saturating_add(SPAN);
+    lines.iter().flat_map(around).filter(|line| !lines.contains(line)).collect()
 }
 
 /// Finds the objects that instructions access, and the pointers by which code gets from one to another. An instruction
@@ -293,15 +313,37 @@ impl Builder<'_> {
         members.iter().find(holds).map_or_else(String::new, |member| member.name.clone())
     }
 
-    fn lines(&mut self, uses: &BTreeMap<UseKey, (u64, u64)>, costs: &TraceCosts, evidence: &mut Evidence) {
+    fn lines(&mut self, uses: &Uses, costs: &TraceCosts, evidence: &mut Evidence) {
         let mut losses: FxHashMap<(u64, u32), (u64, u64)> = FxHashMap::default();
         for loss in costs.losses() {
             losses.insert((loss.address(), loss.instruction()), (loss.time(), loss.transfers()));
         }
+        evidence.lines = self.slots(uses, losses, |_| true, evidence);
+    }
+
+    /// Adds the other lines of the objects that are on shared lines.
+    fn private_lines(&mut self, uses: &Uses, evidence: &mut Evidence) {
+        let objects = evidence.objects();
+        let is_of_object = |object: (usize, u64)| objects.contains(&object);
+        evidence.private_lines = self.slots(uses, FxHashMap::default(), is_of_object, evidence);
+    }
+
+    /// Returns the lines of accesses to objects (type or variable, and start) that a condition admits. `losses` are times
+    /// and transfers by address and instruction.
+    fn slots(
+        &mut self,
+        uses: &Uses,
+        mut losses: FxHashMap<(u64, u32), (u64, u64)>,
+        admits: impl Fn((usize, u64)) -> bool,
+        evidence: &mut Evidence,
+    ) -> Vec<SharedLine> {
         let mut by_line: BTreeMap<u64, BTreeMap<(u64, usize, u64), Slot>> = BTreeMap::new();
         for (key, (reads, writes)) in uses {
             let (address, size, instruction, thread) = *key;
             let (subject, base, field, variable) = self.owner(address, instruction);
+            if !admits((subject, base)) {
+                continue;
+            }
             let site = self.site(instruction, evidence);
             let line = by_line.entry(address / evidence.line_size).or_default();
             let slot = line.entry((address, subject, base)).or_insert_with(|| Slot {
@@ -319,13 +361,14 @@ impl Builder<'_> {
                 slot.transfers += transfers;
             }
         }
-        evidence.lines = by_line
+        let line_size = evidence.line_size;
+        by_line
             .into_iter()
             .map(|(line, slots)| SharedLine {
-                address: line * evidence.line_size,
+                address: line * line_size,
                 slots: slots.into_values().collect(),
             })
-            .collect();
+            .collect()
     }
 
     fn types(

@@ -1,6 +1,6 @@
 //! Evidence of a run: shared lines, the fields on them, the threads and instructions that access them.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The kind of a read-modify-write instruction, by its likely purpose: an addition (with its result used or not),
 /// an exchange as for a lock, another one, or none.
@@ -310,6 +310,9 @@ pub struct Evidence {
     pub subjects: Vec<Subject>,
     /// The lines that cores take from each other, by address.
     pub lines: Vec<SharedLine>,
+    /// The other lines of the objects on [`lines`](Self::lines), by address: no core takes them from another, but a new
+    /// order of members can bring what lies there to a line that cores share.
+    pub private_lines: Vec<SharedLine>,
     /// The types whose objects are accessed.
     pub types: Vec<TypeUse>,
     /// The pointers that code follows from objects of one type to those of another.
@@ -318,4 +321,19 @@ pub struct Evidence {
     pub cycles: u64,
     /// Cycles for which cores waited for lines of others.
     pub cycles_shared: u64,
+}
+
+impl Evidence {
+    /// Returns the objects with a part on a line that cores take from each other: type or variable, and start.
+    pub(crate) fn objects(&self) -> FxHashSet<(usize, u64)> {
+        self.lines.iter().flat_map(|line| &line.slots).map(|slot| (slot.subject, slot.base)).collect()
+    }
+
+    /// Returns the accessed parts of a type's objects that have a part on a line that cores take from each other, each
+    /// with its line: on these lines and on the other ones.
+    pub(crate) fn slots_of(&self, subject: usize) -> impl Iterator<Item = (&SharedLine, &Slot)> {
+        let lines = self.lines.iter().chain(&self.private_lines);
+        let slots = lines.flat_map(|line| line.slots.iter().map(move |slot| (line, slot)));
+        slots.filter(move |(_, slot)| slot.subject == subject)
+    }
 }

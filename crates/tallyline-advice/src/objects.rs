@@ -26,7 +26,7 @@ const VOTES_LIMIT: usize = 16;
 const MEMBERS_LEAST: usize = 4;
 
 /// Objects larger than so many lines are not looked for on each of their lines.
-const SPAN: u64 = 64;
+pub(crate) const SPAN: u64 = 64;
 
 /// A look-up from addresses of a traced program to the objects that contain them.
 ///

@@ -101,6 +101,10 @@ pub fn observe(seen: &Observations, line_size: u64, resolver: &mut dyn Resolver)
     let on_lines: Vec<ObservedAccess> = accesses.iter().filter(on_shared).copied().collect();
     let samples_on_lines: Vec<ObservedAccess> = samples.iter().filter(on_shared).copied().collect();
     lines(&mut builder, &on_lines, &samples_on_lines, &transfers, &mut evidence);
+    let others: Vec<ObservedAccess> = accesses.iter().filter(|access| !on_shared(access)).copied().collect();
+    let known = evidence.objects();
+    let private = slots(&mut builder, &others, |object| known.contains(&object), &mut evidence);
+    evidence.private_lines = as_lines(private, line_size);
     types(&mut builder, &samples, &objects, &mut evidence);
     evidence.subjects = builder.resolved.subjects;
     evidence
@@ -191,19 +195,24 @@ fn transfers(accesses: &[ObservedAccess], line_size: u64) -> BTreeMap<(u64, u64)
     transfers
 }
 
-fn lines(
+/// The accessed parts of lines by address and subject, by the number of the line.
+type SlotsByLine = BTreeMap<u64, BTreeMap<(u64, usize), Slot>>;
+
+/// Returns the parts of lines that are accessed, of the objects (type or variable, and start) that a condition admits.
+fn slots(
     builder: &mut Builder<'_>,
     accesses: &[ObservedAccess],
-    samples: &[ObservedAccess],
-    transfers: &BTreeMap<(u64, u64), u64>,
+    admits: impl Fn((usize, u64)) -> bool,
     evidence: &mut Evidence,
-) {
-    let line_size = evidence.line_size;
-    let mut by_line: BTreeMap<u64, BTreeMap<(u64, usize), Slot>> = BTreeMap::new();
+) -> SlotsByLine {
+    let mut by_line = SlotsByLine::new();
     for access in accesses {
         let (subject, base, field, variable) = builder.owner(access.address, access.instruction);
+        if !admits((subject, base)) {
+            continue;
+        }
         let site = builder.site(access.instruction, evidence);
-        let line = by_line.entry(access.address / line_size).or_default();
+        let line = by_line.entry(access.address / evidence.line_size).or_default();
         let slot = line.entry((access.address, subject)).or_insert_with(|| Slot {
             subject,
             base,
@@ -224,6 +233,26 @@ fn lines(
             }
         }
     }
+    by_line
+}
+
+fn as_lines(by_line: SlotsByLine, line_size: u64) -> Vec<SharedLine> {
+    let line = |(line, slots): (u64, BTreeMap<_, Slot>)| SharedLine {
+        address: line * line_size,
+        slots: slots.into_values().collect(),
+    };
+    by_line.into_iter().map(line).collect()
+}
+
+fn lines(
+    builder: &mut Builder<'_>,
+    accesses: &[ObservedAccess],
+    samples: &[ObservedAccess],
+    transfers: &BTreeMap<(u64, u64), u64>,
+    evidence: &mut Evidence,
+) {
+    let line_size = evidence.line_size;
+    let mut by_line = slots(builder, accesses, |_| true, evidence);
     for ((line, address), count) in transfers {
         let Some(slots) = by_line.get_mut(line) else { continue };
         if let Some(slot) = slots.range_mut((*address, 0)..).next().map(|(_, slot)| slot) {
@@ -239,10 +268,7 @@ fn lines(
             evidence.cycles_shared += 1;
         }
     }
-    evidence.lines = by_line
-        .into_iter()
-        .map(|(line, slots)| SharedLine { address: line * line_size, slots: slots.into_values().collect() })
-        .collect();
+    evidence.lines = as_lines(by_line, line_size);
 }
 
 /// Adds the types that samples access. A clock does not say where an access was answered: each sample counts as one

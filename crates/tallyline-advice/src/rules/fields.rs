@@ -4,7 +4,7 @@ use super::{Confidence, ConflictKey, Conflicts, FieldEvidence, Finding, FindingK
 use crate::address_map::AddressMap;
 use crate::evidence::{Evidence, MemberInfo, Subject};
 use crate::predict::Outlook;
-use crate::proposal::{LayoutProposal, Proposal, place};
+use crate::proposal::{LayoutProposal, Proposal, Separation, place};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Writes for each access up to which a field counts as only read.
@@ -37,7 +37,7 @@ fn of_type(
     if super::is_runtimes(evidence, &fields) || subject.members.is_empty() {
         return None;
     }
-    let roles = roles(subject, &fields, &by_object(evidence, index));
+    let roles = roles(evidence, index, &by_object(evidence, index));
     let groups = groups(subject, &roles);
     if groups.len() < 2 {
         return None;
@@ -55,7 +55,7 @@ fn of_type(
         return None;
     }
     let layout = layout(evidence, index, &groups)?;
-    let map = map(evidence, index, &lines, subject, &groups);
+    let map = map(evidence, index, &lines, &layout);
     Some(Finding {
         kind: FindingKind::FalseSharing,
         subject: index,
@@ -128,7 +128,7 @@ fn member_at(subject: &Subject, offset: u64) -> Option<usize> {
 fn by_object(evidence: &Evidence, index: usize) -> Writers {
     let mut writers = Writers::new();
     let subject = &evidence.subjects[index];
-    for slot in evidence.lines.iter().flat_map(|line| &line.slots).filter(|slot| slot.subject == index) {
+    for (_, slot) in evidence.slots_of(index) {
         let Some(member) = member_at(subject, slot.offset) else { continue };
         let of = writers.entry((slot.base, member)).or_default();
         for (thread, _, writes) in slot.by_thread() {
@@ -142,13 +142,16 @@ fn by_object(evidence: &Evidence, index: usize) -> Writers {
     writers
 }
 
-/// Returns the role of each member.
-fn roles(subject: &Subject, fields: &[FieldEvidence], writers: &Writers) -> Vec<Role> {
+/// Returns the role of each member, also by accesses on lines that no core takes from another: the proposal may bring
+/// them to a line that cores share.
+fn roles(evidence: &Evidence, index: usize, writers: &Writers) -> Vec<Role> {
+    let subject = &evidence.subjects[index];
     let mut counts = vec![(0_u64, 0_u64); subject.members.len()];
-    for field in fields {
-        if let Some(member) = member_at(subject, field.offset) {
-            counts[member].0 += field.reads();
-            counts[member].1 += field.writes();
+    for (_, slot) in evidence.slots_of(index) {
+        let Some(member) = member_at(subject, slot.offset) else { continue };
+        for used in &slot.uses {
+            counts[member].0 += used.reads;
+            counts[member].1 += used.writes;
         }
     }
     // by member: objects with one and with several writers
@@ -269,28 +272,33 @@ fn layout(evidence: &Evidence, index: usize, groups: &[Group]) -> Option<LayoutP
     })
 }
 
-/// Moves the groups of each object to lines of their own.
-fn map(
-    evidence: &Evidence,
-    index: usize,
-    lines: &BTreeSet<usize>,
-    subject: &Subject,
-    groups: &[Group],
-) -> AddressMap {
+/// Moves each object of some lines to new ones, where its members lie as in a layout: those on other lines, too, as they
+/// may come to a line that cores share.
+fn map(evidence: &Evidence, index: usize, lines: &BTreeSet<usize>, layout: &LayoutProposal) -> AddressMap {
     let mut map = AddressMap::new(evidence.line_size);
-    let mut targets: BTreeMap<(usize, u64, usize), u64> = BTreeMap::new();
-    for at in lines {
-        for slot in evidence.lines[*at].slots.iter().filter(|slot| slot.subject == index) {
-            let Some(member) = member_at(subject, slot.offset) else { continue };
-            let Some(group) = groups.iter().position(|(_, members)| members.contains(&member)) else {
-                continue;
-            };
-            let target = *targets.entry((*at, slot.base, group)).or_insert_with(|| map.fresh_lines(1));
-            // an access that goes on into the next member, as one to what the memory was before, moves this one alone
-            let end = subject.members[member].offset + subject.members[member].size.max(1);
-            let size = slot.size.min(end - slot.offset);
-            super::move_slot(&mut map, evidence, &evidence.lines[*at], slot, (size, target));
-        }
+    let line_size = evidence.line_size.max(1);
+    let is_aligned = matches!(super::separation(evidence, index), Separation::Aligned(_));
+    let conflicts = lines.iter().flat_map(|at| &evidence.lines[*at].slots);
+    let objects = conflicts.filter(|slot| slot.subject == index).map(|slot| slot.base);
+    let starts: BTreeMap<u64, u64> = objects
+        .collect::<BTreeSet<u64>>()
+        .into_iter()
+        .map(|base| {
+            let inside = if is_aligned { 0 } else { base % line_size };
+            (base, map.fresh_lines(layout.lines.1 + 1) + inside)
+        })
+        .collect();
+    let subject = &evidence.subjects[index];
+    for (line, slot) in evidence.slots_of(index) {
+        let (Some(start), Some(at)) = (starts.get(&slot.base), member_at(subject, slot.offset)) else {
+            continue;
+        };
+        let member = &subject.members[at];
+        let Some(placed) = layout.members.iter().find(|placed| placed.name == member.name) else { continue };
+        // an access that goes on into the next member, as one to what the memory was before, moves this one alone
+        let size = slot.size.min(member.offset + member.size.max(1) - slot.offset);
+        let target = start + placed.offset + (slot.offset - member.offset);
+        super::move_slot(&mut map, evidence, line, slot, (size, target));
     }
     map
 }

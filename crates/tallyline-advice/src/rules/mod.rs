@@ -349,7 +349,7 @@ fn separation(evidence: &Evidence, subject: usize) -> Separation {
 
 type Conflicts = BTreeMap<ConflictKey, ConflictSum>;
 
-/// Moves `size` bytes of a slot of a line to the line at `target`; where objects before or after had the memory, too, only
+/// Moves `size` bytes of a slot of a line to the address `target`; where objects before or after had the memory, too, only
 /// for the instructions that access this one.
 fn move_slot(
     map: &mut AddressMap,
@@ -359,7 +359,7 @@ fn move_slot(
     (size, target): (u64, u64),
 ) {
     if !line.slots.iter().any(|other| overlap(&evidence.subjects, slot, other)) {
-        map.move_range(slot.address(), size, target);
+        map.move_bytes(slot.address(), size, target);
         return;
     }
     for site in slot.uses.iter().filter_map(|of| evidence.sites.get(of.site)) {

@@ -245,6 +245,7 @@ fn map(evidence: &Evidence, lines: &BTreeSet<usize>, key: impl Fn(&Slot) -> Opti
             // an access that goes on into the next element, as one to what the memory was before, moves this one alone
             let size = evidence.subjects.get(slot.subject).map_or(0, |subject| subject.size);
             let rest = size.checked_sub(slot.offset).filter(|rest| *rest > 0).unwrap_or(slot.size);
+            let target = target + slot.address() % evidence.line_size.max(1);
             super::move_slot(&mut map, evidence, &evidence.lines[*at], slot, (slot.size.min(rest), target));
         }
     }
