@@ -306,11 +306,9 @@ impl Builder<'_> {
         if !path.is_empty() {
             return path;
         }
-        let members = self.resolved.subjects.get(subject).map_or(&[][..], |subject| &subject.members);
-        let holds = |member: &&super::evidence::MemberInfo| {
-            (member.offset..member.offset + member.size.max(1)).contains(&offset)
-        };
-        members.iter().find(holds).map_or_else(String::new, |member| member.name.clone())
+        let of = self.resolved.subjects.get(subject);
+        let member = of.and_then(|subject| subject.members.get(subject.member_at(offset)?));
+        member.map_or_else(String::new, |member| member.name.clone())
     }
 
     fn lines(&mut self, uses: &Uses, costs: &TraceCosts, evidence: &mut Evidence) {

@@ -52,8 +52,36 @@ pub struct MemberInfo {
     pub size: u64,
     /// The alignment of the member in bytes.
     pub align: u64,
-    /// `true` if nothing may move past it: a base, a bitfield, a flexible array.
-    pub is_fixed: bool,
+    /// The places that a new order of members may give the member.
+    pub mobility: Mobility,
+    /// `true` for a part of the object that is not declared as a member: a base class, the pointer to virtual functions.
+    pub is_implicit: bool,
+}
+
+impl MemberInfo {
+    /// Returns the offset of the first byte behind the member.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset.saturating_add(self.size)
+    }
+
+    /// Returns `true` if a new order of members may put the member anywhere.
+    pub(crate) fn is_free(&self) -> bool {
+        self.mobility == Mobility::Free
+    }
+}
+
+/// The places that a new order of members may give one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mobility {
+    /// Any place.
+    #[default]
+    Free,
+    /// The front of the object, as of a base class or the pointer to virtual functions.
+    Front,
+    /// The place behind the member in front of it, as of a bit-field; with the kind of the member.
+    Attached(&'static str),
+    /// The end of the object, as of a flexible array or a virtual base.
+    End,
 }
 
 /// The kind of data that advice is about: objects of a type, a variable, or memory of unknown type.
@@ -100,6 +128,15 @@ impl Subject {
     /// type.
     pub fn is_named(&self) -> bool {
         self.kind != SubjectKind::Unknown && !self.name.is_empty()
+    }
+
+    /// Returns the index of the member that contains the byte at an offset; of one without bytes, as a flexible array, only
+    /// where no other does.
+    pub(crate) fn member_at(&self, offset: u64) -> Option<usize> {
+        let holds = |member: &MemberInfo| (member.offset..member.end()).contains(&offset);
+        let is_empty = |member: &MemberInfo| member.size == 0 && member.offset == offset;
+        let members = &self.members;
+        members.iter().position(holds).or_else(|| members.iter().position(is_empty))
     }
 
     /// Returns `true` if an object of `size` bytes at an offset can be a part of this one: it is in one member. Of what

@@ -1,7 +1,7 @@
 //! The rules of a `layout.toml` that hold a proposal.
 
 use super::evidence::Subject;
-use super::proposal::{LayoutProposal, Proposal};
+use super::proposal::{LayoutProposal, PlacedMember, Proposal, placed};
 
 /// The name of the group of members that a rule keeps on few lines.
 const HOT_GROUP: &str = "hot path";
@@ -40,7 +40,10 @@ pub(crate) fn rules(
                 quoted(reason)
             ))
         }
-        Proposal::Counter { .. } | Proposal::Embed { .. } | Proposal::CopyBeside { .. } => None,
+        Proposal::Counter { .. }
+        | Proposal::Embed { .. }
+        | Proposal::CopyBeside { .. }
+        | Proposal::Refused { .. } => None,
     }
 }
 
@@ -66,11 +69,9 @@ fn of_hot_path(hot: &HotPath, layout: &LayoutProposal, subject: &Subject, reason
     let members: Vec<_> = subject
         .members
         .iter()
-        .filter(|member| !member.name.is_empty() && is_hot(member.offset, member.size))
-        .filter_map(|member| {
-            let placed = layout.members.iter().find(|placed| placed.name == member.name)?;
-            Some((member, placed.offset))
-        })
+        .filter(|member| !member.name.is_empty())
+        .filter(|member| is_hot(member.offset, member.size))
+        .filter_map(|member| Some((member, placed(&layout.members, member)?.offset)))
         .collect();
     let before = span(members.iter().map(|(member, _)| (member.offset, member.size)))?;
     let after = span(members.iter().map(|(member, offset)| (*offset, member.size)))?;
@@ -104,7 +105,8 @@ fn of_layout(layout: &LayoutProposal, reason: &str) -> Option<String> {
     }
     let groups: Vec<String> = (0..layout.groups.len())
         .map(|group| {
-            let of = layout.members.iter().filter(|member| member.group == group && !member.name.is_empty());
+            let is_named = |member: &&PlacedMember| !member.name.is_empty();
+            let of = layout.members.iter().filter(|member| member.group == group).filter(is_named);
             of.map(|member| quoted(&member.name)).collect::<Vec<_>>().join(", ")
         })
         .filter(|list| !list.is_empty())
@@ -137,7 +139,6 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::evidence::MemberInfo;
-    use crate::proposal::PlacedMember;
 
     #[test]
     fn groups_on_lines_of_their_own_are_held_apart() {
@@ -166,17 +167,18 @@ mod tests {
             offset,
             size,
             align: 8,
-            is_fixed: false,
+            ..MemberInfo::default()
         };
-        let placed = |(name, offset): (&str, u64)| PlacedMember {
+        let placed = |((name, from), offset): ((&str, u64), u64)| PlacedMember {
             name: name.into(),
             offset,
+            from,
             size,
             ..Default::default()
         };
         let layout = LayoutProposal {
             ty: "entry".into(),
-            members: names.into_iter().zip(after).map(placed).collect(),
+            members: names.into_iter().zip(before).zip(after).map(placed).collect(),
             sizes: (256, 256),
             lines: (4, 4),
             ..LayoutProposal::default()

@@ -372,3 +372,48 @@ fn fields_of_rust_come_to_lines_of_their_own_by_a_type_around_them() {
     assert_eq!(text(&folder, "ring.rs"), RING);
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+/// A program of two threads that add to `in` and `out` of a struct.
+fn two_threads(declaration: &str) -> String {
+    format!(
+        "#include <pthread.h>
+struct base {{ int kind; }};
+{declaration}
+static struct flow shared __attribute__((aligned(64)));
+#define ADD(member) for (int at = 0; at < 5000; at++) __atomic_fetch_add(&shared.member, 1, __ATOMIC_RELAXED)
+static void *first(void *data) {{ ADD(in); return data; }}
+static void *second(void *data) {{ ADD(out); return data; }}
+int main(void)
+{{
+\tpthread_t one, other;
+\tpthread_create(&one, 0, first, 0);
+\tpthread_create(&other, 0, second, 0);
+\tpthread_join(one, 0);
+\tpthread_join(other, 0);
+\treturn shared.in != shared.out;
+}}
+"
+    )
+}
+
+#[test]
+fn structs_with_members_that_cannot_move_alone_are_edited() {
+    let cases = [
+        ("bits.c", "struct flow {\n\tlong in;\n\tlong out;\n\tint low : 3, high : 5;\n\tlong next;\n};"),
+        ("union.c", "struct flow {\n\tlong in;\n\tlong out;\n\tunion { long word; double real; };\n};"),
+    ];
+    for (file, declaration) in cases {
+        let compiler = if file.ends_with("cpp") { "c++" } else { "cc" };
+        let build = format!("{compiler} -O2 -g -pthread {file} -o a");
+        let name = format!("advise-apply-{}", file.replace('.', "-"));
+        let source = two_threads(declaration);
+        let Some(folder) = project_of(&name, file, &source, &build) else { return };
+        let json = applied(&folder, &["--build", &build], &[]);
+        let edits = &json["edits"];
+        assert_eq!((&edits["applied"], &edits["built"]), (&true.into(), &true.into()), "{file}: {edits}");
+        assert!(!text(&folder, file).contains(declaration), "{file}");
+        undone(&folder);
+        assert_eq!(text(&folder, file), source);
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+}

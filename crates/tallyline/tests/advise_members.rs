@@ -22,10 +22,13 @@ fn built(folder: &Path, compiler: &str, file: &str, source: &str) -> Option<Stri
     compiles(&mut command).then(|| program.to_str().expect("a plain path").to_owned())
 }
 
-/// Returns the advice on two threads, which run `first` and `second`.
-fn advice(program: &str) -> Value {
-    let words = ["--functions", "first", "--functions", "second", "--schedules", "2", "--accesses", "8000"];
-    let output = run(&[&["advise", "--json"], &words[..], &["--", program]].concat());
+/// Two functions alone are traced: nothing else accesses what they do.
+const WINDOW: [&str; 4] = ["--functions", "first", "--functions", "second"];
+
+/// Returns the advice on a program.
+fn advice(program: &str, window: &[&str]) -> Value {
+    let words = ["--schedules", "2", "--accesses", "8000"];
+    let output = run(&[&["advise", "--json"], window, &words[..], &["--", program]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_str(&stdout(&output)).expect("JSON")
 }
@@ -70,9 +73,50 @@ fn a_field_of_a_line_that_one_thread_uses_stays_with_that_thread() {
 \t__attribute__((aligned(64)));";
     let source = program(members, "ADD(head);", "ADD(polls); ADD(idle);");
     let Some(program) = built(&folder, "cc", "queue.c", &source) else { return };
-    let json = advice(&program);
+    let json = advice(&program, &WINDOW);
     let finding = &json["findings"][0];
     assert_eq!((&finding["kind"], &finding["subject"]), (&"false-sharing".into(), &"queue".into()), "{json}");
     assert_eq!(groups(finding), [["name", "head", "spare"].to_vec(), ["polls", "idle"].to_vec()], "{json}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_member_that_cannot_move_alone_keeps_no_finding_away() {
+    let cases = [
+        ("int low : 3, high : 5;", ["in"].to_vec(), ["out", "low", "high", "next"].to_vec()),
+        ("union { long word; double real; };", ["in", ""].to_vec(), ["out", "next"].to_vec()),
+        ("struct { long word; double real; };", ["in", ""].to_vec(), ["out", "next"].to_vec()),
+        ("struct empty nothing;", ["in"].to_vec(), ["out", "nothing", "next"].to_vec()),
+    ];
+    for (at, (member, front, back)) in cases.into_iter().enumerate() {
+        let folder = folder(&format!("advise-member-{at}"));
+        let members = format!(
+            "static struct flow {{ unsigned long in, out; {member} unsigned long next; }} shared
+\t__attribute__((aligned(64)));"
+        );
+        let source = program(&members, "ADD(in);", "ADD(out); ADD(next);");
+        let Some(program) = built(&folder, "cc", "flow.c", &source) else { return };
+        let json = advice(&program, &WINDOW);
+        let finding = &json["findings"][0];
+        assert_eq!(finding["kind"], "false-sharing", "{member}: {json}");
+        assert_eq!(groups(finding), [front, back], "{member}: {json}");
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+}
+
+#[test]
+fn a_type_that_cannot_be_reordered_is_named_with_the_reason() {
+    let folder = folder("advise-refused");
+    let members = "static struct both { unsigned long in; int low : 8, high : 8; } shared
+\t__attribute__((aligned(64)));";
+    let bits = "shared.low++; __asm__ volatile(\"\" ::: \"memory\");";
+    let source = program(members, "ADD(in);", bits);
+    let Some(program) = built(&folder, "cc", "both.c", &source) else { return };
+    let json = advice(&program, &WINDOW);
+    let refused = &json["dropped"][0];
+    assert_eq!((&refused["kind"], &refused["effect"]), (&"false-sharing".into(), &Value::Null), "{json}");
+    let proposal = &refused["proposal"];
+    assert_eq!((&proposal["kind"], &proposal["type"]), (&"none".into(), &"both".into()), "{json}");
+    assert!(proposal["why"].as_str().is_some_and(|why| why.contains("stay together")), "{json}");
     std::fs::remove_dir_all(folder).expect("removed");
 }

@@ -2,10 +2,11 @@
 
 use super::{Confidence, ConflictKey, Conflicts, FieldEvidence, Finding, FindingKind, Relation};
 use crate::address_map::AddressMap;
-use crate::evidence::{Evidence, MemberInfo, Subject};
+use crate::evidence::{Evidence, MemberInfo, Mobility, Subject};
 use crate::predict::Outlook;
-use crate::proposal::{LayoutProposal, Proposal, Separation, place};
+use crate::proposal::{LayoutProposal, Proposal, Separation, is_end, is_front, place, placed, units};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Writes for each access up to which a field counts as only read.
 const READ_MOSTLY: f64 = 0.01;
@@ -37,46 +38,102 @@ fn of_type(
     if super::is_runtimes(evidence, &fields) || subject.members.is_empty() {
         return None;
     }
-    let roles = roles(evidence, index, &by_object(evidence, index));
-    let groups = groups(subject, &roles);
-    if groups.len() < 2 {
-        return None;
-    }
-    let separable = |key: &ConflictKey| {
+    let units = units(&subject.members);
+    let separable = |groups: &[Group], key: &ConflictKey| {
         // what a counter's word costs goes with the counter
         key.relation == Relation::Fields
             && key.victim.0 == index
             && !counters.contains(&key.culprit)
             && !counters.contains(&key.victim)
-            && is_separated(subject, &groups, key)
+            && is_separated(subject, groups, key)
     };
-    let (lost, transfers, lines) = super::sum(sums, separable);
-    if !super::is_worth(evidence, lost, transfers) || !super::is_named(Some(subject)) {
-        return None;
+    let sum_of = |groups: &[Group]| super::sum(sums, |key| separable(groups, key));
+    let is_worth = |(lost, transfers, _): &(f64, f64, BTreeSet<usize>)| {
+        super::is_worth(evidence, *lost, *transfers) && super::is_named(Some(subject))
+    };
+    let possible = groups(subject, &units, &roles(evidence, index, &units));
+    let sum = sum_of(&possible);
+    if is_worth(&sum) {
+        let layout = layout(evidence, index, &units, &possible)?;
+        let fields = in_conflict(sums, index, |key| separable(&possible, key), super::taking_part(fields));
+        let map = map(evidence, index, &sum.2, &layout);
+        return Some(Finding {
+            reader_lines: layout.lines,
+            map,
+            ..finding(index, fields, sum, Proposal::Layout(layout))
+        });
     }
-    let layout = layout(evidence, index, &groups)?;
-    let map = map(evidence, index, &lines, &layout);
-    Some(Finding {
+    // as if each member could go anywhere
+    let alone: Vec<Range<usize>> = (0..subject.members.len()).map(|member| member..member + 1).collect();
+    let roles = roles(evidence, index, &alone);
+    let wanted = groups(subject, &alone, &roles);
+    let sum = sum_of(&wanted);
+    let proposal = Proposal::Refused {
+        ty: subject.name.clone(),
+        file: subject.file.clone(),
+        line: subject.line,
+        why: refusal(subject, &units, &roles),
+    };
+    let fields = in_conflict(sums, index, |key| separable(&wanted, key), super::taking_part(fields));
+    is_worth(&sum).then(|| finding(index, fields, sum, proposal))
+}
+
+/// Makes a finding of the fields of a type, of what they cost and of a proposal.
+fn finding(
+    subject: usize,
+    fields: Vec<FieldEvidence>,
+    (lost, transfers, lines): (f64, f64, BTreeSet<usize>),
+    proposal: Proposal,
+) -> Finding {
+    Finding {
         kind: FindingKind::FalseSharing,
-        subject: index,
+        subject,
         confidence: Confidence::High,
         lines: lines.len() as u64,
         lost: lost as u64,
         transfers: transfers as u64,
-        reader_lines: layout.lines,
-        proposal: Proposal::Layout(layout),
+        reader_lines: (0, 0),
+        proposal,
         outlook: Outlook::default(),
         check: None,
-        map,
-        fields: in_conflict(sums, index, separable, super::taking_part(fields)),
-    })
+        map: AddressMap::new(1),
+        fields,
+    }
+}
+
+/// Returns the reason why no order of members sets those of different roles apart.
+fn refusal(subject: &Subject, units: &[Range<usize>], roles: &[Role]) -> String {
+    let members = &subject.members;
+    let stays_together = units.iter().find_map(|unit| {
+        let used = |member: &usize| roles.get(*member).is_some_and(|role| *role != Role::Unused);
+        let first = unit.clone().find(used)?;
+        let other = unit.clone().skip_while(|member| *member <= first).filter(used);
+        let other = other.into_iter().find(|member| roles[*member] != roles[first])?;
+        let of_unit = &members[unit.clone()];
+        let attached = of_unit.iter().find_map(|member| match member.mobility {
+            Mobility::Attached(kind) => Some(format!("{} is {kind}", label(member))),
+            _ => None,
+        });
+        let why = match attached {
+            Some(why) => why,
+            None if is_front(of_unit) => "they are a part of the front of the object".to_owned(),
+            None => "members overlap there".to_owned(),
+        };
+        Some(format!("{} and {} stay together: {why}", label(&members[first]), label(&members[other])))
+    });
+    stays_together.unwrap_or_else(|| "no order of its members sets them apart".to_owned())
+}
+
+/// Returns the name of a member for people.
+fn label(member: &MemberInfo) -> &str {
+    if member.name.is_empty() { "an unnamed member" } else { &member.name }
 }
 
 /// Returns `true` if the parts of an object that are in conflict come to different lines. Parts of one member, as a
 /// mutex has them, and members of one group stay together, and their cost stays, too.
 fn is_separated(subject: &Subject, groups: &[Group], key: &ConflictKey) -> bool {
     let group = |offset: u64| {
-        let member = member_at(subject, offset)?;
+        let member = subject.member_at(offset)?;
         groups.iter().position(|(_, members)| members.contains(&member))
     };
     match (group(key.victim.1), group(key.culprit.1)) {
@@ -104,61 +161,54 @@ fn in_conflict(
     fields.into_iter().filter(takes_part).collect()
 }
 
-/// The use of a member, by which members are put together.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The use of a unit of members, by which units are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
-    /// A member without accesses.
+    /// A unit without accesses.
     Unused,
-    /// A member that is read, and hardly written.
+    /// A unit that is read, and hardly written.
     ReadMostly,
-    /// A member that one thread of an object writes; the number tells apart those of different threads.
+    /// A unit that one thread of an object writes; the number tells apart those of different threads.
     OneWriter(usize),
-    /// A member that several threads of an object write.
+    /// A unit that several threads of an object write.
     ManyWriters,
 }
 
-/// Of each member of each object: threads with their writes.
+/// Of each unit of members of each object: threads with their writes.
 type Writers = BTreeMap<(u64, usize), BTreeMap<u32, u64>>;
 
-fn member_at(subject: &Subject, offset: u64) -> Option<usize> {
-    let holds = |member: &MemberInfo| (member.offset..member.offset + member.size.max(1)).contains(&offset);
-    subject.members.iter().position(holds)
-}
-
-fn by_object(evidence: &Evidence, index: usize) -> Writers {
+/// Returns the writers of each unit of members, and the reads and writes of each in all objects, also on lines that no core
+/// takes from another: the proposal may bring them to a line that cores share.
+fn by_object(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> (Writers, Vec<(u64, u64)>) {
     let mut writers = Writers::new();
+    let mut counts = vec![(0_u64, 0_u64); units.len()];
     let subject = &evidence.subjects[index];
     for (_, slot) in evidence.slots_of(index) {
-        let Some(member) = member_at(subject, slot.offset) else { continue };
-        let of = writers.entry((slot.base, member)).or_default();
-        for (thread, _, writes) in slot.by_thread() {
+        let member = subject.member_at(slot.offset);
+        let unit = member.and_then(|member| units.iter().position(|unit| unit.contains(&member)));
+        let Some(unit) = unit else { continue };
+        let of = writers.entry((slot.base, unit)).or_default();
+        for (thread, reads, writes) in slot.by_thread() {
             *of.entry(thread).or_default() += writes;
+            counts[unit].0 += reads;
+            counts[unit].1 += writes;
         }
     }
     for of in writers.values_mut() {
         let total: u64 = of.values().sum();
         of.retain(|_, writes| *writes as f64 > total as f64 * MINOR);
     }
-    writers
+    (writers, counts)
 }
 
-/// Returns the role of each member, also by accesses on lines that no core takes from another: the proposal may bring
-/// them to a line that cores share.
-fn roles(evidence: &Evidence, index: usize, writers: &Writers) -> Vec<Role> {
-    let subject = &evidence.subjects[index];
-    let mut counts = vec![(0_u64, 0_u64); subject.members.len()];
-    for (_, slot) in evidence.slots_of(index) {
-        let Some(member) = member_at(subject, slot.offset) else { continue };
-        for used in &slot.uses {
-            counts[member].0 += used.reads;
-            counts[member].1 += used.writes;
-        }
-    }
-    // by member: objects with one and with several writers
-    let mut many = vec![(0_u64, 0_u64); subject.members.len()];
-    for ((_, member), threads) in writers {
-        many[*member].0 += u64::from(threads.len() == 1);
-        many[*member].1 += u64::from(threads.len() > 1);
+/// Returns the role of each unit of members.
+fn roles(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> Vec<Role> {
+    let (writers, counts) = by_object(evidence, index, units);
+    // by unit: objects with one and with several writers
+    let mut many = vec![(0_u64, 0_u64); units.len()];
+    for ((_, unit), threads) in &writers {
+        many[*unit].0 += u64::from(threads.len() == 1);
+        many[*unit].1 += u64::from(threads.len() > 1);
     }
     let mut roles: Vec<Role> = counts
         .iter()
@@ -170,17 +220,17 @@ fn roles(evidence: &Evidence, index: usize, writers: &Writers) -> Vec<Role> {
             () => Role::OneWriter(usize::MAX),
         })
         .collect();
-    // members whose writers are the same in most objects have one role
+    // units whose writers are the same in most objects have one role
     let mut next = 0;
-    for member in 0..roles.len() {
-        if roles[member] != Role::OneWriter(usize::MAX) {
+    for unit in 0..roles.len() {
+        if roles[unit] != Role::OneWriter(usize::MAX) {
             continue;
         }
-        let before = (0..member).find_map(|other| match roles[other] {
-            Role::OneWriter(role) if is_together(writers, member, other) => Some(role),
+        let before = (0..unit).find_map(|other| match roles[other] {
+            Role::OneWriter(role) if is_together(&writers, unit, other) => Some(role),
             _ => None,
         });
-        roles[member] = Role::OneWriter(before.unwrap_or_else(|| {
+        roles[unit] = Role::OneWriter(before.unwrap_or_else(|| {
             next += 1;
             next - 1
         }));
@@ -188,11 +238,10 @@ fn roles(evidence: &Evidence, index: usize, writers: &Writers) -> Vec<Role> {
     roles
 }
 
-/// Returns `true` if two members have the same main writer in most objects in which both are written.
+/// Returns `true` if two units have the same main writer in most objects in which both are written.
 fn is_together(writers: &Writers, one: usize, other: usize) -> bool {
     let (mut same, mut different) = (0, 0);
-    for ((object, member), threads) in writers.iter().filter(|((_, member), _)| *member == one) {
-        debug_assert_eq!(*member, one);
+    for ((object, _), threads) in writers.iter().filter(|((_, unit), _)| *unit == one) {
         let Some(others) = writers.get(&(*object, other)) else { continue };
         let main =
             |of: &BTreeMap<u32, u64>| of.iter().max_by_key(|(_, writes)| **writes).map(|(thread, _)| *thread);
@@ -207,54 +256,76 @@ fn is_together(writers: &Writers, one: usize, other: usize) -> bool {
 /// A group of members, with its purpose.
 type Group = (String, Vec<usize>);
 
-/// Returns the groups: what is only read (and what nobody used), what several threads write, what one thread writes
-/// each.
-fn groups(subject: &Subject, roles: &[Role]) -> Vec<Group> {
-    let mut by_role: BTreeMap<&Role, Vec<usize>> = BTreeMap::new();
-    for (member, role) in roles.iter().enumerate() {
-        by_role.entry(role).or_default().push(member);
+/// Returns the groups: what is only read, what one thread writes each, what several threads write; unused units fill the first.
+/// What has to stay in front is in the first one, and a flexible array, behind which nothing lies, alone in the last one.
+fn groups(subject: &Subject, units: &[Range<usize>], roles: &[Role]) -> Vec<Group> {
+    let members = &subject.members;
+    let mut by_role: BTreeMap<Role, Vec<usize>> = BTreeMap::new();
+    let (mut unused, mut end) = (Vec::new(), Vec::new());
+    for (unit, role) in units.iter().zip(roles) {
+        let of_unit = &members[unit.clone()];
+        let is_array = is_end(of_unit) && of_unit.iter().all(|member| !member.is_implicit);
+        let group = match role {
+            _ if is_array => &mut end,
+            Role::Unused => &mut unused,
+            role => by_role.entry(*role).or_default(),
+        };
+        group.extend(unit.clone());
     }
-    let unused = by_role.remove(&Role::Unused).unwrap_or_default();
     let mut groups: Vec<Group> = by_role
         .into_iter()
-        .map(|(role, members)| {
+        .map(|(role, members_of)| {
             let purpose = match role {
                 Role::ReadMostly | Role::Unused => "read, and hardly written".to_owned(),
                 Role::ManyWriters => "written by several threads".to_owned(),
                 Role::OneWriter(_) => {
-                    let first = members.first().and_then(|at| subject.members.get(*at));
-                    format!("written by the thread of {}", first.map_or("", |member| &member.name))
+                    let first = members_of.first().and_then(|at| members.get(*at));
+                    format!("written by the thread of {}", first.map_or("", label))
                 }
             };
-            (purpose, members)
+            (purpose, members_of)
         })
         .collect();
+    let has_front = units.first().is_some_and(|unit| unit.start == 0 && is_front(&members[unit.clone()]));
+    if let Some(at) = groups.iter().position(|(_, members)| has_front && members.contains(&0)) {
+        let group = groups.remove(at);
+        groups.insert(0, group);
+    }
     // what nobody used fills the first line
     if let Some((_, members)) = groups.first_mut() {
         members.extend(unused);
         members.sort_unstable();
     }
+    // an alignment is declared for a name
+    for (_, group) in groups.iter_mut().skip(1) {
+        let is_named = |unit: &&Range<usize>| {
+            group.contains(&unit.start) && members.get(unit.start).is_some_and(|first| !first.name.is_empty())
+        };
+        if let Some(unit) = units.iter().find(is_named).cloned() {
+            group.retain(|member| !unit.contains(member));
+            group.splice(0..0, unit);
+        }
+    }
+    if !end.is_empty() && !groups.is_empty() {
+        groups.push(("the end of the object".to_owned(), end));
+    }
     groups
 }
 
-fn layout(evidence: &Evidence, index: usize, groups: &[Group]) -> Option<LayoutProposal> {
+fn layout(
+    evidence: &Evidence,
+    index: usize,
+    units: &[Range<usize>],
+    groups: &[Group],
+) -> Option<LayoutProposal> {
     let subject = evidence.subjects.get(index)?;
-    // what may not move stays in front
-    let fixed = subject.members.iter().take_while(|member| member.is_fixed).count();
-    if subject.members.iter().skip(fixed).any(|member| member.is_fixed) {
-        return None;
-    }
-    let mut ordered: Vec<Group> = groups.to_vec();
-    let has_fixed = ordered.iter().position(|(_, members)| members.iter().any(|member| *member < fixed));
-    if let Some(at) = has_fixed {
-        let group = ordered.remove(at);
-        ordered.insert(0, group);
-    }
-    let described = |group: &Group| {
-        let members = group.1.iter().filter_map(|at| subject.members.get(*at));
-        members.map(|member| (member.name.clone(), member.size, member.align)).collect()
-    };
-    let spelled: Vec<Vec<(String, u64, u64)>> = ordered.iter().map(described).collect();
+    let unit_at = |member: &usize| units.iter().find(|unit| unit.start == *member);
+    let spelled: Vec<Vec<&[MemberInfo]>> = groups
+        .iter()
+        .map(|(_, members)| {
+            members.iter().filter_map(unit_at).map(|unit| &subject.members[unit.clone()]).collect()
+        })
+        .collect();
     let placed = place(&spelled, super::separation(evidence, index));
     // an alignment that the type declares stays
     let (size, align) = (placed.size.next_multiple_of(subject.align.max(1)), placed.align);
@@ -268,7 +339,7 @@ fn layout(evidence: &Evidence, index: usize, groups: &[Group]) -> Option<LayoutP
         align: (align > subject.align).then_some(align),
         sizes: (subject.size, size),
         lines: (lines(subject.size), lines(size)),
-        groups: ordered.into_iter().map(|(purpose, _)| purpose).collect(),
+        groups: groups.iter().map(|(purpose, _)| purpose.clone()).collect(),
     })
 }
 
@@ -290,11 +361,11 @@ fn map(evidence: &Evidence, index: usize, lines: &BTreeSet<usize>, layout: &Layo
         .collect();
     let subject = &evidence.subjects[index];
     for (line, slot) in evidence.slots_of(index) {
-        let (Some(start), Some(at)) = (starts.get(&slot.base), member_at(subject, slot.offset)) else {
+        let (Some(start), Some(at)) = (starts.get(&slot.base), subject.member_at(slot.offset)) else {
             continue;
         };
         let member = &subject.members[at];
-        let Some(placed) = layout.members.iter().find(|placed| placed.name == member.name) else { continue };
+        let Some(placed) = placed(&layout.members, member) else { continue };
         // an access that goes on into the next member, as one to what the memory was before, moves this one alone
         let size = slot.size.min(member.offset + member.size.max(1) - slot.offset);
         let target = start + placed.offset + (slot.offset - member.offset);

@@ -4,7 +4,10 @@ use super::{Confidence, FieldEvidence, Finding, FindingKind};
 use crate::address_map::{AddressMap, ObjectMove};
 use crate::evidence::{Evidence, FieldUse, MemberInfo, Subject, TypeUse};
 use crate::predict::Outlook;
-use crate::proposal::{LayoutProposal, PlacedMember, Placement, Proposal, Separation, place};
+use crate::proposal::{
+    LayoutProposal, PlacedMember, Placement, Proposal, Separation, align, is_end, is_front, place, placed,
+    size, units,
+};
 use std::collections::BTreeMap;
 
 /// Objects below which a type's layout does not matter: they stay in the cache.
@@ -33,9 +36,8 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
     let subject = evidence.subjects.get(used.subject)?;
     let missing = used.fields.iter().filter(|field| field.misses > 0);
     let cycles: u64 = missing.map(|field| field.cycles).sum();
-    let is_fixed = subject.members.iter().any(|member| member.is_fixed);
     let is_small = used.objects < LEAST_OBJECTS || cycles < evidence.cycles / LEAST_SHARE;
-    if is_small || is_fixed || subject.members.len() < 2 || !super::is_named(Some(subject)) {
+    if is_small || subject.members.len() < 2 || !super::is_named(Some(subject)) {
         return None;
     }
     let hot = hot_members(subject, used);
@@ -49,8 +51,7 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
     }
     let before = lines_of(evidence, used, subject, &hot, |member| subject.members[member].offset);
     let offset_of = |member: usize| {
-        let name = &subject.members[member].name;
-        members.iter().find(|placed| placed.name == *name).map_or(0, |placed| placed.offset)
+        subject.members.get(member).and_then(|of| placed(&members, of)).map_or(0, |placed| placed.offset)
     };
     let after = lines_of(evidence, used, subject, &hot, offset_of);
     // a smaller object is worth something where objects lie side by side
@@ -208,33 +209,42 @@ fn members_by_use(subject: &Subject, used: &TypeUse) -> Vec<HotMember> {
     subject.members.iter().enumerate().map(with_use).collect()
 }
 
-/// Returns the members in their new order: hot ones by use together, then the others; each part by falling alignment,
-/// so that there are no holes in it.
-fn order(subject: &Subject, hot: &[HotMember]) -> Vec<(String, u64, u64)> {
-    let mut parts: [Vec<usize>; 2] = [hot.iter().map(|(at, ..)| *at).collect(), Vec::new()];
-    parts[1] = (0..subject.members.len()).filter(|at| !parts[0].contains(at)).collect();
-    let align = |at: &usize| subject.members[*at].align.max(1);
-    parts[0].sort_by_key(|at| std::cmp::Reverse(align(at)));
+/// Returns the units of members in their new order: hot ones by use together, then the others; each part by falling
+/// alignment, so that there are few holes in it.
+fn order<'s>(subject: &'s Subject, hot: &[HotMember]) -> Vec<&'s [MemberInfo]> {
+    let units = units(&subject.members);
+    let of = |unit: &usize| &subject.members[units[*unit].clone()];
+    let mut parts: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
+    for (member, ..) in hot {
+        let unit = units.iter().position(|unit| unit.contains(member));
+        parts[0].extend(unit.filter(|unit| !parts[0].contains(unit)));
+    }
+    parts[1] = (0..units.len()).filter(|at| !parts[0].contains(at)).collect();
+    // what stays in front, or at the end, does so whether it is hot or not
+    let (mut front, mut behind) = (Vec::new(), Vec::new());
+    for part in &mut parts {
+        front.extend(part.extract_if(.., |unit| is_front(of(unit))));
+        behind.extend(part.extract_if(.., |unit| is_end(of(unit))));
+    }
+    let align = |unit: &usize| align(of(unit));
+    parts[0].sort_by_key(|unit| std::cmp::Reverse(align(unit)));
     // the cold part begins with what fits behind the hot one, and ends with the smallest
-    parts[1].sort_by_key(|at| std::cmp::Reverse(align(at)));
-    let end: u64 =
-        parts[0].iter().fold(0, |end: u64, at| end.next_multiple_of(align(at)) + subject.members[*at].size);
+    parts[1].sort_by_key(|unit| std::cmp::Reverse(align(unit)));
+    let first: Vec<&[MemberInfo]> = front.iter().chain(&parts[0]).map(of).collect();
+    let end = place(&[first], Separation::None).end();
     let (mut fill, mut gap) = (Vec::new(), end.next_multiple_of(subject.align.max(1)) - end);
-    parts[1].retain(|at| {
-        let member = &subject.members[*at];
-        let fits = member.size <= gap && align(at) < subject.align.max(1) && member.size > 0;
+    parts[1].retain(|unit| {
+        let size = size(of(unit));
+        let fits = size <= gap && align(unit) < subject.align.max(1) && size > 0;
         if fits {
-            gap -= member.size;
-            fill.push(*at);
+            gap -= size;
+            fill.push(*unit);
         }
         !fits
     });
     // of what fills, the smallest alignments come first: the end of the hot part has any
     fill.sort_by_key(align);
-    let all = parts[0].iter().chain(&fill).chain(&parts[1]);
-    all.map(|at| &subject.members[*at])
-        .map(|member| (member.name.clone(), member.size, member.align))
-        .collect()
+    front.iter().chain(&parts[0]).chain(&fill).chain(&parts[1]).chain(&behind).map(of).collect()
 }
 
 /// Returns the number of lines of one object that its hot members are on, at the start that most objects have.
@@ -274,10 +284,9 @@ fn map(
         size,
     ));
     for (instruction, offset) in &used.instructions {
-        let holds =
-            |member: &&MemberInfo| (member.offset..member.offset + member.size.max(1)).contains(offset);
-        let Some(member) = subject.members.iter().find(holds) else { continue };
-        let Some(placed) = members.iter().find(|placed| placed.name == member.name) else { continue };
+        let Some(at) = subject.member_at(*offset) else { continue };
+        let member = &subject.members[at];
+        let Some(placed) = placed(members, member) else { continue };
         let after = placed.offset + (offset - member.offset);
         map.move_field(*instruction, ObjectMove { offsets: (*offset, after), grid });
     }

@@ -132,7 +132,7 @@ impl FieldEvidence {
     /// it must not move.
     pub fn member<'s>(&self, subject: &'s Subject) -> Option<&'s MemberInfo> {
         let is_all = |member: &&MemberInfo| member.offset == self.offset && member.size == self.size.max(1);
-        subject.members.iter().find(is_all).filter(|member| !member.is_fixed)
+        subject.members.iter().find(is_all).filter(|member| member.is_free() && !member.name.is_empty())
     }
 
     /// Returns the number of threads that write to the field or variable that a finding names.
@@ -213,6 +213,11 @@ impl Finding {
         }
     }
 
+    /// Returns `true` if the finding has a reason in place of a proposal: no order of a struct's members helps.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.proposal, Proposal::Refused { .. })
+    }
+
     /// Stores the predicted speed-up in the finding and sets its confidence: `evident` if the proposed change gains on
     /// all simulated thread schedules, lower if not. Returns `false` if the finding should be dropped: the median
     /// speed-up, and the mean of one that loses on no schedule, is below [`LEAST_EFFECT`] (below 1.05 where each of
@@ -249,7 +254,7 @@ impl Finding {
             Proposal::Layout(layout) => layout.sizes,
             Proposal::Apart { sizes, .. } => *sizes,
             Proposal::Embed { sizes, .. } | Proposal::CopyBeside { sizes, .. } => *sizes,
-            Proposal::Counter { .. } => return false,
+            Proposal::Counter { .. } | Proposal::Refused { .. } => return false,
         };
         self.lines >= MANY_LINES && before > 0 && after >= before.saturating_add(before / 2)
     }

@@ -3,7 +3,7 @@
 
 use super::{Confidence, FieldEvidence, Finding, FindingKind};
 use crate::address_map::{AddressMap, NewStarts};
-use crate::evidence::{Evidence, FollowedField, FollowedPointer, Subject, TypeUse};
+use crate::evidence::{Evidence, FollowedField, FollowedPointer, MemberInfo, Subject, TypeUse};
 use crate::predict::Outlook;
 use crate::proposal::{Proposal, Separation, heap_block, place};
 use rustc_hash::FxHashMap;
@@ -123,7 +123,7 @@ fn key<'p>(target: &Subject, pointer: &'p FollowedPointer) -> Vec<&'p FollowedFi
     let objects = pointer.targets.len() as u64;
     // a pointer to virtual functions says which type the object has: it is its own
     let is_fixed = |field: &FollowedField| {
-        target.members.iter().any(|member| member.is_fixed && member.offset == field.offset)
+        target.members.iter().any(|member| !member.is_free() && member.offset == field.offset)
     };
     let is_key = |field: &&FollowedField| field.stores <= objects && !is_fixed(field);
     let is_read_more = part(pointer.other_visits, pointer.visits) > SELDOM
@@ -200,20 +200,21 @@ impl Change {
         {
             return None;
         }
-        let mut order: Vec<(String, u64, u64)> =
-            members.iter().map(|member| (String::new(), member.size, member.align)).collect();
+        let of_size = |size, align| MemberInfo { size, align, ..MemberInfo::default() };
+        let mut order: Vec<MemberInfo> =
+            members.iter().map(|member| of_size(member.size, member.align)).collect();
         let is_whole = members[with].size == POINTER;
         let mut grown = 0;
         match addition {
-            Addition::InPlace(size, align) if is_whole => order[with] = (String::new(), size, align),
+            Addition::InPlace(size, align) if is_whole => order[with] = of_size(size, align),
             Addition::InPlace(size, align) => {
                 grown = size.next_multiple_of(POINTER).checked_sub(POINTER)?;
-                order[with].1 += grown;
-                order[with].2 = order[with].2.max(align);
+                order[with].size += grown;
+                order[with].align = order[with].align.max(align);
             }
-            Addition::Beside(size) => order.insert(with + 1, (String::new(), size, size.min(POINTER))),
+            Addition::Beside(size) => order.insert(with + 1, of_size(size, size.min(POINTER))),
         }
-        let placed = place(&[order], Separation::None);
+        let placed = place(&[order.chunks(1).collect()], Separation::None);
         let is_beside = matches!(addition, Addition::Beside(_));
         let after = |at: usize| placed.members[at + usize::from(is_beside && at > with)].offset;
         let inside = offset - members[with].offset;
@@ -242,7 +243,7 @@ fn embedded(
     target: &Subject,
     pointer: &FollowedPointer,
 ) -> Option<Change> {
-    let is_fixed = target.members.iter().any(|member| member.is_fixed);
+    let is_fixed = target.members.iter().any(|member| !member.is_free());
     let (behind, elsewhere) = pointer.target_loads;
     let is_elsewhere = elsewhere > behind / 4 + PREPARING * pointer.targets.len() as u64;
     if is_fixed || is_elsewhere || target.size == 0 || target.size > evidence.line_size {

@@ -1,10 +1,11 @@
 use super::*;
 use crate::evidence::{
-    FieldUse, FollowedField, FollowedPointer, MemberInfo, SharedLine, Site, SlotUse, Subject, SubjectKind,
-    TypeUse, Update,
+    FieldUse, FollowedField, FollowedPointer, MemberInfo, Mobility, SharedLine, Site, SlotUse, Subject,
+    SubjectKind, TypeUse, Update,
 };
 use crate::predict::Effect;
 
+mod fields;
 mod hot_path;
 
 fn member(name: &str, offset: u64, size: u64) -> MemberInfo {
@@ -150,37 +151,6 @@ fn fields_of_different_writers_go_to_lines_of_their_own() {
     );
     let lines: Vec<u64> = [0x1000, 0x1010, 0x1018].map(|at| found[0].map.map(0, 0, at) / 64).to_vec();
     assert!(lines[0] != lines[1] && lines[1] != lines[2] && lines[0] != lines[2], "{lines:?}");
-}
-
-#[test]
-fn a_field_of_another_line_goes_with_the_fields_of_its_thread() {
-    let members = vec![
-        member("name", 0, 48),
-        member("head", 48, 8),
-        member("polls", 56, 8),
-        member("idle", 64, 8),
-        member("spare", 72, 8),
-    ];
-    let private =
-        |at: u64, uses: &[(u32, u64, u64)]| Slot { lost: 0, transfers: 0, ..slot(0x1000, at, uses, 0) };
-    let queue = Subject { align: 64, ..record("queue", 128, members) };
-    let mut evidence = evidence(
-        vec![queue],
-        vec![slot(0x1000, 48, &[(1, 900, 900)], 0), slot(0x1000, 56, &[(2, 900, 900)], 0)],
-    );
-    evidence.private_lines = vec![SharedLine { address: 0x1040, slots: vec![private(64, &[(2, 900, 900)])] }];
-    let found = findings(&evidence);
-    let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
-    let group = |name: &str| {
-        layout.members.iter().find(|member| member.name == name).map(|member| (member.group, member.offset))
-    };
-    assert_eq!(group("head").map(|place| place.0), group("name").map(|place| place.0));
-    assert_eq!((group("polls"), group("idle")), (Some((1, 64)), Some((1, 72))));
-    // the prediction has it where the layout does
-    let [head, polls, idle] = [0x1030, 0x1038, 0x1040].map(|at| found[0].map.map(0, 0, at));
-    assert_eq!((polls - head, idle - polls), (64 - 48, 8));
-    let named: Vec<u64> = found[0].fields.iter().map(|field| field.offset).collect();
-    assert_eq!(named, [48, 56], "it takes no part in the conflict");
 }
 
 #[test]

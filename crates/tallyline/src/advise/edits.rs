@@ -174,6 +174,7 @@ fn counters<'a>(
 fn of_members(layout: &LayoutProposal) -> NewLayout {
     let placed = |member: &tallyline_advice::PlacedMember| NewPlace {
         name: member.name.clone(),
+        from: member.from,
         offset: member.offset,
         align: member.align,
         pad: member.pad,

@@ -15,7 +15,10 @@
 //!      "members":[{"name":"packets","offset":64,"size":8,"align":64,"pad":0,"group":1}],"groups":["…"]},
 //!    "check":"[[apart]]…"}]}
 //! ```
-//! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm. `traced_seconds` is the time of
+//! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm, and
+//! those whose type cannot be reordered: their effect is null, and the proposal
+//! `{"kind":"none","type","file","line","why":"…"}`. A member of a layout without a name has an empty one.
+//! `traced_seconds` is the time of
 //! the run under QEMU, and null of a trace that was there; `full_after` is the time of it after which the trace had its
 //! largest size, and null where it stayed below. `window` is null where all was traced; its samples are all and those
 //! inside, `waiting` those in loops that only wait, its seconds those of the plain and the traced run, and its
@@ -115,11 +118,12 @@ fn observed(basis: &Basis) -> Value {
 
 fn finding(advice: &Advice, finding: &Finding) -> Value {
     let evidence = &advice.evidence;
+    let is_refused = matches!(finding.proposal, Proposal::Refused { .. });
     let effect = match advice.basis {
-        Basis::Model(_) => {
+        Basis::Model(_) if !is_refused => {
             json!({"run": effect(finding.outlook.run), "cores": effect(finding.outlook.cores)})
         }
-        Basis::Observed(_) => Value::Null,
+        _ => Value::Null,
     };
     json!({
         "kind": finding.kind.id(),
@@ -214,6 +218,9 @@ fn proposal(proposal: &Proposal) -> Value {
                 "members": members,
                 "groups": layout.groups,
             })
+        }
+        Proposal::Refused { ty, file, line, why } => {
+            json!({"kind": "none", "type": ty, "file": file, "line": line, "why": why})
         }
         Proposal::Apart { names, file, line, align, pad, sizes } => json!({
             "kind": "apart",

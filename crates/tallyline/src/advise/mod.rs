@@ -311,6 +311,7 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
     if args.apply.edits() {
         candidates.retain(|candidate| !candidate.is_edit(&evidence));
     }
+    let (refused, mut candidates): (Vec<_>, Vec<_>) = candidates.into_iter().partition(Finding::is_refused);
     first_candidates.truncate(PREDICTED);
     candidates.truncate(PREDICTED);
     let mut findings = Vec::new();
@@ -325,6 +326,7 @@ fn advise(args: &AdviseArgs, path: &Path, full_after: Option<f64>) -> Result<Adv
         }
         (findings, dropped) = (confirmed.findings, confirmed.dropped);
     }
+    dropped.extend(refused);
     warnings.sort();
     warnings.dedup();
     let mut notes = notes(&trace, process, full_after);

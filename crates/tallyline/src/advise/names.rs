@@ -6,7 +6,7 @@ use crate::replay::{TracedFile, TracedInstruction, under};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tallyline_advice::evidence::{MemberInfo, Site, Subject, SubjectKind, Update};
+use tallyline_advice::evidence::{MemberInfo, Mobility, Site, Subject, SubjectKind, Update};
 use tallyline_advice::{Operand, Resolved, Resolver, VariablePart};
 use tallyline_debuginfo::abi::{Alignments, size_of};
 use tallyline_debuginfo::lookup::Definitions;
@@ -565,24 +565,49 @@ fn pointee(types: &Types, ty: TypeId, mut offset: u64) -> Option<(String, u64)> 
 }
 
 fn members(types: &Types, record: &Record, alignments: &mut Alignments) -> Vec<MemberInfo> {
-    let mut all: Vec<MemberInfo> = types
-        .members(record)
-        .iter()
-        .filter(|member| member.kind != MemberKind::Static)
-        .map(|member| MemberInfo {
+    // a virtual base may have its place only at run time
+    let mut placed: Vec<&Member> = types.members(record).iter().filter(|member| member.is_placed()).collect();
+    placed.sort_by_key(|member| (member.offset, member.overlaid));
+    let last = placed.len().saturating_sub(1);
+    let info = |(at, member): (usize, &&Member)| {
+        let (offset, size) = match member.bitfield {
+            Some(field) => {
+                (member.bit_offset / 8, (member.bit_offset % 8 + u64::from(field.size)).div_ceil(8))
+            }
+            None if member.takes_bytes() => (member.offset, member.size),
+            None => (member.offset, 0),
+        };
+        MemberInfo {
             name: String::from_utf8_lossy(types.name(member.name)).into_owned(),
-            offset: member.offset,
-            size: member.size,
+            offset,
+            size,
             align: member.align.max(alignments.of(types, member.ty)),
-            is_fixed: member.kind != MemberKind::Data
-                || member.bitfield.is_some()
-                || member.artificial
-                || member.size == 0
-                || !member.name.is_some(),
-        })
-        .collect();
+            mobility: mobility(types, member, size, at == last),
+            is_implicit: is_implicit(member),
+        }
+    };
+    let mut all: Vec<MemberInfo> = placed.iter().enumerate().map(info).collect();
     all.sort_by_key(|member| member.offset);
     all
+}
+
+/// Returns `true` if a part of an object has no declaration as a member.
+fn is_implicit(member: &Member) -> bool {
+    member.kind != MemberKind::Data || member.artificial
+}
+
+/// Returns the places that a new order of members may give one of `size` bytes of its own.
+fn mobility(types: &Types, member: &Member, size: u64, is_last: bool) -> Mobility {
+    let is_array = || matches!(types.get(types.strip(member.ty)), Type::Array(_));
+    match member.kind {
+        MemberKind::VirtualBase => Mobility::End,
+        _ if is_implicit(member) => Mobility::Front,
+        _ if member.bitfield.is_some() => Mobility::Attached("a bit-field"),
+        // a flexible array
+        _ if size == 0 && is_last && is_array() => Mobility::End,
+        _ if size == 0 => Mobility::Attached("without bytes of its own"),
+        _ => Mobility::Free,
+    }
 }
 
 #[cfg(test)]

@@ -196,6 +196,7 @@ pub(super) fn advice(
 ) -> Advice {
     warnings.sort();
     warnings.dedup();
+    let (dropped, findings) = findings.into_iter().partition(Finding::is_refused);
     Advice {
         evidence,
         findings,
@@ -203,7 +204,7 @@ pub(super) fn advice(
         process: sampled.process,
         machine: std::env::consts::ARCH.to_owned(),
         accesses: sampled.samples.len() as u64,
-        dropped: Vec::new(),
+        dropped,
         window: None,
         traced_seconds: None,
         full_after: None,

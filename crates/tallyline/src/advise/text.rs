@@ -31,19 +31,30 @@ pub(super) fn write(advice: &Advice, limit: usize, out: &mut dyn Write) -> Resul
     }
     for finding in &advice.dropped {
         let name = subject_name(&advice.evidence, finding);
-        writeln!(
-            out,
-            "Not advised: {}: {}: {:.2}× the speed by the model",
-            finding.kind.id(),
-            printable(name.as_bytes()),
-            finding.outlook.run.median
-        )?;
+        let why = match &finding.proposal {
+            Proposal::Refused { why, .. } => {
+                format!("{} share a line; not reordered: {}", names_of(finding), printable(why.as_bytes()))
+            }
+            _ => format!("{:.2}× the speed by the model", finding.outlook.run.median),
+        };
+        writeln!(out, "Not advised: {}: {}: {why}", finding.kind.id(), printable(name.as_bytes()))?;
         dropped_fields(&advice.evidence, finding, out)?;
     }
     for note in &advice.notes {
         writeln!(out, "Left open: {note}")?;
     }
     Ok(())
+}
+
+/// Returns the names of the fields of a finding in an object, the first ones of many.
+fn names_of(finding: &Finding) -> String {
+    let name = |field: &FieldEvidence| match field.field.is_empty() {
+        true => format!("+{:#x}", field.offset),
+        false => printable(field.field.as_bytes()).to_string(),
+    };
+    let mut names: Vec<String> = finding.fields.iter().take(FIELDS).map(name).collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
 }
 
 fn head(advice: &Advice, out: &mut dyn Write) -> Result<()> {
@@ -345,6 +356,9 @@ fn proposal(evidence: &Evidence, finding: &Finding, out: &mut dyn Write) -> Resu
             writeln!(out, "             {}", alignment(language, *align))?;
         }
         Proposal::Layout(layout) => self::layout(evidence, finding, layout, out)?,
+        Proposal::Refused { why, .. } => {
+            writeln!(out, "   proposal  none: not reordered: {}", printable(why.as_bytes()))?;
+        }
         Proposal::Embed { pointer, target, sizes } => {
             writeln!(
                 out,
@@ -428,12 +442,13 @@ fn layout(
             (None, 0) => String::new(),
             (None, pad) => format!("  behind {pad} bytes of padding"),
         };
+        let name = if member.name.is_empty() { "<anonymous>" } else { &member.name };
         writeln!(
             out,
             "             {:>6} {:>5}  {}{align}",
             member.offset,
             member.size,
-            printable(member.name.as_bytes())
+            printable(name.as_bytes())
         )?;
     }
     Ok(())

@@ -69,8 +69,10 @@ struct Pad {
 /// A member in a struct's new layout: its offset, and the alignment or padding to declare for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewPlace {
-    /// The name of the member.
+    /// The name of the member; empty for an unnamed struct or union.
     pub(crate) name: String,
+    /// The present offset of the member in bytes.
+    pub(crate) from: u64,
     /// The offset of the member in bytes.
     pub(crate) offset: u64,
     /// The alignment to declare for the member.
@@ -225,9 +227,10 @@ impl Target {
         target.promised.members.clear();
         let mut end = 0_u64;
         for place in &new.members {
-            let mut named = (0..current.len()).filter(|at| current[*at].0 == place.name);
+            let is_place = |(name, bit, _): &(String, u64, u64)| *name == place.name && bit / 8 == place.from;
+            let mut named = (0..current.len()).filter(|at| is_place(&current[*at]));
             let at = match (named.next(), named.next()) {
-                (Some(at), None) if !place.name.is_empty() => at,
+                (Some(at), None) => at,
                 _ => return Err(format!("it has no single member {}", place.name)),
             };
             if place.pad > 0 {
@@ -296,7 +299,9 @@ impl Target {
             shape: None,
             style: AssertionStyle::None,
             is_open: members.iter().all(|member| {
-                member.kind == MemberKind::Data && !member.artificial && member.access == Access::Public
+                let is_open = member.kind == MemberKind::Data && member.access == Access::Public;
+                // no offset is asked for of a bit-field, or without a name
+                is_open && !member.artificial && member.bitfield.is_none() && member.name.is_some()
             }),
         })
     }

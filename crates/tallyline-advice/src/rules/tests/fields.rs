@@ -1,0 +1,96 @@
+use super::*;
+
+#[test]
+fn a_field_of_another_line_goes_with_the_fields_of_its_thread() {
+    let members = vec![
+        member("name", 0, 48),
+        member("head", 48, 8),
+        member("polls", 56, 8),
+        member("idle", 64, 8),
+        member("spare", 72, 8),
+    ];
+    let private =
+        |at: u64, uses: &[(u32, u64, u64)]| Slot { lost: 0, transfers: 0, ..slot(0x1000, at, uses, 0) };
+    let queue = Subject { align: 64, ..record("queue", 128, members) };
+    let mut evidence = evidence(
+        vec![queue],
+        vec![slot(0x1000, 48, &[(1, 900, 900)], 0), slot(0x1000, 56, &[(2, 900, 900)], 0)],
+    );
+    evidence.private_lines = vec![SharedLine { address: 0x1040, slots: vec![private(64, &[(2, 900, 900)])] }];
+    let found = findings(&evidence);
+    let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    let group = |name: &str| {
+        layout.members.iter().find(|member| member.name == name).map(|member| (member.group, member.offset))
+    };
+    assert_eq!(group("head").map(|place| place.0), group("name").map(|place| place.0));
+    assert_eq!((group("polls"), group("idle")), (Some((1, 64)), Some((1, 72))));
+    // the prediction has it where the layout does
+    let [head, polls, idle] = [0x1030, 0x1038, 0x1040].map(|at| found[0].map.map(0, 0, at));
+    assert_eq!((polls - head, idle - polls), (64 - 48, 8));
+    let named: Vec<u64> = found[0].fields.iter().map(|field| field.offset).collect();
+    assert_eq!(named, [48, 56], "it takes no part in the conflict");
+}
+
+/// The kinds of members beside two that different threads write, with the proposed order or the reason against one.
+fn order_beside(others: Vec<MemberInfo>, slots: Vec<Slot>) -> Result<Vec<(String, u64)>, String> {
+    let mut members = vec![member("in", 0, 8), member("out", 8, 8)];
+    members.extend(others);
+    members.sort_by_key(|member| member.offset);
+    let mut all = vec![slot(0x1000, 0, &[(1, 900, 900)], 0)];
+    all.extend(slots);
+    let found = findings(&evidence(vec![record("flow", 64, members)], all));
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::FalseSharing]);
+    assert_eq!(found[0].fields.len(), 2, "both fields are named");
+    match &found[0].proposal {
+        Proposal::Layout(layout) => {
+            Ok(layout.members.iter().map(|member| (member.name.clone(), member.offset)).collect())
+        }
+        Proposal::Refused { why, .. } => Err(why.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn members_that_cannot_move_alone_keep_no_others_from_it() {
+    let out = || vec![slot(0x1000, 8, &[(2, 900, 900)], 0)];
+    let place = |name: &str, offset| (name.to_owned(), offset);
+    let bits = |offset| MemberInfo {
+        align: 4,
+        mobility: Mobility::Attached("a bit-field"),
+        ..member("bits", offset, 1)
+    };
+    assert_eq!(
+        order_beside(vec![bits(16)], out()),
+        Ok(vec![place("in", 0), place("out", 64), place("bits", 72)])
+    );
+    let unnamed = order_beside(vec![member("", 16, 8)], out());
+    assert_eq!(unnamed, Ok(vec![place("in", 0), place("", 8), place("out", 64)]));
+    let array = MemberInfo { mobility: Mobility::End, align: 1, ..member("bytes", 16, 0) };
+    let with_array = order_beside(vec![array], out());
+    assert_eq!(with_array, Ok(vec![place("in", 0), place("out", 64), place("bytes", 128)]));
+    // the conflict is with the bits themselves
+    let of_bits = vec![slot(0x1000, 16, &[(2, 900, 900)], 0)];
+    let beside = vec![bits(16), member("next", 24, 8)];
+    let why = order_beside(beside, of_bits).map(|order| order.len());
+    assert_eq!(why, Ok(4), "they move with `out`");
+    let union = vec![MemberInfo { align: 8, ..member("text", 4, 8) }];
+    assert_eq!(
+        order_beside(union, out()),
+        Err("in and text stay together: members overlap there".to_owned())
+    );
+    let of_first = vec![MemberInfo { align: 4, ..bits(7) }];
+    let slots = vec![slot(0x1000, 8, &[(2, 900, 900)], 0)];
+    assert!(order_beside(of_first, slots).is_ok());
+}
+
+#[test]
+fn a_type_whose_members_stay_together_is_named_with_the_reason() {
+    let bits = MemberInfo { mobility: Mobility::Attached("a bit-field"), align: 4, ..member("bits", 8, 1) };
+    let slots = vec![slot(0x1000, 0, &[(1, 900, 900)], 0), slot(0x1000, 8, &[(2, 900, 900)], 0)];
+    let evidence = evidence(vec![record("flow", 16, vec![member("in", 0, 8), bits])], slots);
+    let found = findings(&evidence);
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::FalseSharing]);
+    let Proposal::Refused { ty, why, .. } = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    assert_eq!((ty.as_str(), why.as_str()), ("flow", "in and bits stay together: bits is a bit-field"));
+    assert!(!found[0].is_edit(&evidence) && found[0].check.is_none() && found[0].fields.len() == 2);
+}
