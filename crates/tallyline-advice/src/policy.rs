@@ -69,7 +69,7 @@ fn of_hot_path(hot: &HotPath, layout: &LayoutProposal, subject: &Subject, reason
     let members: Vec<_> = subject
         .members
         .iter()
-        .filter(|member| !member.name.is_empty())
+        .filter(|member| !member.name.is_empty() && !member.is_implicit)
         .filter(|member| is_hot(member.offset, member.size))
         .filter_map(|member| Some((member, placed(&layout.members, member)?.offset)))
         .collect();
@@ -105,7 +105,8 @@ fn of_layout(layout: &LayoutProposal, reason: &str) -> Option<String> {
     }
     let groups: Vec<String> = (0..layout.groups.len())
         .map(|group| {
-            let is_named = |member: &&PlacedMember| !member.name.is_empty();
+            // the check knows no bases, and no pointers to virtual functions
+            let is_named = |member: &&PlacedMember| !member.name.is_empty() && !member.is_implicit;
             let of = layout.members.iter().filter(|member| member.group == group).filter(is_named);
             of.map(|member| quoted(&member.name)).collect::<Vec<_>>().join(", ")
         })
@@ -150,7 +151,11 @@ mod tests {
         };
         let layout = LayoutProposal {
             ty: "flow \"x\"".into(),
-            members: vec![member("limit", 0, None), member("lock", 1, Some(64))],
+            members: vec![
+                PlacedMember { is_implicit: true, ..member("_vptr.flow", 0, None) },
+                member("limit", 0, None),
+                member("lock", 1, Some(64)),
+            ],
             groups: vec!["read".into(), "written".into()],
             ..LayoutProposal::default()
         };

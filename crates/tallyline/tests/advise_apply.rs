@@ -401,6 +401,8 @@ fn structs_with_members_that_cannot_move_alone_are_edited() {
     let cases = [
         ("bits.c", "struct flow {\n\tlong in;\n\tlong out;\n\tint low : 3, high : 5;\n\tlong next;\n};"),
         ("union.c", "struct flow {\n\tlong in;\n\tlong out;\n\tunion { long word; double real; };\n};"),
+        ("base.cpp", "struct flow : base {\n\tlong limit;\n\tlong in;\n\tlong out;\n};"),
+        ("table.cpp", "struct flow {\n\tvirtual ~flow() {}\n\tlong limit;\n\tlong in;\n\tlong out;\n};"),
     ];
     for (file, declaration) in cases {
         let compiler = if file.ends_with("cpp") { "c++" } else { "cc" };

@@ -120,3 +120,33 @@ fn a_type_that_cannot_be_reordered_is_named_with_the_reason() {
     assert!(proposal["why"].as_str().is_some_and(|why| why.contains("stay together")), "{json}");
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn a_rule_for_a_class_names_neither_its_base_nor_its_virtual_table() {
+    let classes = [
+        ("virtual ~flow() {}", "", "_vptr.flow"),
+        ("", ": base", "base <ancestor>"),
+        ("virtual ~flow() {}", ": base", "_vptr.flow"),
+    ];
+    for (at, (member, base, front)) in classes.into_iter().enumerate() {
+        let folder = folder(&format!("advise-class-{at}"));
+        let members = format!(
+            "static struct flow {base} {{ {member} unsigned long limit, in, out; }} shared
+\t__attribute__((aligned(64)));"
+        );
+        let source = program(&members, "ADD(in);", "ADD(out);");
+        let Some(program) = built(&folder, "c++", "flow.cpp", &source) else { return };
+        let json = advice(&program, &["--whole"]);
+        let finding = &json["findings"][0];
+        assert_eq!(finding["kind"], "false-sharing", "{base}: {json}");
+        let first = &finding["proposal"]["members"][0];
+        assert_eq!((&first["name"], &first["offset"]), (&front.into(), &0.into()), "{json}");
+        let (rule, policy) = (finding["check"].as_str().expect("a rule"), folder.join("layout.toml"));
+        assert!(!rule.contains("vptr") && !rule.contains("ancestor"), "{rule}");
+        std::fs::write(&policy, rule).expect("written");
+        let output = run(&["check", &program, "--policy", policy.to_str().expect("a plain path")]);
+        // the layout as it is violates it; a name that the type does not have is an error
+        assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+}

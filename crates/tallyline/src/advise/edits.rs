@@ -179,7 +179,9 @@ fn of_members(layout: &LayoutProposal) -> NewLayout {
         align: member.align,
         pad: member.pad,
     };
-    let members: Vec<NewPlace> = layout.members.iter().map(placed).collect();
+    // a base, and the pointer to virtual functions, stay in front by themselves
+    let declared = layout.members.iter().filter(|member| !member.is_implicit);
+    let members: Vec<NewPlace> = declared.map(placed).collect();
     // the members' alignments are the type's
     let align = layout.align.filter(|_| members.iter().all(|member| member.align.is_none()));
     NewLayout { members, align, pad: layout.pad, size: layout.sizes.1, ..NewLayout::default() }

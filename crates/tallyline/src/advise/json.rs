@@ -17,8 +17,8 @@
 //! ```
 //! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm, and
 //! those whose type cannot be reordered: their effect is null, and the proposal
-//! `{"kind":"none","type","file","line","why":"…"}`. A member of a layout without a name has an empty one.
-//! `traced_seconds` is the time of
+//! `{"kind":"none","type","file","line","why":"…"}`. A member of a layout without a name has an empty one, and a base class
+//! `"B <ancestor>"`. `traced_seconds` is the time of
 //! the run under QEMU, and null of a trace that was there; `full_after` is the time of it after which the trace had its
 //! largest size, and null where it stayed below. `window` is null where all was traced; its samples are all and those
 //! inside, `waiting` those in loops that only wait, its seconds those of the plain and the traced run, and its

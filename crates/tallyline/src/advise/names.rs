@@ -578,7 +578,7 @@ fn members(types: &Types, record: &Record, alignments: &mut Alignments) -> Vec<M
             None => (member.offset, 0),
         };
         MemberInfo {
-            name: String::from_utf8_lossy(types.name(member.name)).into_owned(),
+            name: member_name(types, member),
             offset,
             size,
             align: member.align.max(alignments.of(types, member.ty)),
@@ -589,6 +589,16 @@ fn members(types: &Types, record: &Record, alignments: &mut Alignments) -> Vec<M
     let mut all: Vec<MemberInfo> = placed.iter().enumerate().map(info).collect();
     all.sort_by_key(|member| member.offset);
     all
+}
+
+/// Returns the name of a member; of a base class as `tallyline layout` has it.
+fn member_name(types: &Types, member: &Member) -> String {
+    match member.is_base() {
+        true => {
+            format!("{} <ancestor>", String::from_utf8_lossy(&types.qualified_name(types.strip(member.ty))))
+        }
+        false => String::from_utf8_lossy(types.name(member.name)).into_owned(),
+    }
 }
 
 /// Returns `true` if a part of an object has no declaration as a member.

@@ -94,3 +94,18 @@ fn a_type_whose_members_stay_together_is_named_with_the_reason() {
     assert_eq!((ty.as_str(), why.as_str()), ("flow", "in and bits stay together: bits is a bit-field"));
     assert!(!found[0].is_edit(&evidence) && found[0].check.is_none() && found[0].fields.len() == 2);
 }
+
+#[test]
+fn a_base_stays_in_front_and_is_no_member_of_the_rule() {
+    let base = MemberInfo { mobility: Mobility::Front, is_implicit: true, ..member("B <ancestor>", 0, 8) };
+    let members = vec![base, member("limit", 8, 8), member("in", 16, 8), member("out", 24, 8)];
+    let slots = vec![slot(0x1000, 16, &[(1, 900, 900)], 0), slot(0x1000, 24, &[(2, 900, 900)], 0)];
+    let found = findings(&evidence(vec![record("flow", 32, members)], slots));
+    let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    let placed: Vec<_> =
+        layout.members.iter().map(|of| (of.name.as_str(), of.offset, of.is_implicit)).collect();
+    let expected = [("B <ancestor>", 0, true), ("limit", 8, false), ("in", 16, false), ("out", 64, false)];
+    assert_eq!(placed, expected);
+    let check = found[0].check.as_ref().expect("rules");
+    assert!(check.contains("members = [[\"limit\", \"in\"], [\"out\"]]"), "{check}");
+}
