@@ -204,11 +204,13 @@ fn by_object(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> (Writ
 /// Returns the role of each unit of members.
 fn roles(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> Vec<Role> {
     let (writers, counts) = by_object(evidence, index, units);
-    // by unit: objects with one and with several writers
+    // by unit: writes to objects with one and with several writers
     let mut many = vec![(0_u64, 0_u64); units.len()];
     for ((_, unit), threads) in &writers {
-        many[*unit].0 += u64::from(threads.len() == 1);
-        many[*unit].1 += u64::from(threads.len() > 1);
+        let writes = threads.values().sum::<u64>();
+        let of = &mut many[*unit];
+        let sum = if threads.len() == 1 { &mut of.0 } else { &mut of.1 };
+        *sum = sum.saturating_add(writes);
     }
     let mut roles: Vec<Role> = counts
         .iter()
@@ -238,17 +240,17 @@ fn roles(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> Vec<Role>
     roles
 }
 
-/// Returns `true` if two units have the same main writer in most objects in which both are written.
+/// Returns `true` if two units have the same main writer in most objects in which both are written. An object counts by its
+/// writes: those that a thread has only initialised may be many.
 fn is_together(writers: &Writers, one: usize, other: usize) -> bool {
-    let (mut same, mut different) = (0, 0);
+    let (mut same, mut different) = (0_u64, 0_u64);
     for ((object, _), threads) in writers.iter().filter(|((_, unit), _)| *unit == one) {
         let Some(others) = writers.get(&(*object, other)) else { continue };
         let main =
             |of: &BTreeMap<u32, u64>| of.iter().max_by_key(|(_, writes)| **writes).map(|(thread, _)| *thread);
-        match main(threads) == main(others) {
-            true => same += 1,
-            false => different += 1,
-        }
+        let writes = |of: &BTreeMap<u32, u64>| of.values().sum::<u64>();
+        let sum = if main(threads) == main(others) { &mut same } else { &mut different };
+        *sum = sum.saturating_add(writes(threads).min(writes(others)));
     }
     same > different
 }

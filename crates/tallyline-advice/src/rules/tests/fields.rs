@@ -109,3 +109,20 @@ fn a_base_stays_in_front_and_is_no_member_of_the_rule() {
     let check = found[0].check.as_ref().expect("rules");
     assert!(check.contains("members = [[\"limit\", \"in\"], [\"out\"]]"), "{check}");
 }
+
+#[test]
+fn objects_that_one_thread_has_initialised_do_not_outvote_the_used_ones() {
+    let used = vec![slot(0x1000, 16, &[(1, 900, 900)], 0), slot(0x1000, 24, &[(2, 900, 900)], 0)];
+    let mut evidence = evidence(vec![flow()], used);
+    // read at the end by another thread than the one that has filled them
+    let filled = (1..20).map(|object| {
+        let base = 0x1000 + 64 * object;
+        let of = |offset| Slot { lost: 10, transfers: 1, ..slot(base, offset, &[(3, 0, 1), (4, 1, 0)], 0) };
+        SharedLine { address: base, slots: vec![of(16), of(24)] }
+    });
+    evidence.lines.extend(filled);
+    let found = findings(&evidence);
+    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), [FindingKind::FalseSharing]);
+    let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    assert_eq!(layout.groups, ["written by the thread of in", "written by the thread of out"]);
+}
