@@ -263,12 +263,13 @@ type Group = (String, Vec<usize>);
 fn groups(subject: &Subject, units: &[Range<usize>], roles: &[Role]) -> Vec<Group> {
     let members = &subject.members;
     let mut by_role: BTreeMap<Role, Vec<usize>> = BTreeMap::new();
-    let (mut unused, mut end) = (Vec::new(), Vec::new());
+    let (mut unused, mut end, mut bases) = (Vec::new(), Vec::new(), Vec::new());
     for (unit, role) in units.iter().zip(roles) {
         let of_unit = &members[unit.clone()];
-        let is_array = is_end(of_unit) && of_unit.iter().all(|member| !member.is_implicit);
+        let is_base = of_unit.iter().any(|member| member.is_implicit);
         let group = match role {
-            _ if is_array => &mut end,
+            _ if is_end(of_unit) && is_base => &mut bases,
+            _ if is_end(of_unit) => &mut end,
             Role::Unused => &mut unused,
             role => by_role.entry(*role).or_default(),
         };
@@ -310,6 +311,10 @@ fn groups(subject: &Subject, units: &[Range<usize>], roles: &[Role]) -> Vec<Grou
     }
     if !end.is_empty() && !groups.is_empty() {
         groups.push(("the end of the object".to_owned(), end));
+    }
+    // compilers place virtual bases behind all members
+    if let Some((_, members)) = groups.last_mut() {
+        members.extend(bases);
     }
     groups
 }

@@ -126,3 +126,14 @@ fn objects_that_one_thread_has_initialised_do_not_outvote_the_used_ones() {
     let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
     assert_eq!(layout.groups, ["written by the thread of in", "written by the thread of out"]);
 }
+
+#[test]
+fn a_virtual_base_stays_behind_all_members() {
+    let base = MemberInfo { mobility: Mobility::End, is_implicit: true, ..member("B <ancestor>", 24, 8) };
+    let members = vec![member("limit", 0, 8), member("in", 8, 8), member("out", 16, 8), base];
+    let slots = vec![slot(0x1000, 8, &[(1, 900, 900)], 0), slot(0x1000, 16, &[(2, 900, 900)], 0)];
+    let found = findings(&evidence(vec![record("flow", 32, members)], slots));
+    let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
+    let placed: Vec<_> = layout.members.iter().map(|of| (of.name.as_str(), of.offset)).collect();
+    assert_eq!(placed, [("limit", 0), ("in", 8), ("out", 64), ("B <ancestor>", 72)]);
+}
