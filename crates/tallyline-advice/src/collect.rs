@@ -326,8 +326,8 @@ impl Builder<'_> {
         evidence.private_lines = self.slots(uses, FxHashMap::default(), is_of_object, evidence);
     }
 
-    /// Returns the lines of accesses to objects (type or variable, and start) that a condition admits. `losses` are times
-    /// and transfers by address and instruction.
+    /// Returns the lines of accesses to objects (type or variable, and start) that a condition admits. `losses` are
+    /// times and transfers by address and instruction.
     fn slots(
         &mut self,
         uses: &Uses,

@@ -54,7 +54,8 @@ pub struct MemberInfo {
     pub align: u64,
     /// The places that a new order of members may give the member.
     pub mobility: Mobility,
-    /// `true` for a part of the object that is not declared as a member: a base class, the pointer to virtual functions.
+    /// `true` for a part of the object that is not declared as a member: a base class, the pointer to virtual
+    /// functions.
     pub is_implicit: bool,
 }
 
@@ -130,8 +131,8 @@ impl Subject {
         self.kind != SubjectKind::Unknown && !self.name.is_empty()
     }
 
-    /// Returns the index of the member that contains the byte at an offset; of one without bytes, as a flexible array, only
-    /// where no other does.
+    /// Returns the index of the member that contains the byte at an offset; of one without bytes, as a flexible array,
+    /// only where no other does.
     pub(crate) fn member_at(&self, offset: u64) -> Option<usize> {
         let holds = |member: &MemberInfo| (member.offset..member.end()).contains(&offset);
         let is_empty = |member: &MemberInfo| member.size == 0 && member.offset == offset;

@@ -12,7 +12,8 @@ pub struct PlacedMember {
     pub offset: u64,
     /// The offset of the member in the present layout, in bytes.
     pub from: u64,
-    /// `true` for a part of the object that is not declared as a member: a base class, the pointer to virtual functions.
+    /// `true` for a part of the object that is not declared as a member: a base class, the pointer to virtual
+    /// functions.
     pub is_implicit: bool,
     /// The size of the member in bytes.
     pub size: u64,
@@ -148,8 +149,8 @@ impl Placement {
 }
 
 /// Returns the runs of members, which are in the order of their offsets, that a new order keeps together at the same
-/// distances: compilers place bit-fields, and what overlaps, by what is in front of them. The first member of each has the
-/// largest alignment in it, so that the distances stay wherever it lies; [one in front](is_front) may not.
+/// distances: compilers place bit-fields, and what overlaps, by what is in front of them. The first member of each has
+/// the largest alignment in it, so that the distances stay wherever it lies; [one in front](is_front) may not.
 pub(crate) fn units(members: &[MemberInfo]) -> Vec<Range<usize>> {
     let mut units: Vec<Range<usize>> = Vec::new();
     for (at, member) in members.iter().enumerate() {
@@ -189,8 +190,8 @@ pub(crate) fn size(unit: &[MemberInfo]) -> u64 {
     end.saturating_sub(unit.first().map_or(0, |member| member.offset))
 }
 
-/// Returns `true` if the first unit of a type stays in front: it has a base class or the pointer to virtual functions, or
-/// would have other distances elsewhere.
+/// Returns `true` if the first unit of a type stays in front: it has a base class or the pointer to virtual functions,
+/// or would have other distances elsewhere.
 pub(crate) fn is_front(unit: &[MemberInfo]) -> bool {
     let is_other = |first: &MemberInfo| {
         matches!(first.mobility, Mobility::Attached(_)) || align(unit) > first.align.max(1)
@@ -203,8 +204,8 @@ pub(crate) fn is_end(unit: &[MemberInfo]) -> bool {
     unit.iter().any(|member| member.mobility == Mobility::End)
 }
 
-/// Computes the offset of each member in a proposed layout of a struct: groups of [units](units()) in the given order, each
-/// unit at its natural alignment, groups separated as `separation` says.
+/// Computes the offset of each member in a proposed layout of a struct: groups of [units](units()) in the given order,
+/// each unit at its natural alignment, groups separated as `separation` says.
 pub(crate) fn place(groups: &[Vec<&[MemberInfo]>], separation: Separation) -> Placement {
     let (mut members, mut end, mut most) = (Vec::new(), 0_u64, 1_u64);
     for (group, of_group) in groups.iter().enumerate() {

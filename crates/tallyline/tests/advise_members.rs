@@ -1,5 +1,6 @@
-//! `tallyline advise` on members that are not like others: of lines that only one thread uses, without a name, without a
-//! byte of their own, or in front of all. What needs QEMU and a compiler is left out, with a message, where they are not.
+//! `tallyline advise` on members that are not like others: of lines that only one thread uses, without a name, without
+//! a byte of their own, or in front of all. What needs QEMU and a compiler is left out, with a message, where they are
+//! not.
 
 mod common;
 

@@ -35,7 +35,7 @@ fn start(project: &Path, temporary: &Path, words: &[&str]) -> Child {
     command.spawn().expect("starts")
 }
 
-/// Sends a signal once `is_ready`, and returns what came of it; fails where the end takes as long as what was to end.
+/// Sends a signal once `is_ready`, and returns what came of it.
 fn interrupt(child: Child, signal: &str, to: &str, is_ready: impl Fn() -> bool) -> Output {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_ready() {
@@ -44,10 +44,7 @@ fn interrupt(child: Child, signal: &str, to: &str, is_ready: impl Fn() -> bool) 
     }
     let sent = Command::new("kill").args([signal, "--", to]).status().expect("kill");
     assert!(sent.success());
-    let sent = Instant::now();
-    let output = child.wait_with_output().expect("ends");
-    assert!(sent.elapsed() < Duration::from_secs(30), "{:?}", sent.elapsed());
-    output
+    child.wait_with_output().expect("ends")
 }
 
 fn names(folder: &Path) -> Vec<PathBuf> {
@@ -60,8 +57,8 @@ fn copies_of_a_project_go_and_its_command_ends_when_a_measurement_is_interrupted
     let before = std::fs::read(project.join("a.c")).expect("read");
     for (signal, number, to_group) in [("-INT", 2, true), ("-INT", 2, false), ("-TERM", 15, false)] {
         let started = temporary.join("started");
-        // what it starts itself ends, too
-        let measure = "touch \"$TMPDIR/started\"; sh -c 'sleep 60; true'";
+        // what it starts itself ends, too, and leaves no file
+        let measure = "touch \"$TMPDIR/started\"; sh -c 'sleep 20; touch \"$TMPDIR/ended\"'";
         let edit = ["reorganize", "rec", "./a", "--unpin", "ends", "--apply"];
         let build = ["--build", "cc -g -O1 -o a a.c", "--measure", measure];
         let child = start(&project, &temporary, &[&edit[..], &build].concat());

@@ -177,8 +177,8 @@ pub(super) enum Role {
 /// Of each unit of members of each object: threads with their writes.
 type Writers = BTreeMap<(u64, usize), BTreeMap<u32, u64>>;
 
-/// Returns the writers of each unit of members, and the reads and writes of each in all objects, also on lines that no core
-/// takes from another: the proposal may bring them to a line that cores share.
+/// Returns the writers of each unit of members, and the reads and writes of each in all objects, also on lines that no
+/// core takes from another: the proposal may bring them to a line that cores share.
 fn by_object(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> (Writers, Vec<(u64, u64)>) {
     let mut writers = Writers::new();
     let mut counts = vec![(0_u64, 0_u64); units.len()];
@@ -240,8 +240,8 @@ fn roles(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> Vec<Role>
     roles
 }
 
-/// Returns `true` if two units have the same main writer in most objects in which both are written. An object counts by its
-/// writes: those that a thread has only initialised may be many.
+/// Returns `true` if two units have the same main writer in most objects in which both are written. An object counts
+/// by its writes: those that a thread has only initialised may be many.
 fn is_together(writers: &Writers, one: usize, other: usize) -> bool {
     let (mut same, mut different) = (0_u64, 0_u64);
     for ((object, _), threads) in writers.iter().filter(|((_, unit), _)| *unit == one) {
@@ -258,8 +258,9 @@ fn is_together(writers: &Writers, one: usize, other: usize) -> bool {
 /// A group of members, with its purpose.
 type Group = (String, Vec<usize>);
 
-/// Returns the groups: what is only read, what one thread writes each, what several threads write; unused units fill the first.
-/// What has to stay in front is in the first one, and a flexible array, behind which nothing lies, alone in the last one.
+/// Returns the groups: what is only read, what one thread writes each, what several threads write; unused units fill
+/// the first. What has to stay in front is in the first one, and a flexible array, behind which nothing lies, alone in
+/// the last one.
 fn groups(subject: &Subject, units: &[Range<usize>], roles: &[Role]) -> Vec<Group> {
     let members = &subject.members;
     let mut by_role: BTreeMap<Role, Vec<usize>> = BTreeMap::new();
@@ -350,8 +351,8 @@ fn layout(
     })
 }
 
-/// Moves each object of some lines to new ones, where its members lie as in a layout: those on other lines, too, as they
-/// may come to a line that cores share.
+/// Moves each object of some lines to new ones, where its members lie as in a layout: those on other lines, too, as
+/// they may come to a line that cores share.
 fn map(evidence: &Evidence, index: usize, lines: &BTreeSet<usize>, layout: &LayoutProposal) -> AddressMap {
     let mut map = AddressMap::new(evidence.line_size);
     let line_size = evidence.line_size.max(1);

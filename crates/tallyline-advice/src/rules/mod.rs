@@ -354,8 +354,8 @@ fn separation(evidence: &Evidence, subject: usize) -> Separation {
 
 type Conflicts = BTreeMap<ConflictKey, ConflictSum>;
 
-/// Moves `size` bytes of a slot of a line to the address `target`; where objects before or after had the memory, too, only
-/// for the instructions that access this one.
+/// Moves `size` bytes of a slot of a line to the address `target`; where objects before or after had the memory, too,
+/// only for the instructions that access this one.
 fn move_slot(
     map: &mut AddressMap,
     evidence: &Evidence,

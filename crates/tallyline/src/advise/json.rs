@@ -15,21 +15,20 @@
 //!      "members":[{"name":"packets","offset":64,"size":8,"align":64,"pad":0,"group":1}],"groups":["…"]},
 //!    "check":"[[apart]]…"}]}
 //! ```
-//! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm, and
-//! those whose type cannot be reordered: their effect is null, and the proposal
-//! `{"kind":"none","type","file","line","why":"…"}`. A member of a layout without a name has an empty one, and a base class
-//! `"B <ancestor>"`. `traced_seconds` is the time of
-//! the run under QEMU, and null of a trace that was there; `full_after` is the time of it after which the trace had its
-//! largest size, and null where it stayed below. `window` is null where all was traced; its samples are all and those
-//! inside, `waiting` those in loops that only wait, its seconds those of the plain and the traced run, and its
-//! slow-down null where these were cut at a time or the trace was full. Other proposals are
-//! `{"kind":"counter","names":[…],"code":[…],"bytes_per_cpu":8,"bytes_of_handle":16}`,
+//! The effect of a finding is on top of those in front of it. `dropped` has findings that the model does not confirm,
+//! and those whose type cannot be reordered: their effect is null, and the proposal
+//! `{"kind":"none","type","file","line","why":"…"}`. A member of a layout without a name has an empty one, and a base
+//! class `"B <ancestor>"`. `traced_seconds` is the time of the run under QEMU, and null of a trace that was there;
+//! `full_after` is the time of it after which the trace had its largest size, and null where it stayed below. `window`
+//! is null where all was traced; its samples are all and those inside, `waiting` those in loops that only wait, its
+//! seconds those of the plain and the traced run, and its slow-down null where these were cut at a time or the trace
+//! was full. Other proposals are `{"kind":"counter","names":[…],"code":[…],"bytes_per_cpu":8,"bytes_of_handle":16}`,
 //! `{"kind":"apart","names":[…],"file","line","align","pad","size":[16,64]}`, `{"kind":"embed","pointer","target",
-//! "size":[48,64]}` and `{"kind":"copy","pointer","fields":[…],"size":[48,56]}`.
-//! With `--apply` or `--patch` there is `edits`, the document of `tallyline reorganize --patch --json` with the proposals
-//! that are no edits in `left`. Numbers in pairs are before and after; cycles are the model's. `by` is `model`, `samples`
-//! (`-i`) or `breakpoints` (`-p`): without a model `model` and each `effect` are null, `cycles`, `cycles_shared` and `lost`
-//! are samples, and `observed` is `{"samples","addressed","breakpoints":{"lines","words","hits","threads","seconds",
+//! "size":[48,64]}` and `{"kind":"copy","pointer","fields":[…],"size":[48,56]}`. With `--apply` or `--patch` there is
+//! `edits`, the document of `tallyline reorganize --patch --json` with the proposals that are no edits in `left`.
+//! Numbers in pairs are before and after; cycles are the model's. `by` is `model`, `samples` (`-i`) or `breakpoints`
+//! (`-p`): without a model `model` and each `effect` are null, `cycles`, `cycles_shared` and `lost` are samples, and
+//! `observed` is `{"samples","addressed","breakpoints":{"lines","words","hits","threads","seconds",
 //! "hit_seconds","slowdown"}}`, with `breakpoints` null for `-i`.
 
 use super::edits::Done;
