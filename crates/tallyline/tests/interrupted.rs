@@ -55,7 +55,9 @@ fn names(folder: &Path) -> Vec<PathBuf> {
 fn copies_of_a_project_go_and_its_command_ends_when_a_measurement_is_interrupted() {
     let Some((project, temporary)) = project("interrupted-measurement") else { return };
     let before = std::fs::read(project.join("a.c")).expect("read");
-    for (signal, number, to_group) in [("-INT", 2, true), ("-INT", 2, false), ("-TERM", 15, false)] {
+    for (signal, number, to_group) in
+        [("-INT", 2, true), ("-INT", 2, false), ("-TERM", 15, false), ("-HUP", 1, true)]
+    {
         let started = temporary.join("started");
         // what it starts itself ends, too, and leaves no file
         let measure = "touch \"$TMPDIR/started\"; sh -c 'sleep 20; touch \"$TMPDIR/ended\"'";
@@ -70,6 +72,24 @@ fn copies_of_a_project_go_and_its_command_ends_when_a_measurement_is_interrupted
         assert_eq!(names(&temporary), [""; 0].map(PathBuf::from), "{signal} {to_group}");
     }
     assert_eq!(std::fs::read(project.join("a.c")).expect("read"), before);
+}
+
+#[test]
+fn a_second_request_to_end_does_not_cut_the_first_short() {
+    let Some((project, temporary)) = project("interrupted-twice") else { return };
+    let edit = ["reorganize", "rec", "./a", "--unpin", "ends", "--apply"];
+    // a process that is stopped does not end by itself
+    let build = "cc -g -O1 -o a a.c; touch \"$TMPDIR/started\"; sh -c 'kill -STOP $$'; sleep 20; touch \"$TMPDIR/ended\"";
+    let child = start(&project, &temporary, &[&edit[..], &["--build", build]].concat());
+    let started = temporary.join("started");
+    let pid = child.id().to_string();
+    let output = interrupt(child, "-TERM", &format!("-{pid}"), || {
+        // as `timeout` does it: to the process, and to its group
+        started.is_file()
+            && Command::new("kill").args(["-TERM", &pid]).status().is_ok_and(|sent| sent.success())
+    });
+    assert_eq!(output.status.signal(), Some(15), "{output:?}");
+    assert_eq!(names(&temporary), [started]);
 }
 
 #[test]

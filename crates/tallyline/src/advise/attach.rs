@@ -70,6 +70,8 @@ pub(super) fn advise(args: &AdviseArgs, pid: i32, folder: &Path) -> Result<Advic
     let mut notes = Vec::new();
     let mut watcher = Watcher::new(pid, args.model.cacheline_size.into(), started + whole);
     let watched = watcher.run(&sampled, &mut notes);
+    // what Ctrl-C was to end has ended
+    interrupt::forget();
     let accesses = watched.as_ref().map(|_| watcher.accesses(&mut sampled));
     // hits alone prove; without them samples remain
     let most = if accesses.is_some() { Confidence::High } else { Confidence::Medium };

@@ -66,8 +66,7 @@ impl Edits {
         let targets = targets(&program, &wanted, &mut left)?;
         let promises = Promises::of(&targets);
         let targets = targets.into_iter().map(|(target, ..)| target).collect();
-        // a run that Ctrl-C ended is over
-        crate::interrupt::forget();
+        crate::interrupt::check()?;
         let plan = apply::plan(&program, targets, &|some| promises.together(some), &args.apply)?;
         Ok(Some(Edits { program, plan, left }))
     }

@@ -92,6 +92,8 @@ impl TracedRun {
         // a load goes with its command, whatever became of that
         let time = run.finish();
         let status = traced?;
+        // what Ctrl-C was to end has ended
+        crate::interrupt::forget();
         let time = time?;
         // one that is asked to end does so by a signal, or with whatever status
         let is_asked = args.load.is_some() || time.is_cut || full_after.get().is_some();

@@ -151,6 +151,14 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        if std::fs::remove_dir_all(&self.0).is_ok() {
+            return;
+        }
+        // folders that may not be written to, as of a cache of modules
+        let mut chmod = std::process::Command::new("chmod");
+        let _ = chmod.args(["-R", "u+rwX", "--"]).arg(&self.0).stderr(Stdio::null()).status();
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("tallyline: cannot remove the folder {}: {error}", self.0.display());
+        }
     }
 }

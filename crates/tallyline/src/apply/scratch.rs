@@ -1,6 +1,7 @@
 //! A copy of a project's tree in which edited files stand in the place of the others.
 
 use super::project::FileEdit;
+use crate::interrupt;
 use anyhow::{Context, Result, bail};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ impl Scratch {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("tallyline-tree-{}-{number}", std::process::id()));
+        // before there is something to leave behind
+        interrupt::listen()?;
         // it must not be there already: it could be another's
         let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
         made.with_context(|| format!("cannot make the folder {}", folder.display()))?;

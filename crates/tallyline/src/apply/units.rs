@@ -3,6 +3,7 @@
 use super::commands::CompileCommand;
 use super::project::FileEdit;
 use super::scratch::Scratch;
+use crate::interrupt;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -110,7 +111,9 @@ impl Builder {
                 "-Wno-error",
             ]),
         };
-        compiler.output().with_context(|| format!("cannot run {program} in {}", folder.display()))
+        compiler.stdout(Stdio::piped()).stderr(Stdio::piped());
+        interrupt::output(&mut compiler)
+            .with_context(|| format!("cannot run {program} in {}", folder.display()))
     }
 
     /// Returns the path of the object file that the compiler call for the compilation unit with this index writes.

@@ -6,6 +6,7 @@ mod formats;
 pub(crate) use args::SharingCheckArgs;
 
 use crate::advise::{ModelledTrace, evidence_of};
+use crate::interrupt;
 use crate::record::{TracedCommand, open_dev_null, trace_command};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File};
@@ -120,6 +121,7 @@ fn trace_run(args: &SharingCheckArgs, build: &Path, name: &str, is_first: bool) 
         ..TracedCommand::new(&command, &trace.0)
     };
     let status = trace_command(&traced)?;
+    interrupt::check()?;
     if is_first && !status.success() && args.seconds.is_none() {
         eprintln!("tallyline: {}: the run ended with {status}", build.display());
     }
