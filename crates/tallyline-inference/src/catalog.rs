@@ -107,14 +107,15 @@ impl<'i, 'u, 'a> Catalog<'i, 'u, 'a> {
         }
     }
 
-    /// Records the scopes that a type is declared in, for its name; also those of what an array or a pointer is of.
+    /// Records the scopes that a type is declared in, for its name; also those of what an array, a pointer or a typedef
+    /// is of.
     pub(super) fn note_paths(&mut self, mut id: TypeId) {
         for _ in 0..DEPTH_LIMIT {
             self.note_path(id);
             id = match self.types().get(id) {
                 Type::Pointer { to, .. } => to,
                 Type::Array(array) => self.types().array(array).of,
-                Type::Qualified { of, .. } | Type::Annotated { of } => of,
+                Type::Qualified { of, .. } | Type::Annotated { of } | Type::Typedef { of, .. } => of,
                 _ => return,
             };
         }

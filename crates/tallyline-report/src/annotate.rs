@@ -1,6 +1,7 @@
 //! Types field by field: what accesses each byte of a type, how often, how long, from where.
 
 use super::aggregate::Weighing;
+use super::ambiguous_names::element_of;
 use super::index::JoinedId;
 use super::members::{Member, fill_room, members, path_to_part};
 use super::operand::Operand;
@@ -10,8 +11,8 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tallyline_debuginfo::abi;
 use tallyline_debuginfo::lookup::Definitions;
-use tallyline_debuginfo::model::{Type, TypeId, Types};
-use tallyline_debuginfo::{qualified_type_text, type_text};
+use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::type_text;
 use tallyline_inference::members_of;
 use tallyline_perf_data::spaces::DsoId;
 
@@ -385,13 +386,6 @@ pub fn annotate(
     list
 }
 
-/// Returns the type of an array's elements, in all of its dimensions; none unless those have members.
-fn element_of(types: &Types, id: TypeId) -> Option<TypeId> {
-    let Type::Array(array) = types.get(types.strip(id)) else { return None };
-    let of = types.array(array).of;
-    types.as_record(types.strip(of)).map(|_| of).or_else(|| element_of(types, of))
-}
-
 /// A type of one unit.
 #[derive(Default)]
 struct OfType {
@@ -420,7 +414,7 @@ fn merge(profile: &Profile, found: FxHashMap<JoinedId, OfType>) -> Vec<TypeUse> 
     let mut definitions: FxHashMap<DsoId, Definitions<'_>> = FxHashMap::default();
     let mut merged: FxHashMap<MergeKey, (TypeUse, Events)> = FxHashMap::default();
     for (ty, of_unit) in found {
-        let (Some((dso, own)), Some((table, id))) = (profile.joined().source(ty), profile.joined().get(ty))
+        let (Some((dso, _)), Some((table, id))) = (profile.joined().source(ty), profile.joined().get(ty))
         else {
             continue;
         };
@@ -428,22 +422,19 @@ fn merge(profile: &Profile, found: FxHashMap<JoinedId, OfType>) -> Vec<TypeUse> 
         let definitions = definitions.entry(dso).or_insert_with(|| Definitions::new(types));
         let whole_name = profile.joined().qualified_name(ty);
         let element = element_of(types, id);
-        let id = element.unwrap_or(id);
+        let (own, id) = (id, element.unwrap_or(id));
         let size = abi::size_of(types, id);
         let is_record = types.as_record(types.strip(id)).is_some();
         let content = if is_record { definitions.content(id) } else { Default::default() };
         let (of_type, events) = merged.entry((dso, whole_name, size, content)).or_insert_with(|| {
             let file = profile.dso(dso);
-            let name = profile.joined().name(ty);
-            // of an element as of its array
-            let is_qualified = name != type_text(types, own);
-            let text = if is_qualified { qualified_type_text } else { type_text };
+            let text = |id: TypeId| profile.joined().ambiguous.text(types, id);
             let of_type = TypeUse {
                 dso: file.map_or_else(String::new, |dso| dso.path().to_owned()),
                 build_id: file.and_then(|dso| dso.build_id()).map(|id| id.to_string()),
                 qualified: String::from_utf8_lossy(&types.qualified_name(id)).into_owned(),
-                name,
-                element: element.map(|id| text(types, id)),
+                name: text(own),
+                element: element.map(text),
                 size,
                 members: members(types, id),
                 ..TypeUse::default()

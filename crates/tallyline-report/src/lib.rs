@@ -11,6 +11,7 @@
 
 pub mod aggregate;
 mod ahead;
+mod ambiguous_names;
 pub mod annotate;
 mod answers;
 pub mod attribution;

@@ -1,10 +1,11 @@
 //! The memory operand of a sample's instruction, in the form that reports need.
 
+use super::ambiguous_names::AmbiguousNames;
 use super::index::JoinedId;
 use super::names::{NameId, Names};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
-use tallyline_debuginfo::model::TypeId;
+use tallyline_debuginfo::model::{TypeId, Types};
 use tallyline_debuginfo::{qualified_type_text, type_text};
 use tallyline_inference::{TypeTable, Typed, field_path, place_text};
 use tallyline_perf_data::spaces::DsoId;
@@ -133,8 +134,8 @@ pub(crate) struct Joined {
     // the types that operands have: the file, and the type in its table
     types: Vec<(DsoId, TypeId)>,
     ids: FxHashMap<(DsoId, TypeId), JoinedId>,
-    /// The types that are named with their scopes, as others have the same name without.
-    pub(crate) qualified: FxHashSet<JoinedId>,
+    /// The names of types that are shown with scopes, as several types have them without.
+    pub(crate) ambiguous: AmbiguousNames,
     /// Samples that have a type by the address of their data, or by registers.
     pub(crate) by_evidence: u64,
     /// The debug information that is missing, one line each.
@@ -153,6 +154,11 @@ impl Joined {
     /// Returns the indices of all types.
     pub(crate) fn ids(&self) -> impl Iterator<Item = JoinedId> + use<> {
         (0..self.types.len()).map(JoinedId::of)
+    }
+
+    /// Returns all types that operands have, each with the model that it is in.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Types, TypeId)> {
+        self.ids().filter_map(|ty| self.get(ty)).map(|(table, id)| (table.types(), id))
     }
 
     /// Returns the table of the types that a file's instructions access; `None` if none were inferred, as without debug
@@ -176,21 +182,13 @@ impl Joined {
     /// Returns the name of a type as reports show it: without its scopes, as perf has it, unless another type has the
     /// same name then. Empty for an unknown id.
     pub(crate) fn name(&self, ty: JoinedId) -> String {
-        match self.get(ty) {
-            Some((table, id)) if self.qualified.contains(&ty) => qualified_type_text(table.types(), id),
-            Some((table, id)) => type_text(table.types(), id),
-            None => String::new(),
-        }
+        self.get(ty).map_or_else(String::new, |(table, id)| self.ambiguous.text(table.types(), id))
     }
 
     /// Returns the name of a type of a file's table as [`name`](Self::name) does, also if no operand has it; empty for a
     /// file without a table.
     pub(crate) fn name_in(&self, dso: DsoId, id: TypeId) -> String {
-        match (self.ids.get(&(dso, id)), self.tables.get(&dso)) {
-            (Some(ty), _) => self.name(*ty),
-            (None, Some(table)) => type_text(table.types(), id),
-            (None, None) => String::new(),
-        }
+        self.tables.get(&dso).map_or_else(String::new, |table| self.ambiguous.text(table.types(), id))
     }
 
     /// Returns the name of a type with its scopes; empty for an unknown id.

@@ -85,6 +85,68 @@ fn types_of_one_name_are_told_apart_by_their_scopes() {
 }
 
 #[test]
+fn arrays_and_pointers_are_told_apart_by_what_is_in_them() {
+    let source = "\
+struct Node { long g; };
+namespace a { struct Node { long x; long y; }; }
+namespace b { struct Node { long z; Node *next; }; }
+template <typename T> struct Box { T item; };
+typedef a::Node Pair[2];
+a::Node nodes[4];
+Pair pair;
+const a::Node *volatile pointers[4];
+Box<b::Node> box;
+Node node;
+extern \"C\" {
+long get_a() { return nodes[2].y; }
+long get_b() { return pair[1].x; }
+void set_b(Node *p, long v) { p->g = v; }
+long get_y(Box<b::Node> *p) { return p->item.z; }
+long nothing() { return (long)pointers[1]; }
+}
+int main(int count, char **) {
+    set_b(&node, count);
+    return (int)(get_a() + get_b() + get_y(&box) + nothing());
+}
+";
+    if !compiles(Command::new("c++").arg("--version")) {
+        return;
+    }
+    let options = ["-g", "-x", "c++"];
+    let record = |name: &str, functions: &[&'static str]| {
+        let accesses: Vec<_> = functions.iter().map(|function| access(function)).collect();
+        record_program(name, source, &options, true, &accesses)
+    };
+    let Some(all) = record("scopes-arrays", &[GET_A, "get_b", SET_B, GET_Y, NOTHING]) else { return };
+    let data = all.path();
+    let (array, pointers) = ("struct a::Node[4]", "const struct a::Node *volatile [4]");
+    let boxed = "struct Box<b::Node>";
+    let expected = [(array, 1), ("Pair", 1), ("struct Node", 1), (boxed, 1), (pointers, 1)];
+    assert_eq!(types(&["-i", data]), counts(expected));
+    for pattern in ["Node[4]", "a::Node[4]", "struct a::Node[4]"] {
+        assert_eq!(types(&["-i", data, "--type", pattern]), counts([(array, 1)]), "{pattern}");
+    }
+    let fields = stdout(&run(&["report", "-i", data, "-s", "typeoff"]));
+    assert!(fields.contains("struct a::Node[4] +0x28 ("), "{fields}");
+    let element = |data: &str, ty: &str| {
+        let annotated = stdout(&run(&["annotate", "-i", data, ty]));
+        annotated.lines().nth(1).map(str::to_owned)
+    };
+    assert_eq!(element(data, array).as_deref(), Some(" by the element: struct a::Node"));
+    // that of a typedef is no row, but a name of the same listing
+    let Some(few) = record("scopes-typedef", &["get_b", SET_B]) else { return };
+    assert_eq!(types(&["-i", few.path()]), counts([("Pair", 1), ("struct Node", 1)]));
+    assert_eq!(element(few.path(), "Pair").as_deref(), Some(" by the element: struct a::Node"));
+    // where one type has the name, it is short
+    let Some(one) = record("scopes-array", &[GET_A, GET_Y]) else { return };
+    assert_eq!(types(&["-i", one.path()]), counts([("struct Node[4]", 1), (boxed, 1)]));
+    assert_eq!(element(one.path(), "Node[4]").as_deref(), Some(" by the element: struct Node"));
+    for recorded in [all, few, one] {
+        std::fs::remove_dir_all(recorded.folder).expect("removed");
+    }
+}
+
+#[test]
 fn a_name_that_is_unique_is_short_and_found_with_its_scopes() {
     let Some(recorded) = record("scopes-unique", &[], &[GET_A, GET_Y]) else { return };
     let data = recorded.path();
