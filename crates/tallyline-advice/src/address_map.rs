@@ -109,7 +109,7 @@ impl AddressMap {
     /// change stays.
     pub fn merge(&mut self, other: &AddressMap) {
         let shift = self.next - FRESH;
-        let moved = |to: u64| if to >= FRESH { to + shift } else { to };
+        let moved = |to: u64| if to >= FRESH { to.saturating_add(shift) } else { to };
         for (line, ranges) in &other.ranges {
             let of = self.ranges.entry(*line).or_default();
             of.extend(ranges.iter().map(|(start, end, distance)| {
@@ -131,12 +131,12 @@ impl AddressMap {
         }
         for (instruction, moved) in &other.relocated {
             if !self.objects.contains_key(instruction) {
-                let shifted = Relocation { shift: moved.shift + shift, ..moved.clone() };
+                let shifted = Relocation { shift: moved.shift.saturating_add(shift), ..moved.clone() };
                 self.relocated.entry(*instruction).or_insert(shifted);
             }
         }
         self.plain.extend(&other.plain);
-        self.next = other.next + shift;
+        self.next = other.next.saturating_add(shift);
     }
 
     /// Records that the proposed change of the program replaces this atomic instruction (its index in the trace) by a
@@ -199,7 +199,8 @@ impl AddressMap {
         let holds = |(start, end, _): &&(u64, u64, u64)| (*start..*end).contains(&address);
         if let Some((start, _, to)) = self.per_thread.get(&line).and_then(|ranges| ranges.iter().find(holds))
         {
-            return Some(to + (thread as u64 % COPIES) * self.line_size + (address - start));
+            let copy = (thread as u64 % COPIES).wrapping_mul(self.line_size);
+            return Some(to.wrapping_add(copy).wrapping_add(address - start));
         }
         let (_, _, distance) = self.ranges.get(&line)?.iter().find(holds)?;
         Some(address.wrapping_add(*distance))
@@ -227,7 +228,8 @@ impl ObjectMove {
         let base = address.wrapping_sub(self.offsets.0);
         let base = match self.grid {
             Some((first, before, after)) if before > 0 && base >= first => {
-                first + (base - first) / before * after + (base - first) % before
+                let (element, inside) = ((base - first) / before, (base - first) % before);
+                first.wrapping_add(element.wrapping_mul(after)).wrapping_add(inside)
             }
             _ => base,
         };

@@ -65,6 +65,11 @@ impl MemberInfo {
         self.offset.saturating_add(self.size)
     }
 
+    /// Returns the offset behind the bytes at which a part of the member may begin: one without bytes counts as one.
+    pub(crate) fn reach(&self) -> u64 {
+        self.offset.saturating_add(self.size.max(1))
+    }
+
     /// Returns `true` if a new order of members may put the member anywhere.
     pub(crate) fn is_free(&self) -> bool {
         self.mobility == Mobility::Free
@@ -144,9 +149,9 @@ impl Subject {
     /// has no known members, or none to its end, it may be one.
     pub(crate) fn can_hold(&self, offset: u64, size: u64) -> bool {
         let end = offset.saturating_add(size);
-        let is_in = |member: &MemberInfo| member.offset <= offset && end <= member.offset + member.size;
+        let is_in = |member: &MemberInfo| member.offset <= offset && end <= member.end();
         // a flexible array has no size
-        let last = self.members.iter().map(|member| member.offset + member.size).max();
+        let last = self.members.iter().map(MemberInfo::end).max();
         let is_behind = last.is_none_or(|last| offset >= last);
         is_behind || self.members.iter().any(is_in)
     }

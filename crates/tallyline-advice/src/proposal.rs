@@ -244,7 +244,7 @@ pub(crate) fn place(groups: &[Vec<&[MemberInfo]>], separation: Separation) -> Pl
 }
 
 /// Returns the first multiple of an alignment from an offset on; of a damaged file's, the largest number.
-fn up(offset: u64, align: u64) -> u64 {
+pub(crate) fn up(offset: u64, align: u64) -> u64 {
     offset.checked_next_multiple_of(align).unwrap_or(u64::MAX)
 }
 
@@ -278,6 +278,11 @@ mod tests {
     fn blocks_of_the_heap_are_multiples_of_16_with_their_header() {
         assert_eq!([0, 24, 25, 40, 41, 64].map(heap_block), [32, 32, 48, 48, 64, 80]);
         assert_eq!([u64::MAX, u64::MAX - 9].map(heap_block), [u64::MAX; 2], "of a damaged file");
+    }
+
+    #[test]
+    fn a_place_beyond_all_numbers_is_the_last_one() {
+        assert_eq!([up(65, 64), up(u64::MAX, 64), up(u64::MAX - 3, 8)], [128, u64::MAX, u64::MAX]);
     }
 
     #[test]

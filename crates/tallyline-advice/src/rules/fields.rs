@@ -4,7 +4,7 @@ use super::{Confidence, ConflictKey, Conflicts, FieldEvidence, Finding, FindingK
 use crate::address_map::AddressMap;
 use crate::evidence::{Evidence, MemberInfo, Mobility, Subject};
 use crate::predict::Outlook;
-use crate::proposal::{LayoutProposal, Proposal, Separation, is_end, is_front, place, placed, units};
+use crate::proposal::{LayoutProposal, Proposal, Separation, is_end, is_front, place, placed, units, up};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -336,7 +336,7 @@ fn layout(
         .collect();
     let placed = place(&spelled, super::separation(evidence, index));
     // an alignment that the type declares stays
-    let (size, align) = (placed.size.next_multiple_of(subject.align.max(1)), placed.align);
+    let (size, align) = (up(placed.size, subject.align.max(1)), placed.align);
     let lines = |size: u64| size.div_ceil(evidence.line_size);
     Some(LayoutProposal {
         ty: subject.name.clone(),
@@ -364,7 +364,7 @@ fn map(evidence: &Evidence, index: usize, lines: &BTreeSet<usize>, layout: &Layo
         .into_iter()
         .map(|base| {
             let inside = if is_aligned { 0 } else { base % line_size };
-            (base, map.fresh_lines(layout.lines.1 + 1) + inside)
+            (base, map.fresh_lines(layout.lines.1.saturating_add(1)).saturating_add(inside))
         })
         .collect();
     let subject = &evidence.subjects[index];
@@ -375,8 +375,9 @@ fn map(evidence: &Evidence, index: usize, lines: &BTreeSet<usize>, layout: &Layo
         let member = &subject.members[at];
         let Some(placed) = placed(&layout.members, member) else { continue };
         // an access that goes on into the next member, as one to what the memory was before, moves this one alone
-        let size = slot.size.min(member.offset + member.size.max(1) - slot.offset);
-        let target = start + placed.offset + (slot.offset - member.offset);
+        let size = slot.size.min(member.reach().saturating_sub(slot.offset).max(1));
+        let inside = slot.offset.saturating_sub(member.offset);
+        let target = start.saturating_add(placed.offset).saturating_add(inside);
         super::move_slot(&mut map, evidence, line, slot, (size, target));
     }
     map

@@ -6,9 +6,10 @@ use crate::evidence::{Evidence, FieldUse, MemberInfo, Subject, TypeUse};
 use crate::predict::Outlook;
 use crate::proposal::{
     LayoutProposal, PlacedMember, Placement, Proposal, Separation, align, is_end, is_front, place, placed,
-    size, units,
+    size, units, up,
 };
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Objects below which a type's layout does not matter: they stay in the cache.
 const LEAST_OBJECTS: u64 = 512;
@@ -45,7 +46,7 @@ fn of_type(evidence: &Evidence, used: &TypeUse) -> Option<Finding> {
     let order = order(subject, &used_together);
     let Placement { members, size, .. } = place(&[order], Separation::None);
     // an alignment that the type declares stays
-    let size = size.next_multiple_of(subject.align.max(1));
+    let size = up(size, subject.align.max(1));
     if size > subject.size {
         return None;
     }
@@ -104,7 +105,7 @@ fn described(subject: &Subject, used: &TypeUse, hot: &[HotMember]) -> Vec<FieldE
     let mut all = Vec::new();
     for (at, _, sites) in hot {
         let member = &subject.members[*at];
-        let own = |of: &&FieldUse| (member.offset..member.offset + member.size.max(1)).contains(&of.offset);
+        let own = |of: &&FieldUse| (member.offset..member.reach()).contains(&of.offset);
         let before = all.len();
         all.extend(
             used.fields
@@ -123,7 +124,7 @@ fn described(subject: &Subject, used: &TypeUse, hot: &[HotMember]) -> Vec<FieldE
 
 /// Returns `true` if a field overlaps a member, which may be one of several that an instruction accesses at once.
 fn is_of(field: &FieldUse, member: &MemberInfo) -> bool {
-    field.offset < member.offset + member.size.max(1) && member.offset < field.offset + field.size.max(1)
+    field.offset < member.reach() && member.offset < field.offset.saturating_add(field.size.max(1))
 }
 
 /// A hot member: its index, its heat, and its accesses by each function.
@@ -168,8 +169,10 @@ fn with_companions(
         .collect();
     companions.sort_by_key(|(count, (at, ..))| (std::cmp::Reverse(*count), *at));
     let line = evidence.line_size;
-    let size = |all: &[HotMember]| all.iter().map(|(at, ..)| subject.members[*at].size).sum::<u64>();
-    let room = size(hot).next_multiple_of(line);
+    let size = |all: &[HotMember]| {
+        all.iter().fold(0_u64, |sum, (at, ..)| sum.saturating_add(subject.members[*at].size))
+    };
+    let room = up(size(hot), line);
     let mut all = hot.to_vec();
     for (_, companion) in companions {
         all.push(companion);
@@ -232,7 +235,7 @@ fn order<'s>(subject: &'s Subject, hot: &[HotMember]) -> Vec<&'s [MemberInfo]> {
     parts[1].sort_by_key(|unit| std::cmp::Reverse(align(unit)));
     let first: Vec<&[MemberInfo]> = front.iter().chain(&parts[0]).map(of).collect();
     let end = place(&[first], Separation::None).end();
-    let (mut fill, mut gap) = (Vec::new(), end.next_multiple_of(subject.align.max(1)) - end);
+    let (mut fill, mut gap) = (Vec::new(), up(end, subject.align.max(1)) - end);
     parts[1].retain(|unit| {
         let size = size(of(unit));
         let fits = size <= gap && align(unit) < subject.align.max(1) && size > 0;
@@ -257,17 +260,22 @@ fn lines_of(
 ) -> u64 {
     let line = evidence.line_size;
     let start = if used.stride.is_multiple_of(line) { used.first_object % line } else { 0 };
-    let mut lines: Vec<u64> = hot
+    let mut ranges: Vec<Range<u64>> = hot
         .iter()
-        .flat_map(|(at, ..)| {
-            let first = start + offset(*at);
-            let last = first + subject.members[*at].size.max(1) - 1;
-            first / line..=last / line
+        .map(|(at, ..)| {
+            let first = start.saturating_add(offset(*at));
+            let last = first.saturating_add(subject.members[*at].size.max(1) - 1);
+            first / line..(last / line).saturating_add(1)
         })
         .collect();
-    lines.sort_unstable();
-    lines.dedup();
-    lines.len() as u64
+    ranges.sort_unstable_by_key(|range| range.start);
+    // members of a damaged file may be larger than all memory: lines are not listed
+    let (mut lines, mut end) = (0_u64, 0_u64);
+    for range in ranges {
+        lines += range.end.saturating_sub(range.start.max(end));
+        end = end.max(range.end);
+    }
+    lines
 }
 
 fn map(
@@ -287,7 +295,7 @@ fn map(
         let Some(at) = subject.member_at(*offset) else { continue };
         let member = &subject.members[at];
         let Some(placed) = placed(members, member) else { continue };
-        let after = placed.offset + (offset - member.offset);
+        let after = placed.offset.saturating_add(offset - member.offset);
         map.move_field(*instruction, ObjectMove { offsets: (*offset, after), grid });
     }
     map

@@ -4,7 +4,7 @@ use super::{Confidence, Conflicts, FieldEvidence, Finding, FindingKind, Relation
 use crate::address_map::AddressMap;
 use crate::evidence::{Evidence, Slot};
 use crate::predict::Outlook;
-use crate::proposal::{Proposal, Separation};
+use crate::proposal::{Proposal, Separation, up};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Accesses of a thread for each of all up to which it does not count: who initialises or prints.
@@ -43,8 +43,8 @@ fn of_neighbours(evidence: &Evidence, sums: &Conflicts, index: usize) -> Option<
         _ => 0,
     };
     let new = match pad {
-        0 => size.next_multiple_of(line),
-        pad => size.saturating_add(pad).next_multiple_of(subject.align.max(1)),
+        0 => up(size, line),
+        pad => up(size.saturating_add(pad), subject.align.max(1)),
     };
     // who reads all elements touches as many lines as there are elements, and before as many as they filled
     let elements: BTreeSet<u64> = lines
@@ -53,7 +53,7 @@ fn of_neighbours(evidence: &Evidence, sums: &Conflicts, index: usize) -> Option<
         .filter(|slot| slot.subject == index)
         .map(|slot| slot.base)
         .collect();
-    let after = elements.len() as u64 * size.div_ceil(line);
+    let after = (elements.len() as u64).saturating_mul(size.div_ceil(line));
     Some(Finding {
         kind: FindingKind::SharedNeighbours,
         subject: index,
@@ -220,7 +220,7 @@ fn of_strangers(evidence: &Evidence, sums: &Conflicts, counters: &BTreeSet<(usiz
                 line: place.1,
                 align: line_size,
                 pad: 0,
-                sizes: (size, size.max(1).next_multiple_of(line_size)),
+                sizes: (size, up(size.max(1), line_size)),
             },
             outlook: Outlook::default(),
             check: None,

@@ -5,7 +5,7 @@ use super::{Confidence, FieldEvidence, Finding, FindingKind};
 use crate::address_map::{AddressMap, NewStarts};
 use crate::evidence::{Evidence, FollowedField, FollowedPointer, MemberInfo, Subject, TypeUse};
 use crate::predict::Outlook;
-use crate::proposal::{Proposal, Separation, heap_block, place};
+use crate::proposal::{Proposal, Separation, heap_block, place, up};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -181,12 +181,13 @@ impl Change {
     fn new(holder: &Subject, offset: u64, addition: Addition) -> Option<Self> {
         let members = &holder.members;
         let end = |size: u64, offset: u64| offset.checked_add(size);
+        let end_of_pointer = end(POINTER, offset)?;
         let is_apart = members
             .windows(2)
             .all(|pair| end(pair[0].size, pair[0].offset).is_some_and(|end| end <= pair[1].offset));
         let with = members.iter().position(|member| {
             member.offset <= offset
-                && end(member.size, member.offset).is_some_and(|end| offset + POINTER <= end)
+                && end(member.size, member.offset).is_some_and(|end| end_of_pointer <= end)
         })?;
         let last = members.last()?;
         let of_members = members.iter().map(|member| member.align).max().unwrap_or(0);
@@ -220,9 +221,9 @@ impl Change {
         let inside = offset - members[with].offset;
         Some(Self {
             members: members.iter().enumerate().map(|(at, of)| (of.offset, of.size, after(at))).collect(),
-            inner: (offset + POINTER, grown),
+            inner: (end_of_pointer, grown),
             new: if is_beside { placed.members[with + 1].offset } else { after(with) + inside },
-            sizes: (holder.size, placed.size.next_multiple_of(holder.align.max(1))),
+            sizes: (holder.size, up(placed.size, holder.align.max(1))),
         })
     }
 

@@ -415,7 +415,7 @@ fn in_library_type(types: &Types, ty: TypeId, offset: u64) -> (TypeId, u64, bool
         let holds = |member: &&tallyline_debuginfo::model::Member| {
             let inner = types.strip(member.ty);
             types.as_record(inner).is_some_and(|(_, record)| is_object(types, outer, inner, record))
-                && (member.offset..member.offset + member.size.max(1)).contains(&offset)
+                && (member.offset..member.offset.saturating_add(member.size.max(1))).contains(&offset)
         };
         let Some(member) = types.members(record).iter().find(holds).filter(|_| is_library_type) else {
             break;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::address_map::AddressMap;
 
 #[test]
 fn a_field_of_another_line_goes_with_the_fields_of_its_thread() {
@@ -136,4 +137,50 @@ fn a_virtual_base_stays_behind_all_members() {
     let Proposal::Layout(layout) = &found[0].proposal else { panic!("{:?}", found[0].proposal) };
     let placed: Vec<_> = layout.members.iter().map(|of| (of.name.as_str(), of.offset)).collect();
     assert_eq!(placed, [("limit", 0), ("in", 8), ("out", 64), ("B <ancestor>", 72)]);
+}
+
+#[test]
+fn members_of_damaged_types_overflow_nothing() {
+    for (offset, size) in
+        [(u64::MAX - 8, 8), (u64::MAX, 0), (u64::MAX - 3, 8), (24, u64::MAX), (u64::MAX, u64::MAX)]
+    {
+        for language in ["C", "Rust"] {
+            let members = vec![member("in", 0, 8), member("out", 8, 8), member("far", offset, size)];
+            let damaged =
+                Subject { align: 64, language: language.into(), ..record("flow", u64::MAX, members) };
+            let slots = vec![
+                slot(0x1000, 0, &[(1, 900, 900)], 0),
+                slot(0x1000, 8, &[(2, 900, 900)], 0),
+                slot(0x1000, offset, &[(2, 900, 900)], 0),
+                slot(0x1000, u64::MAX - 1, &[(3, 900, 900)], 0),
+            ];
+            let mut evidence = evidence(vec![damaged], slots);
+            let field = |offset| FieldUse {
+                offset,
+                size: 8,
+                misses: 9,
+                cycles: 9_000,
+                heat: 9,
+                ..FieldUse::default()
+            };
+            evidence.types = vec![TypeUse {
+                objects: 10_000,
+                first_object: 0x1000,
+                stride: u64::MAX,
+                fields: vec![field(0), field(8), field(offset)],
+                instructions: vec![(0, 0), (1, 8), (2, offset)],
+                ..TypeUse::default()
+            }];
+            let found = findings(&evidence);
+            let mut all = AddressMap::new(64);
+            for finding in &found {
+                all.merge(&finding.map);
+                for address in [0x1000, 0x1008, offset, u64::MAX] {
+                    let _ = all.map(0, 0, address);
+                }
+            }
+            let kinds: Vec<_> = found.iter().map(|finding| finding.kind).collect();
+            assert!(kinds.contains(&FindingKind::FalseSharing), "{offset} {size}: {kinds:?}");
+        }
+    }
 }
