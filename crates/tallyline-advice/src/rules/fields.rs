@@ -5,6 +5,7 @@ use crate::address_map::AddressMap;
 use crate::evidence::{Evidence, MemberInfo, Mobility, Subject};
 use crate::predict::Outlook;
 use crate::proposal::{LayoutProposal, Proposal, Separation, is_end, is_front, place, placed, units, up};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -174,27 +175,32 @@ pub(super) enum Role {
     ManyWriters,
 }
 
-/// Of each unit of members of each object: threads with their writes.
-type Writers = BTreeMap<(u64, usize), BTreeMap<u32, u64>>;
+/// Of each unit of members: of each object, by its start, threads with their writes.
+type Writers = Vec<BTreeMap<u64, BTreeMap<u32, u64>>>;
 
 /// Returns the writers of each unit of members, and the reads and writes of each in all objects, also on lines that no
 /// core takes from another: the proposal may bring them to a line that cores share.
 fn by_object(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> (Writers, Vec<(u64, u64)>) {
-    let mut writers = Writers::new();
+    let mut writers: Writers = vec![BTreeMap::new(); units.len()];
     let mut counts = vec![(0_u64, 0_u64); units.len()];
     let subject = &evidence.subjects[index];
+    let unit_at = |offset: u64| {
+        let member = subject.member_at(offset)?;
+        units.iter().position(|unit| unit.contains(&member))
+    };
+    // many objects have the same few offsets
+    let mut known: FxHashMap<u64, Option<usize>> = FxHashMap::default();
     for (_, slot) in evidence.slots_of(index) {
-        let member = subject.member_at(slot.offset);
-        let unit = member.and_then(|member| units.iter().position(|unit| unit.contains(&member)));
+        let unit = *known.entry(slot.offset).or_insert_with(|| unit_at(slot.offset));
         let Some(unit) = unit else { continue };
-        let of = writers.entry((slot.base, unit)).or_default();
+        let of = writers[unit].entry(slot.base).or_default();
         for (thread, reads, writes) in slot.by_thread() {
             *of.entry(thread).or_default() += writes;
             counts[unit].0 += reads;
             counts[unit].1 += writes;
         }
     }
-    for of in writers.values_mut() {
+    for of in writers.iter_mut().flat_map(BTreeMap::values_mut) {
         let total: u64 = of.values().sum();
         of.retain(|_, writes| *writes as f64 > total as f64 * MINOR);
     }
@@ -206,12 +212,14 @@ fn roles(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> Vec<Role>
     let (writers, counts) = by_object(evidence, index, units);
     // by unit: writes to objects with one and with several writers
     let mut many = vec![(0_u64, 0_u64); units.len()];
-    for ((_, unit), threads) in &writers {
-        let writes = threads.values().sum::<u64>();
-        let of = &mut many[*unit];
-        let sum = if threads.len() == 1 { &mut of.0 } else { &mut of.1 };
-        *sum = sum.saturating_add(writes);
+    for (of, objects) in many.iter_mut().zip(&writers) {
+        for threads in objects.values() {
+            let writes = threads.values().sum::<u64>();
+            let sum = if threads.len() == 1 { &mut of.0 } else { &mut of.1 };
+            *sum = sum.saturating_add(writes);
+        }
     }
+    let main: Vec<MainWriters> = writers.iter().map(main_writers).collect();
     let mut roles: Vec<Role> = counts
         .iter()
         .zip(&many)
@@ -229,7 +237,7 @@ fn roles(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> Vec<Role>
             continue;
         }
         let before = (0..unit).find_map(|other| match roles[other] {
-            Role::OneWriter(role) if is_together(&writers, unit, other) => Some(role),
+            Role::OneWriter(role) if is_together(&main[unit], &main[other]) => Some(role),
             _ => None,
         });
         roles[unit] = Role::OneWriter(before.unwrap_or_else(|| {
@@ -242,17 +250,27 @@ fn roles(evidence: &Evidence, index: usize, units: &[Range<usize>]) -> Vec<Role>
 
 /// Returns `true` if two units have the same main writer in most objects in which both are written. An object counts
 /// by its writes: those that a thread has only initialised may be many.
-fn is_together(writers: &Writers, one: usize, other: usize) -> bool {
+fn is_together(one: &MainWriters, other: &MainWriters) -> bool {
     let (mut same, mut different) = (0_u64, 0_u64);
-    for ((object, _), threads) in writers.iter().filter(|((_, unit), _)| *unit == one) {
-        let Some(others) = writers.get(&(*object, other)) else { continue };
-        let main =
-            |of: &BTreeMap<u32, u64>| of.iter().max_by_key(|(_, writes)| **writes).map(|(thread, _)| *thread);
-        let writes = |of: &BTreeMap<u32, u64>| of.values().sum::<u64>();
-        let sum = if main(threads) == main(others) { &mut same } else { &mut different };
-        *sum = sum.saturating_add(writes(threads).min(writes(others)));
+    for (object, (thread, writes)) in one {
+        let Some((other_thread, other_writes)) = other.get(object) else { continue };
+        let sum = if thread == other_thread { &mut same } else { &mut different };
+        *sum = sum.saturating_add(*writes.min(other_writes));
     }
     same > different
+}
+
+/// The main writer of a unit in each object, by the object's start, with the writes of all threads; no writer where
+/// there are no writes.
+type MainWriters = FxHashMap<u64, (Option<u32>, u64)>;
+
+/// Returns the main writer of a unit in each object.
+fn main_writers(objects: &BTreeMap<u64, BTreeMap<u32, u64>>) -> MainWriters {
+    let main = |threads: &BTreeMap<u32, u64>| {
+        let most = threads.iter().max_by_key(|(_, writes)| **writes);
+        (most.map(|(thread, _)| *thread), threads.values().sum::<u64>())
+    };
+    objects.iter().map(|(object, threads)| (*object, main(threads))).collect()
 }
 
 /// A group of members, with its purpose.
