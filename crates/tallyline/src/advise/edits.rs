@@ -51,7 +51,8 @@ impl Edits {
                     ));
                 }
                 Some((_, known)) if new.members.is_empty() => {
-                    known.size = known.size.saturating_add(new.pad).next_multiple_of(new.align.unwrap_or(1));
+                    let size = known.size.saturating_add(new.pad);
+                    known.size = size.checked_next_multiple_of(new.align.unwrap_or(1)).unwrap_or(size);
                     (known.align, known.pad) = (new.align, new.pad);
                 }
                 Some(_) => left.push(format!("{name}: not edited: another finding orders its members")),
