@@ -43,7 +43,7 @@ pub use counter::{counter_initialiser, counter_use, wrapped_value};
 pub use diff::unified_diff;
 pub use edit::edit;
 pub use foreign::{defined_symbols, foreign_uses};
-pub use probe::{PROBE_COLUMN, guarded_probe, probe};
+pub use probe::{PROBE_COLUMN, guarded_probe, has_constructor, probe};
 pub use retype::{is_laid_out_in_order, member_name, member_type};
 pub use scan::{SearchedType, UseKind, holders, size_names, typedefs, uses, wrapper_calls, wrappers};
 

@@ -10,8 +10,8 @@ use std::ops::Range;
 pub const PROBE_COLUMN: usize = 400;
 
 /// Returns an edit that makes the compiler report every positional initialiser of a struct without changing its layout:
-/// by GCC's `designated_init` attribute in C, by a constructor in C++, after which the class is no aggregate. `None`
-/// where there can be no such initialiser: Rust, classes with constructors.
+/// by GCC's `designated_init` attribute in C, by a constructor in C++, after which the class is no aggregate. `None` for
+/// Rust.
 pub fn probe(text: &[u8], change: &Change) -> Result<Option<Edit>, Refusal> {
     let tokens = tokens(text, change.language);
     let found = find(text, &tokens, change.language, change.line, &change.name)?;
@@ -21,26 +21,23 @@ pub fn probe(text: &[u8], change: &Change) -> Result<Option<Edit>, Refusal> {
         Language::C => Ok(Some(Edit::new(close..close, " __attribute__((designated_init))"))),
         Language::Cpp => {
             let open = opening_brace(&tokens, &found)?;
-            let probe = Constructor::of(text, &tokens, &found, change);
-            Ok(probe.map(|Constructor { class, members }| Edit::new(open, format!("{class}{{ {members}"))))
+            let Constructor { class, members } = Constructor::of(text, &tokens, &found, change);
+            Ok(Some(Edit::new(open, format!("{class}{{ {members}"))))
         }
     }
 }
 
 /// Returns the edits of [`probe`] in a form that C and C++ compile, and compilers other than GCC: the lines around keep
 /// their numbers. In C the struct gets an initialiser by position within its body, behind [`PROBE_COLUMN`]: where the
-/// compiler does not tell of that, it tells of none. Nothing for Rust and for classes with constructors.
-pub fn guarded_probe(text: &[u8], change: &Change) -> Result<Vec<Edit>, Refusal> {
+/// compiler does not tell of that, it tells of none. `id` tells the probe from others in the same unit. Nothing for
+/// Rust.
+pub fn guarded_probe(text: &[u8], change: &Change, id: usize) -> Result<Vec<Edit>, Refusal> {
     if change.language == Language::Rust {
         return Ok(Vec::new());
     }
     let tokens = tokens(text, change.language);
     let found = find(text, &tokens, change.language, change.line, &change.name)?;
-    let constructor = Constructor::of(text, &tokens, &found, change);
-    if constructor.is_none() && change.language == Language::Cpp {
-        return Ok(Vec::new());
-    }
-    let Constructor { class, members } = constructor.unwrap_or_default();
+    let Constructor { class, members } = Constructor::of(text, &tokens, &found, change);
     let open = opening_brace(&tokens, &found)?;
     let close = tokens.get(found.body.end).ok_or(Refusal::Unbalanced)?.span.end;
     let line = |at: usize| {
@@ -59,7 +56,7 @@ pub fn guarded_probe(text: &[u8], change: &Change) -> Result<Vec<Edit>, Refusal>
     let is_told = "#pragma GCC diagnostic warning \"-Wdesignated-init\"";
     // glibc has a macro of that name before C11
     let (push, pop) = ("#pragma push_macro(\"_Static_assert\")", "#pragma pop_macro(\"_Static_assert\")");
-    let own = format!("tallyline_probe_{first}_{} {{ int a; }} __attribute__((designated_init))", text.len());
+    let own = format!("tallyline_probe_{first}_{id} {{ int a; }} __attribute__((designated_init))");
     let body = format!(
         "\n#ifdef __cplusplus\n{members}\n#elif {gcc}\n{is_told}\n{push}\n#undef _Static_assert\n#line {first}\n\
          __extension__ _Static_assert(sizeof((struct {own}){{{blanks}1 }}) > 0, \"\");\n{pop}\n#endif\n#line {first}\n"
@@ -87,8 +84,8 @@ struct Constructor {
 }
 
 impl Constructor {
-    /// Returns the constructor for a class; `None` if a constructor makes it no aggregate already.
-    fn of(text: &[u8], tokens: &[Token], found: &Found, change: &Change) -> Option<Constructor> {
+    /// Returns the constructor for a class, with one without parameters beside it if the class would lose its own.
+    fn of(text: &[u8], tokens: &[Token], found: &Found, change: &Change) -> Constructor {
         // `find` takes an unnamed class for one that its typedef names
         let head = tokens.get(found.keyword..found.body.start.saturating_sub(1)).unwrap_or_default();
         let is_named = !change.name.is_empty()
@@ -97,10 +94,9 @@ impl Constructor {
             true => String::from_utf8_lossy(&change.name).into_owned(),
             false => format!("tallyline_unnamed_{}_{}", change.line, text.len()),
         };
-        let mut has_default = false;
-        for defaulted in constructors(text, tokens, &found.body, name.as_bytes()) {
-            has_default |= defaulted?;
-        }
+        let own = constructors(text, tokens, &found.body, name.as_bytes());
+        let is_own = |own: &Declared| own.is_empty || own.is_provided && own.is_certain;
+        let has_default = own.iter().any(is_own);
         // parameters of a template have keywords, too
         let own = head.iter().position(|token| is_named && bytes(text, token) == change.name);
         let own = head.get(..own.unwrap_or(head.len())).unwrap_or_default();
@@ -109,19 +105,37 @@ impl Constructor {
             keyword.into_iter().find(|word| matches!(*word, b"struct" | b"class")) == Some(b"class");
         let end = if is_class { " private:" } else { "" };
         let default = if has_default { String::new() } else { format!("{name}() = default; ") };
-        Some(Constructor {
+        Constructor {
             class: if is_named { String::new() } else { format!("{name} ") },
             members: format!(
                 "public: struct tallyline_probe; {default}explicit {name}(tallyline_probe &&);{end}"
             ),
-        })
+        }
     }
 }
 
-/// Returns the constructors that a class declares outside of inner braces, in order. Each is `None` if the user
-/// provides it, and the class is no aggregate; of those that are defaulted or deleted, after which a class is one until
-/// C++20, it is `true` for the one without parameters.
-fn constructors(text: &[u8], tokens: &[Token], body: &Range<usize>, name: &[u8]) -> Vec<Option<bool>> {
+/// Returns `true` if a class of C++ is no aggregate for certain: all that compile it see a constructor that its user
+/// provides. What only may be a constructor, as under `#if`, does not count.
+pub fn has_constructor(text: &[u8], change: &Change) -> bool {
+    let tokens = tokens(text, change.language);
+    let Ok(found) = find(text, &tokens, change.language, change.line, &change.name) else { return false };
+    let own = constructors(text, &tokens, &found.body, &change.name);
+    change.language == Language::Cpp && own.iter().any(|own| own.is_provided && own.is_certain)
+}
+
+/// The declaration of a constructor.
+#[derive(Clone, Copy, Debug)]
+struct Declared {
+    /// `true` for one that is neither defaulted nor deleted: the class is no aggregate.
+    is_provided: bool,
+    /// `true` for one that may be called without arguments.
+    is_empty: bool,
+    /// `true` where no preprocessor directive may hide it.
+    is_certain: bool,
+}
+
+/// Returns the constructors that a class declares outside of inner braces and parentheses, in order.
+fn constructors(text: &[u8], tokens: &[Token], body: &Range<usize>, name: &[u8]) -> Vec<Declared> {
     let mut found = Vec::new();
     let mut depth = 0_i32;
     let inside: Vec<&Token> =
@@ -131,33 +145,66 @@ fn constructors(text: &[u8], tokens: &[Token], body: &Range<usize>, name: &[u8])
         let token = inside.get(at).filter(|token| token.kind == Kind::Word);
         token.map_or(&b""[..], |token| bytes(text, token))
     };
+    // another compiler may not see what is under a directive, which may also define macros
+    let is_certain = inside.iter().all(|token| token.kind != Kind::Directive);
     for at in 0..inside.len() {
         match inside[at].kind {
-            Kind::Punct(b'{') => depth += 1,
-            Kind::Punct(b'}') => depth -= 1,
+            Kind::Punct(b'{' | b'(') => depth += 1,
+            Kind::Punct(b'}' | b')') => depth -= 1,
             Kind::Word if depth == 0 && word(at) == name && is(at + 1, b'(') => {
-                // a destructor, a conversion, a value, a pointer to a function that returns an object
+                // the type of a function or of what it returns, a destructor, a conversion, a value
                 let before = at.checked_sub(1);
                 let is_other = before.is_some_and(|before| {
-                    [b'~', b'=', b',', b'(', b'*', b'&'].iter().any(|byte| is(before, *byte))
-                        || matches!(word(before), b"operator" | b"new" | b"sizeof" | b"return")
+                    [b'~', b'=', b',', b'(', b'*', b'&', b'<', b'.'].iter().any(|byte| is(before, *byte))
+                        || matches!(
+                            word(before),
+                            b"operator"
+                                | b"new"
+                                | b"sizeof"
+                                | b"return"
+                                | b"typedef"
+                                | b"friend"
+                                | b"const"
+                                | b"volatile"
+                                | b"static"
+                                | b"mutable"
+                                | b"virtual"
+                                | b"struct"
+                                | b"class"
+                        )
                 });
-                if is_other || is(at + 2, b'*') || is(at + 2, b'&') {
+                let Some(close) = closing(&inside, at + 1).filter(|_| !is_other) else { continue };
+                // a pointer to a function or a member, a function whose name is in parentheses
+                if is(at + 2, b'*') || is(at + 2, b'&') || is(close + 1, b'(') {
                     continue;
                 }
                 let ends = |at: &usize| is(*at, b';') || is(*at, b'{') || is(*at, b':');
-                let end = (at + 2..inside.len()).find(ends).unwrap_or(inside.len());
+                let end = (close..inside.len()).find(ends).unwrap_or(inside.len());
                 let is_defaulted = is(end, b';')
-                    && end >= 2
-                    && is(end - 2, b'=')
-                    && matches!(word(end - 1), b"default" | b"delete");
-                let is_empty = is(at + 2, b')') || word(at + 2) == b"void" && is(at + 3, b')');
-                found.push(is_defaulted.then_some(is_empty));
+                    && is(end.saturating_sub(2), b'=')
+                    && matches!(word(end.saturating_sub(1)), b"default" | b"delete");
+                let is_empty = is(at + 2, b')')
+                    || word(at + 2) == b"void" && is(at + 3, b')')
+                    || (at + 2..close).any(|at| is(at, b'='));
+                found.push(Declared { is_provided: !is_defaulted, is_empty, is_certain });
             }
             _ => {}
         }
     }
     found
+}
+
+/// Returns the index of the parenthesis that closes the one at an index.
+fn closing(tokens: &[&Token], open: usize) -> Option<usize> {
+    let mut depth = 0_i32;
+    (open..tokens.len()).find(|at| {
+        match tokens[*at].kind {
+            Kind::Punct(b'(') => depth += 1,
+            Kind::Punct(b')') => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })
 }
 
 #[cfg(test)]
@@ -181,19 +228,34 @@ mod tests {
     }
 
     #[test]
-    fn a_class_with_a_constructor_of_its_own_is_no_aggregate_already() {
-        for body in ["s(int); int a;", "explicit s(int b) : a(b) {} int a;", "API s(); int a;"] {
-            assert_eq!(probed(Language::Cpp, &format!("struct s {{ {body} }};")), None, "{body}");
+    fn a_class_with_a_constructor_of_its_own_gets_no_other_without_parameters() {
+        let has = |body: &str| {
+            let text = format!("struct s {{ {body} }};");
+            let probed = probed(Language::Cpp, &text).expect(body);
+            assert_eq!(probed.matches("explicit s(tallyline_probe &&);").count(), 1, "{probed}");
+            let own = has_constructor(text.as_bytes(), &Change::new(Language::Cpp, 1, "s"));
+            (probed.matches("s() = default;").count() > body.matches("s() = default;").count(), own)
+        };
+        for body in
+            ["s(int); int a;", "explicit s(int b) : a(b) {} int a;", "API s(); int a;", "s(int b = 1);"]
+        {
+            assert_eq!(has(body), (false, true), "{body}");
+        }
+        for body in ["s() = default; int a;", "int a;\n#ifdef __cplusplus\n s() : a(0) {}\n#endif\n"] {
+            assert_eq!(has(body), (false, false), "{body}");
         }
         for body in [
             "~s(); int a;",
-            "s() = default; int a;",
             "s(const s &) = delete; int a;",
             "s *(*make)(int); s (*copy)(int); int a;",
             "operator s(); int a;",
+            "void on(std::function<s(int)>); std::function<s(int)> f;",
+            "typedef s(make)(int); make *f;",
+            "friend s(make)(int); s(make)(int);",
+            "s (F::*make)(int);",
+            "int a;\n#ifdef OLD_COMPILER\n s(int b, long c);\n#endif\n",
         ] {
-            let probed = probed(Language::Cpp, &format!("struct s {{ {body} }};")).expect(body);
-            assert_eq!(probed.matches("s() = default;").count(), 1, "{probed}");
+            assert_eq!(has(body), (true, false), "{body}");
         }
     }
 
@@ -215,13 +277,13 @@ mod tests {
     #[test]
     fn lines_around_a_guarded_probe_keep_their_numbers() {
         let text = b"\nstruct s {\n int a;\n} x;\n";
-        let edits = guarded_probe(text, &Change::new(Language::C, 2, "s")).expect("found");
+        let edits = guarded_probe(text, &Change::new(Language::C, 2, "s"), 0).expect("found");
         let probed = Edit::all_applied_to(&edits, text);
         let probed = String::from_utf8(probed).expect("UTF-8");
         assert!(probed.contains("#endif\n#line 2\n\n int a;\n}\n#if "), "{probed}");
         assert!(probed.ends_with("#endif\n#line 4\n x;\n"), "{probed}");
         assert_eq!(
-            guarded_probe(b"struct s { a: u8 }", &Change::new(Language::Rust, 1, "s")),
+            guarded_probe(b"struct s { a: u8 }", &Change::new(Language::Rust, 1, "s"), 0),
             Ok(Vec::new())
         );
     }

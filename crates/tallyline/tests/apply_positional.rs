@@ -97,6 +97,68 @@ fn aggregates_with_destructors_and_defaulted_constructors_are_refused() {
 }
 
 #[test]
+fn what_only_looks_like_a_constructor_hides_no_initialisers() {
+    let members = "char a; long b; char c;";
+    let bodies = [
+        "fn<A(int)> f;",
+        "void on(fn<B(int)>);",
+        "typedef C(make)(int); make *f;",
+        "friend D(make)(int);",
+        "E (F::*make)(int);",
+        "\n#ifdef OLD_COMPILER\n G(int, long, int);\n#endif\n",
+    ];
+    let names = ["A", "B", "C", "D", "E", "G"];
+    let mut text =
+        "#include <cstdio>\n#define ALL {1, 2, 3}\ntemplate<class T> struct fn {};\nstruct F;\n".to_owned();
+    let mut main = String::new();
+    for (name, body) in names.iter().zip(bodies) {
+        text += &format!("struct {name} {{ {members} {body} }};\n");
+        main += &format!(" {{ {name} s ALL, t; t = s; printf(\"%d %ld %d\\n\", t.a, t.b, t.c); }}\n");
+    }
+    text += &format!("int main() {{\n{main}}}\n");
+    let Some(folder) = project("positional-looks", "t.cpp", &text, "g++ -w -g") else { return };
+    let said = reordered(&folder, "A", &names[1..]).expect("refused");
+    for name in names {
+        let place = format!("{name}: not edited: positional: initialised by position: t.cpp:2:");
+        assert!(said.contains(&place), "{name}: {said}");
+    }
+    // a constructor for C++ alone, beside a unit of C: by the build, by the list, and by the text
+    let files = [
+        ("s.h", "struct S { char a; long b; char c;\n#ifdef __cplusplus\n S() : a(1) {}\n#endif\n};\n"),
+        (
+            "b.c",
+            "#include \"s.h\"\n#define ALL {1, 2, 3}\nstruct S s = ALL;\nlong get(void) { return s.b; }\n",
+        ),
+        (
+            "t.cpp",
+            "#include \"s.h\"\nextern \"C\" long get();\nint main() { S s; return s.a + get() - 3; }\n",
+        ),
+        ("Makefile", "t: t.cpp s.h b.c\n\tgcc -Wall -g -c b.c && g++ -g b.o t.cpp -o t\n"),
+    ];
+    files.iter().for_each(|(file, text)| std::fs::write(folder.join(file), text).expect("written"));
+    assert!(compiles(Command::new("make").current_dir(&folder).arg("-s")));
+    let said = reordered(&folder, "S", &[]).expect("refused");
+    assert!(said.contains("S: not edited: positional: initialised by position: b.c:2:"), "{said}");
+    let call = |compiler: &str, file: &str| {
+        let folder = folder.display();
+        format!(
+            "{{\"directory\": \"{folder}\", \"file\": \"{file}\", \"command\": \"{compiler} -c {file}\"}}"
+        )
+    };
+    let list = format!("[{}, {}]", call("gcc", "b.c"), call("g++", "t.cpp"));
+    std::fs::write(folder.join("compile_commands.json"), list).expect("written");
+    let patch = ["reorganize", "--unpin", "ends", "--patch", "S", "./t"];
+    let said = stderr(&run_in(&folder, &patch));
+    assert!(said.contains("S: not edited: positional: initialised by position: b.c:2:"), "{said}");
+    std::fs::remove_file(folder.join("compile_commands.json")).expect("removed");
+    let shown = files[1].1.replace("ALL;", "{1, 2, 3};");
+    std::fs::write(folder.join("b.c"), shown).expect("written");
+    let said = stderr(&run_in(&folder, &patch));
+    assert!(said.contains("S: not edited: positional: b.c:3 initialises"), "{said}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
 fn initialisers_by_position_of_c_are_refused() {
     let of = |text: &str| {
         format!(

@@ -194,10 +194,11 @@ impl<'b> BuildVerifier<'b> {
         for at in some {
             let target = &all[*at].0;
             let old = self.texts.read(&target.path)?;
-            let Ok(edits) = guarded_probe(&old, &target.change()) else { continue };
+            let Ok(edits) = guarded_probe(&old, &target.change(), *at) else { continue };
             match by_file.iter_mut().find(|(file, _)| file.path == target.path) {
                 // instances of one template
-                Some((_, known)) if edits.iter().any(|edit| known.contains(edit)) => {}
+                Some((_, known))
+                    if edits.iter().any(|edit| known.iter().any(|other| other.range() == edit.range())) => {}
                 Some((_, known)) => known.extend(edits),
                 None => {
                     let file = FileEdit { path: target.path.clone(), new: Vec::new(), old };

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use tallyline_source::Language;
 
 /// One compiler call of a project's build, an entry of `compile_commands.json`: folder, arguments, source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +123,20 @@ impl CompileCommand {
             .take(2)
             .any(|word| word.rsplit('/').next().is_some_and(|name| name.contains("clang")))
     }
+
+    /// Returns `true` if the unit is C++: by the compiler's name, the `-x` of its source, else the file's extension.
+    pub(crate) fn is_cpp(&self) -> bool {
+        let named = self.words.windows(2).rev().find_map(|words| match words {
+            [option, language] if option == "-x" => Some(language.as_str()),
+            [_, option] => option.strip_prefix("-x").filter(|language| !language.is_empty()),
+            _ => None,
+        });
+        let of_compiler = self.words.iter().take(2).any(|word| word.ends_with("++"));
+        match named {
+            Some(language) => language.contains("++"),
+            None => of_compiler || super::project::language_of(&self.source) == Some(Language::Cpp),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +161,7 @@ mod tests {
         );
         assert_eq!(commands[1].bare(), ["clang++", "x.cc"]);
         assert!(commands[1].is_clang() && !commands[0].is_clang());
+        assert!(commands[1].is_cpp() && !commands[0].is_cpp());
         assert!(parse(b"{}").is_err());
     }
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tallyline_source::{
-    Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, holders, probe, size_names,
-    typedefs, unified_diff, uses, wrapper_calls, wrappers,
+    Edit, Language, SearchedType, UseKind, defined_symbols, edit, foreign_uses, has_constructor, holders,
+    size_names, typedefs, unified_diff, uses, wrapper_calls, wrappers,
 };
 
 /// The most bytes of a file that is read as source.
@@ -241,10 +241,10 @@ pub(crate) fn search(
     foreign.into_iter().zip(found).map(|(foreign, found)| foreign.or(found)).collect()
 }
 
-/// Returns `true` if objects of a struct can be initialised by position: in C++ not those of a class with a constructor.
+/// Returns `true` if objects of a struct may be initialised by position: in C++ not those of a class with a constructor.
 fn is_aggregate(target: &Target, texts: &mut Texts) -> bool {
     let Ok(text) = texts.read(&target.path) else { return true };
-    target.language != Language::Cpp || probe(&text, &target.change()) != Ok(None)
+    !has_constructor(&text, &target.change())
 }
 
 /// Returns what to search for of each target: its names by all sources, and the types that hold it, also within others.

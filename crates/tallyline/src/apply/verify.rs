@@ -13,7 +13,7 @@ use std::process::Output;
 use tallyline_debuginfo::lookup::Definitions;
 use tallyline_debuginfo::model::Types;
 use tallyline_debuginfo::{Request, Wanted, read};
-use tallyline_source::{Language, probe};
+use tallyline_source::{Change, Language, probe};
 
 /// A function from the structs that are edited together (indices in the list of targets) to the layouts promised of them,
 /// in the same order; `None` for one whose layout is then not known.
@@ -79,23 +79,25 @@ impl<'v> Verifier<'v> {
         }
     }
 
-    /// Looks for initialisers by position with a compiler.
+    /// Looks for initialisers by position with a compiler, in the units of each language.
     fn probe(&mut self, all: &mut [Candidate<'_>]) -> Result<()> {
-        let candidates = open(all);
-        let edits = self.probes(all, &candidates)?;
-        if edits.is_empty() {
-            return Ok(());
-        }
-        self.place(edits)?;
-        let every: Vec<usize> = (0..self.units.len()).collect();
-        let mut suspects = self.probe_units(&every)?;
-        // what one unit tells of is looked for by halves, and often all that the others complain of
-        while let Some(unit) = suspects.first().copied() {
-            self.probe_unit(unit, all)?;
-            suspects.remove(0);
-            let edits = self.probes(all, &open(all))?;
+        for language in [Language::C, Language::Cpp] {
+            let of_language = |unit: &usize| language_of(&self.units[*unit]) == language;
+            let units: Vec<usize> = (0..self.units.len()).filter(of_language).collect();
+            let edits = self.probes(all, &open(all), language)?;
+            if units.is_empty() || edits.is_empty() {
+                continue;
+            }
             self.place(edits)?;
-            suspects = self.probe_units(&suspects)?;
+            let mut suspects = self.probe_units(&units)?;
+            // what one unit tells of is looked for by halves, and often all that the others complain of
+            while let Some(unit) = suspects.first().copied() {
+                self.probe_unit(unit, all)?;
+                suspects.remove(0);
+                let edits = self.probes(all, &open(all), language)?;
+                self.place(edits)?;
+                suspects = self.probe_units(&suspects)?;
+            }
         }
         self.place(Vec::new())
     }
@@ -133,13 +135,16 @@ impl<'v> Verifier<'v> {
         Ok(())
     }
 
-    /// Returns the texts with probes in the declarations of some targets.
-    fn probes(&mut self, all: &[Candidate<'_>], some: &[usize]) -> Result<Vec<FileEdit>> {
+    /// Returns the texts with probes in the declarations of some targets, for units of a language.
+    fn probes(&mut self, all: &[Candidate<'_>], some: &[usize], language: Language) -> Result<Vec<FileEdit>> {
         let mut edits: Vec<FileEdit> = Vec::new();
         let mut by_line: Vec<usize> = some.to_vec();
         by_line.sort_by_key(|at| std::cmp::Reverse(all[*at].target.line));
         for at in by_line {
             let target = all[at].target;
+            if target.language == Language::Rust {
+                continue;
+            }
             let position = match edits.iter().position(|edit| edit.path == target.path) {
                 Some(position) => position,
                 None => {
@@ -149,7 +154,7 @@ impl<'v> Verifier<'v> {
                 }
             };
             let text = &mut edits[position].new;
-            if let Ok(Some(edit)) = probe(text, &target.change()) {
+            if let Ok(Some(edit)) = probe(text, &Change::new(language, target.line, &target.tag)) {
                 *text = edit.applied_to(text);
             }
         }
@@ -160,7 +165,7 @@ impl<'v> Verifier<'v> {
     /// Returns the first initialiser by position that a compiler speaks of.
     fn positional(&self, unit: &Unit, output: &Output) -> Option<String> {
         let text = String::from_utf8_lossy(&output.stderr);
-        let is_cpp = super::project::language_of(&unit.command.source) == Some(Language::Cpp);
+        let is_cpp = language_of(unit) == Language::Cpp;
         text.lines().find_map(|line| {
             let is_warning = line.contains("designated-init]");
             let is_error = is_cpp && line.contains("error:");
@@ -182,7 +187,7 @@ impl<'v> Verifier<'v> {
     }
 
     fn probe_subset(&mut self, unit: usize, some: &[usize], all: &[Candidate<'_>]) -> Result<Option<String>> {
-        let edits = self.probes(all, some)?;
+        let edits = self.probes(all, some, language_of(&self.units[unit]))?;
         self.place(edits)?;
         let unit = self.units[unit].clone();
         let output = self.builder.call(&unit.command, Call::Probe, Path::new(""))?;
@@ -274,6 +279,11 @@ impl<'v> Verifier<'v> {
         }
         Ok(())
     }
+}
+
+/// Returns the language that a unit is compiled as.
+fn language_of(unit: &Unit) -> Language {
+    if unit.command.is_cpp() { Language::Cpp } else { Language::C }
 }
 
 /// Returns the candidates that have no reason against them.
