@@ -108,13 +108,22 @@ fn write(root: &Path, copy: &Path, edits: &[FileEdit]) -> Result<()> {
     for edit in edits {
         let inside =
             edit.path.strip_prefix(root).with_context(|| format!("{} is outside", edit.path.display()))?;
-        let to = copy.join(inside);
-        std::fs::write(&to, &edit.new).with_context(|| format!("cannot write {}", to.display()))?;
+        write_anew(&copy.join(inside), &edit.new)?;
     }
     Ok(())
 }
 
-/// Copies a project with its times, without version control.
+/// Writes a file of a copy in place of the one that is there: that may be read-only, or a link to another's.
+pub(super) fn write_anew(path: &Path, text: &[u8]) -> Result<()> {
+    if let Err(error) = std::fs::remove_file(path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Copies a project with its times, without version control. Links into the project lead into the copy.
 pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir(to).with_context(|| format!("cannot make {}", to.display()))?;
     let entries = std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
@@ -125,6 +134,45 @@ pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
         let status = std::process::Command::new("cp").arg("-a").arg(entry.path()).arg(to).status();
         let status = status.context("cannot run cp")?;
         anyhow::ensure!(status.success(), "cannot copy {} to {}", entry.path().display(), to.display());
+    }
+    let absolute =
+        |path: &Path| path.canonicalize().with_context(|| format!("cannot read {}", path.display()));
+    turn_links(&absolute(from)?, &absolute(to)?)
+}
+
+/// Points the links of a project's copy that lead into the project at the copy. Fails if one leads to a folder outside
+/// of both, where a build would write.
+fn turn_links(root: &Path, copy: &Path) -> Result<()> {
+    let mut folders = vec![copy.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries =
+            std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let Some(named) = std::fs::read_link(&path).ok().filter(|_| kind.is_symlink()) else { continue };
+            // one that leads nowhere yet may be made by the build
+            let to = path.canonicalize().unwrap_or_else(|_| super::place::normal(&folder.join(named)));
+            if to.starts_with(copy) {
+                continue;
+            }
+            if let Ok(inside) = to.strip_prefix(root) {
+                let turned = std::fs::remove_file(&path);
+                let turned = turned.and_then(|()| std::os::unix::fs::symlink(copy.join(inside), &path));
+                turned.with_context(|| format!("cannot write {}", path.display()))?;
+            } else if to.is_dir() && !to.starts_with("/usr") {
+                let link = path.strip_prefix(copy).map_or(path.clone(), |inside| root.join(inside));
+                bail!(
+                    "{} is a link to {}, outside of the project: a build in a copy of the project could write there",
+                    link.display(),
+                    to.display()
+                );
+            }
+        }
     }
     Ok(())
 }
