@@ -177,6 +177,8 @@ fn initialisers_by_position_of_c_are_refused() {
     // warnings are errors
     assert_refused("positional-c-error", "t.c", "gcc -g -Wall -Werror", &told[..1]);
     assert_refused("positional-c-old", "t.c", "gcc -std=c90 -pedantic -Wextra -g -Werror", &told[..1]);
+    let color = "gcc -g -Wall -fdiagnostics-color=always -fdiagnostics-urls=always";
+    assert_refused("positional-c-color", "t.c", color, &told[..1]);
     // no warnings are shown: what the text has
     assert_refused("positional-c-quiet", "t.c", "gcc -g -w", &told[..2]);
 }
@@ -332,14 +334,111 @@ fn a_tuple_struct_of_rust_is_said_not_to_be_supported() {
 }
 
 #[test]
-fn errors_of_a_build_whose_status_a_pipe_hides_are_failures() {
+fn errors_of_a_build_whose_status_is_hidden_are_failures() {
     let text = format!("#include <cstdio>\n{STRUCT}{SHOW}int main() {{ show({{1, 2, 3}}); }}\n");
-    let Some(folder) = project("positional-pipe", "t.cpp", &text, "g++ -w -g") else { return };
-    let build = "make -s 2>&1 | tee log";
+    let compiler = "g++ -w -g -fdiagnostics-color=always";
+    let Some(folder) = project("positional-pipe", "t.cpp", &text, compiler) else { return };
+    // an error of another file that is shown without edits, too
+    std::fs::write(folder.join("other.cpp"), "int x = y;\n").expect("written");
+    let rules =
+        format!("all: o t\no: other.cpp\n\tg++ -c other.cpp -o o\nt: t.cpp\n\t{compiler} t.cpp -o t\n");
+    std::fs::write(folder.join("Makefile2"), rules).expect("written");
+    for build in ["make -s 2>&1 | tee log", "make -s -k -f Makefile2 || true"] {
+        let output =
+            run_in(&folder, &["reorganize", "--unpin", "ends", "--apply", "--build", build, "S", "./t"]);
+        assert!(
+            stderr(&output).contains("S: not edited: positional: initialised by position: t.cpp:4:"),
+            "{build}: {output:?}"
+        );
+    }
+    // what is there without edits is no failure
+    let plain = text.replace("show({1, 2, 3})", "S s; s.a = s.b = s.c = 1; show(s)");
+    std::fs::write(folder.join("t.cpp"), plain).expect("written");
+    let build = "make -s -k -f Makefile2 || true";
     let output = run_in(&folder, &["reorganize", "--unpin", "ends", "--apply", "--build", build, "S", "./t"]);
-    assert!(
-        stderr(&output).contains("S: not edited: positional: initialised by position: t.cpp:4:"),
-        "{output:?}"
-    );
+    assert!(output.status.success(), "{output:?}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn units_that_no_compiler_tells_of_are_named() {
+    let folder = folder("positional-untold").canonicalize().expect("it is there");
+    std::fs::create_dir_all(folder.join(".git")).expect("a folder");
+    // headers of the same length, with structs at the same line
+    let of = |name: &str| format!("struct {name} {{ char a; long b; char c; }};\n");
+    let files = [
+        ("s.h", of("S")),
+        ("u.h", of("U")),
+        ("a.c", "#include \"s.h\"\n#include \"u.h\"\nextern struct S s;\nint main(void) { struct U u; u.b = 1; return s.b - u.b; }\n".to_owned()),
+        ("b.c", "#include \"s.h\"\nstruct S s = {.b = 1};\n".to_owned()),
+        ("Makefile", "t: a.c b.c s.h u.h\n\tgcc -g -Wall -c a.c && gcc -g $(W) -c b.c && gcc a.o b.o -o t\n".to_owned()),
+    ];
+    let write =
+        || files.iter().for_each(|(file, text)| std::fs::write(folder.join(file), text).expect("written"));
+    write();
+    if !compiles(Command::new("make").current_dir(&folder).arg("-s")) {
+        return;
+    }
+    for (build, is_told) in [("make -s W=-Wall", true), ("make -s W=-w", false)] {
+        write();
+        assert!(compiles(Command::new("make").current_dir(&folder).arg("-s")));
+        let output =
+            run_in(&folder, &["reorganize", "--unpin", "ends", "--apply", "--build", build, "S", "U", "./t"]);
+        assert!(output.status.success(), "{output:?}");
+        let note = "as of S, were only searched for in the text of 1 of 2 units that include it";
+        assert_eq!(stderr(&output).contains(note), !is_told, "{output:?}");
+        assert!(run_in(&folder, &["reorganize", "--undo"]).status.success());
+    }
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn links_of_a_copy_lead_into_it_or_stop_the_command() {
+    let text = format!("{STRUCT}int main() {{ S s; s.b = 1; return s.b - 1; }}\n");
+    let Some(folder) = project("build-links", "t.cpp", &text, "g++ -g") else { return };
+    let link = folder.join("out");
+    std::fs::create_dir(folder.join("inside")).expect("a folder");
+    std::os::unix::fs::symlink(folder.join("inside"), &link).expect("a link");
+    let rules = "t: t.cpp\n\tg++ -g -c t.cpp -o out/t.o && g++ out/t.o -o t\n";
+    std::fs::write(folder.join("Makefile"), rules).expect("written");
+    std::fs::remove_file(folder.join("t")).expect("removed");
+    assert!(compiles(Command::new("make").current_dir(&folder).arg("-s")));
+    let object = std::fs::read(folder.join("inside/t.o")).expect("read");
+    let words = ["reorganize", "--unpin", "ends", "--apply", "--build", "make -s", "S", "./t"];
+    let output = run_in(&folder, &words);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read(folder.join("inside/t.o")).expect("read"), object);
+    // a folder outside
+    let outside = folder.with_extension("outside");
+    std::fs::create_dir_all(&outside).expect("a folder");
+    std::fs::remove_file(&link).expect("removed");
+    std::os::unix::fs::symlink(&outside, &link).expect("a link");
+    std::fs::write(folder.join("t.cpp"), text).expect("written");
+    assert!(compiles(Command::new("make").current_dir(&folder).arg("-s")));
+    let output = run_in(&folder, &words);
+    let said = format!("{} is a link to {}, outside of the project", link.display(), outside.display());
+    assert!(stderr(&output).contains(&said) && !output.status.success(), "{output:?}");
+    std::fs::remove_dir_all(folder).expect("removed");
+    std::fs::remove_dir_all(outside).expect("removed");
+}
+
+#[test]
+fn of_many_structs_those_within_the_allowed_builds_are_edited() {
+    let names: Vec<String> = (0..130).map(|at| format!("{}{at}", ["P", "Q"][at % 2])).collect();
+    let mut text: String =
+        names.iter().map(|name| format!("struct {name} {{ char a; long b; char c; }} v{name};\n")).collect();
+    text += "int main() { return 0; }\n";
+    let Some(folder) = project("build-many", "t.cpp", &text, "g++ -g") else { return };
+    // as a compiler that finds initialisers by position
+    let build = "! grep -q 'explicit P' t.cpp && make -s";
+    let mut words = vec!["reorganize", "--unpin", "ends", "--apply", "--build", build];
+    words.extend(names.iter().map(String::as_str));
+    words.push("./t");
+    let said = stderr(&run_in(&folder, &words));
+    assert!(said.contains("P0: not edited: positional: ") && !said.contains("Q1: not edited"), "{said}");
+    assert!(said.contains("Q129: not edited: not-rebuilt: too many builds"), "{said}");
+    assert!(!said.contains("the build fails with"), "{said}");
+    let edited = std::fs::read_to_string(folder.join("t.cpp")).expect("read");
+    assert!(!edited.contains("struct Q1 { char a; long b; char c; }"), "{edited}");
     std::fs::remove_dir_all(folder).expect("removed");
 }

@@ -2,18 +2,23 @@
 
 use super::duplicates::old_layouts;
 use super::indices;
-use super::project::{FileEdit, Texts, edit_all};
+use super::project::{FileEdit, Texts, edit_all, including_units, language_of};
 use super::refused::{Kind, Refused};
 use super::target::Target;
 use super::units::{by_halves, is_null_initialiser};
-use super::uses::{BuildOutput, Compilers, has_errors, is_error_line};
+use super::uses::{BuildOutput, Compilers, error_set, is_error_line};
 use anyhow::{Context, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tallyline_source::{Edit, Language, PROBE_COLUMN, guarded_probe};
 
-/// The most builds of one plan. All structs together take two; one that fails among N takes two for each halving of N.
+/// The most builds that look for initialisers by position, and as many again for edits that break the build. All structs
+/// together take one each; one that fails among N takes two for each halving of N.
 const BUILDS: usize = 200;
+
+/// What is said of a struct whose turn does not come within [`BUILDS`].
+const TOO_MANY_BUILDS: &str = "too many builds: name fewer types";
 
 /// The most lines of a failed build that are shown.
 const SHOWN_LINES: usize = 15;
@@ -26,28 +31,36 @@ pub(super) struct BuildVerifier<'b> {
     compilers: &'b Compilers<'b>,
     texts: &'b mut Texts,
     in_place: Vec<FileEdit>,
+    /// The builds of which [`BUILDS`] are allowed.
     builds: usize,
-    /// `true` if the build shows errors of compilers also without edits, and succeeds.
-    shows_errors: bool,
-    /// `true` once a compiler told of the initialiser by position that a probe itself contains.
-    is_told: bool,
+    /// The errors of compilers that the build shows also without edits, and succeeds.
+    known_errors: BTreeSet<String>,
+    /// The most compiler calls of one build that told of the initialiser by position within a probe of a file.
+    told: BTreeMap<PathBuf, usize>,
 }
 
 impl<'b> BuildVerifier<'b> {
     /// Creates a verifier that builds in the project's copy of `compilers`.
     pub(super) fn new(compilers: &'b Compilers<'b>, texts: &'b mut Texts) -> BuildVerifier<'b> {
         let in_place = Vec::new();
-        BuildVerifier { compilers, texts, in_place, builds: 0, shows_errors: true, is_told: false }
+        BuildVerifier {
+            compilers,
+            texts,
+            in_place,
+            builds: 0,
+            known_errors: BTreeSet::new(),
+            told: BTreeMap::new(),
+        }
     }
 
-    /// Takes errors that compilers show for a failure of the build, as of one whose status a pipe hides, unless
-    /// `shows_errors`: it shows some without edits.
-    pub(super) fn with_errors(self, shows_errors: bool) -> BuildVerifier<'b> {
-        BuildVerifier { shows_errors, ..self }
+    /// Takes errors that compilers show for no failure of the build where it shows them without edits, too. All others
+    /// are failures, also of a build whose status a pipe hides.
+    pub(super) fn with_errors(self, known_errors: BTreeSet<String>) -> BuildVerifier<'b> {
+        BuildVerifier { known_errors, ..self }
     }
 
-    /// Builds the project as it is, and refuses all structs if that fails. Returns `true` if compilers show errors.
-    pub(super) fn refuse_unbuilt(&mut self, all: &mut Targets) -> Result<bool> {
+    /// Builds the project as it is, and refuses all structs if that fails. Returns the errors that compilers show.
+    pub(super) fn refuse_unbuilt(&mut self, all: &mut Targets) -> Result<BTreeSet<String>> {
         // files written anew: what depends on them is built, which may be up to date else
         let paths: BTreeSet<PathBuf> = indices(all).into_iter().map(|at| all[at].0.path.clone()).collect();
         let mut unchanged = Vec::new();
@@ -55,9 +68,11 @@ impl<'b> BuildVerifier<'b> {
             let old = self.texts.read(&path)?;
             unchanged.push(FileEdit { path, new: old.to_vec(), old });
         }
-        let output = self.build(unchanged)?;
+        let output = self.compilers.run(&unchanged, &self.in_place)?;
+        self.in_place = unchanged;
+        let errors = error_set(&output.text);
         if output.is_success {
-            return Ok(has_errors(&output.text));
+            return Ok(errors);
         }
         eprintln!(
             "tallyline: the build in a copy of the project fails without edits, too:\n{}",
@@ -67,28 +82,53 @@ impl<'b> BuildVerifier<'b> {
         for at in indices(all) {
             all[at].1 = Some(Refused::new(Kind::NotRebuilt, evidence.clone()));
         }
-        Ok(true)
+        Ok(errors)
     }
 
     /// Refuses the structs that the build's sources initialise by position, as compilers tell.
-    pub(super) fn refuse_positional(&mut self, all: &mut Targets) -> Result<()> {
+    pub(super) fn refuse_positional(&mut self, all: &mut Targets, root: &Path) -> Result<()> {
         let is_probed = |at: &usize| {
             let target = &all[*at].0;
             target.language != Language::Rust && target.moves_positions()
         };
         let open: Vec<usize> = indices(all).into_iter().filter(is_probed).collect();
         let found = by_halves(&open, &mut |some| self.positional_use(some, all))?;
-        if self.builds > 0 && !self.is_told && open.iter().any(|at| all[*at].0.language == Language::C) {
-            eprintln!(
-                "tallyline: initialisers by position in C were only searched for in the text: the build shows no \
-                 warnings of GCC's -Wdesignated-init (clang, -w, or discarded output)"
-            );
-        }
         for (at, place) in found {
-            let evidence = format!("initialised by position: {place}");
-            all[at].1 = Some(Refused::new(Kind::Positional, evidence));
+            all[at].1 = Some(match place.as_str() {
+                TOO_MANY_BUILDS => Refused::new(Kind::NotRebuilt, place),
+                _ => Refused::new(Kind::Positional, format!("initialised by position: {place}")),
+            });
         }
+        if self.builds > 0 {
+            self.note_untold(all, root);
+        }
+        self.builds = 0;
         Ok(())
+    }
+
+    /// Says of which struct some units of C were not told of, but only searched in the text.
+    fn note_untold(&mut self, all: &Targets, root: &Path) {
+        let is_in_c = |target: &Target| {
+            let path = &target.path;
+            target.moves_positions()
+                && (target.language == Language::C || language_of(path) == Some(Language::C))
+        };
+        let open = indices(all).into_iter().map(|at| &all[at].0).filter(|target| is_in_c(target));
+        let open: Vec<&Target> = open.collect();
+        for (target, units) in open.iter().zip(including_units(&open, root, self.texts)) {
+            let told = self.told.get(&target.path).copied().unwrap_or_default();
+            if told < units.len() {
+                eprintln!(
+                    "tallyline: initialisers by position in C, as of {}, were only searched for in the text of {} of \
+                     {} units that include it: the build shows no warnings of GCC's -Wdesignated-init of them (clang, \
+                     -w, discarded output, or not built)",
+                    target.name,
+                    units.len() - told,
+                    units.len()
+                );
+                return;
+            }
+        }
     }
 
     /// Builds with the edits of all structs, and compares their layouts in the program. Returns `true` if all of them
@@ -101,13 +141,14 @@ impl<'b> BuildVerifier<'b> {
         trusts: bool,
     ) -> Result<bool> {
         let open = indices(all);
-        let Some(said) = self.failure_with(&open, all)? else {
+        // is not counted: each time at least one more is refused
+        let Some(said) = self.failure_of(&open, all)? else {
             return self.compare(all, &open, program, root, trusts);
         };
         let styles: Vec<_> = open.iter().map(|at| all[*at].0.style).collect();
         if open.iter().any(|at| !all[*at].0.assertions().is_empty()) {
             open.iter().for_each(|at| all[*at].0.style = super::AssertionStyle::None);
-            if self.failure_with(&open, all)?.is_none() {
+            if self.failure_of(&open, all)?.is_none() {
                 eprintln!(
                     "tallyline: no assertions are written: the build fails with them: {}",
                     self.first_of_own(&said)
@@ -120,6 +161,10 @@ impl<'b> BuildVerifier<'b> {
             all[*at].0.style = style;
         }
         for (at, said) in found {
+            if said == TOO_MANY_BUILDS {
+                all[at].1 = Some(Refused::new(Kind::NotRebuilt, said));
+                continue;
+            }
             let first = self.first_of_own(&said);
             eprintln!("tallyline: the build fails with the edit of {}:\n{}", all[at].0.name, excerpt(&said));
             let kind = if is_assertion(&first) { Kind::Assertion } else { Kind::Broken };
@@ -128,24 +173,34 @@ impl<'b> BuildVerifier<'b> {
         Ok(false)
     }
 
-    /// Builds with edits in place of those before; a failure without a build once there were too many.
-    fn build(&mut self, edits: Vec<FileEdit>) -> Result<BuildOutput> {
+    /// Builds with edits in place of those before.
+    fn build(&mut self, edits: Vec<FileEdit>, purpose: &str) -> Result<BuildOutput> {
         self.builds += 1;
-        if self.builds > BUILDS {
-            let text = format!("more than {BUILDS} builds");
-            return Ok(BuildOutput { is_success: false, text });
+        if std::io::stderr().is_terminal() {
+            eprintln!("tallyline: build {} {purpose}", self.builds);
         }
         let mut output = self.compilers.run(&edits, &self.in_place)?;
-        output.is_success &= self.shows_errors || !has_errors(&output.text);
         self.in_place = edits;
+        output.is_success &= error_set(&output.text).is_subset(&self.known_errors);
+        let is_known = |line: &str| error_set(line).iter().any(|error| self.known_errors.contains(error));
+        let own: Vec<&str> = output.text.lines().filter(|line| !is_known(line)).collect();
+        output.text = own.join("\n");
         Ok(output)
     }
 
-    /// Returns the output of a build with the edits of some structs; `None` if it succeeds.
+    /// Returns the output of a build with the edits of some structs; `None` if it succeeds. Once there were too many
+    /// builds, none is run and they are said to be.
     fn failure_with(&mut self, some: &[usize], all: &Targets) -> Result<Option<String>> {
+        match self.builds < BUILDS {
+            true => self.failure_of(some, all),
+            false => Ok(Some(TOO_MANY_BUILDS.to_owned())),
+        }
+    }
+
+    fn failure_of(&mut self, some: &[usize], all: &Targets) -> Result<Option<String>> {
         let targets: Vec<&Target> = some.iter().map(|at| &all[*at].0).collect();
         let (edits, _) = edit_all(&targets, self.texts);
-        let output = self.build(edits)?;
+        let output = self.build(edits, &format!("with the edits of {} types", some.len()))?;
         Ok((!output.is_success).then_some(output.text))
     }
 
@@ -156,16 +211,30 @@ impl<'b> BuildVerifier<'b> {
         if edits.is_empty() {
             return Ok(None);
         }
-        let output = self.build(edits)?;
+        if self.builds >= BUILDS {
+            return Ok(Some(TOO_MANY_BUILDS.to_owned()));
+        }
+        let output =
+            self.build(edits, &format!("to find initialisers by position of {} types", some.len()))?;
+        let mut told: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut found = None;
         for line in output.text.lines().filter(|line| line.contains("designated-init]")) {
             let place = line.split(": ").next().unwrap_or_default();
             match self.is_harmless(place) {
-                Some(true) => self.is_told = true,
+                Some(true) => *told.entry(place).or_default() += 1,
                 Some(false) => {}
-                None => return Ok(Some(line.trim().to_owned())),
+                None => {
+                    found.get_or_insert_with(|| line.trim().to_owned());
+                }
             }
         }
-        Ok((!output.is_success).then(|| self.first_of_own(&output.text)))
+        for (place, units) in told {
+            let name = place.rsplitn(3, ':').nth(2).and_then(|name| self.compilers.file(name));
+            let Some(name) = name else { continue };
+            let known = self.told.entry(name).or_default();
+            *known = units.max(*known);
+        }
+        Ok(found.or_else(|| (!output.is_success).then(|| self.first_of_own(&output.text))))
     }
 
     /// Returns `true` if the initialiser at a place (`FILE:LINE:COLUMN`) is that of a probe, and `false` if it is

@@ -147,9 +147,9 @@ pub(crate) fn plan(
         Some(build) if !indices(&all).is_empty() => Some(Compilers::of_build(build, &root)?),
         _ => None,
     };
-    let shows_errors = match &compilers {
+    let known_errors = match &compilers {
         Some(compilers) => BuildVerifier::new(compilers, &mut texts).refuse_unbuilt(&mut all)?,
-        None => false,
+        None => BTreeSet::new(),
     };
     find_uses(&mut all, &root, commands.as_deref(), compilers.as_ref(), &mut texts)?;
     let verified = match commands {
@@ -158,9 +158,9 @@ pub(crate) fn plan(
     };
     let mut is_built = false;
     if let Some(compilers) = &compilers {
-        let mut verifier = BuildVerifier::new(compilers, &mut texts).with_errors(shows_errors);
+        let mut verifier = BuildVerifier::new(compilers, &mut texts).with_errors(known_errors);
         if !is_complete && !args.trust {
-            verifier.refuse_positional(&mut all)?;
+            verifier.refuse_positional(&mut all, &root)?;
         }
         loop {
             refuse_unknown(&mut all, promises);

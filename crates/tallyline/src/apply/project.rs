@@ -350,6 +350,15 @@ fn including(targets: &[&Target], paths: &[PathBuf], texts: &mut Texts) -> Vec<B
     targets.iter().map(of).collect()
 }
 
+/// Returns for each target the sources of C that are compiled alone and include its declaration, as far as files' names
+/// tell.
+pub(super) fn including_units(targets: &[&Target], root: &Path, texts: &mut Texts) -> Vec<BTreeSet<PathBuf>> {
+    let mut units = including(targets, &sources(root), texts);
+    let is_unit = |path: &PathBuf| path.extension().is_some_and(|end| end == "c");
+    units.iter_mut().for_each(|units| units.retain(is_unit));
+    units
+}
+
 /// Returns for each target of Rust the reason not to edit it that code in another language knows its layout: an `extern`
 /// block declares something with the type that no Rust of the project defines. `names` are those of each target.
 fn passed_to_others(

@@ -69,8 +69,7 @@ impl<'c> Compilers<'c> {
         match self {
             Compilers::Build { command, root, copy, .. } => {
                 let put = |path: &Path, text: &[u8]| -> Result<()> {
-                    let to = copy.join(path.strip_prefix(root)?);
-                    std::fs::write(&to, text).with_context(|| format!("cannot write {}", to.display()))
+                    super::rebuild::write_anew(&copy.join(path.strip_prefix(root)?), text)
                 };
                 for edit in before.iter().filter(|edit| now.iter().all(|other| other.path != edit.path)) {
                     put(&edit.path, &edit.old)?;
@@ -78,11 +77,12 @@ impl<'c> Compilers<'c> {
                 now.iter().try_for_each(|edit| put(&edit.path, &edit.new))?;
                 let mut shell = Command::new("sh");
                 shell.args(["-c", command]).current_dir(copy).env("LC_ALL", "C");
+                shell.env("GCC_COLORS", "").env_remove("CLICOLOR_FORCE");
                 shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
                 let output =
                     interrupt::output(&mut shell).with_context(|| format!("cannot run {command}"))?;
                 let words = [output.stderr, output.stdout].concat();
-                let text = String::from_utf8_lossy(&words).into_owned();
+                let text = without_escapes(&String::from_utf8_lossy(&words));
                 Ok(BuildOutput { is_success: output.status.success(), text })
             }
             Compilers::Units { builder, units, .. } => {
@@ -455,9 +455,37 @@ fn place_of(place: &str, text: &str) -> Option<CompilerError> {
     Some(CompilerError { file: parts.next()?.to_owned(), line, column, text: text.to_owned() })
 }
 
-/// Returns `true` if compiler output has errors.
-pub(super) fn has_errors(said: &str) -> bool {
-    !errors(said).is_empty()
+/// Returns the errors in compiler output, each as its file, line and text.
+pub(super) fn error_set(said: &str) -> BTreeSet<String> {
+    let shown = |error: CompilerError| format!("{}:{}: {}", error.file, error.line, error.text);
+    errors(said).into_iter().map(shown).collect()
+}
+
+/// Returns text without the escape sequences of terminals: colours, and links to the manual behind warnings' names.
+fn without_escapes(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter != '\u{1b}' {
+            shown.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('[') => {
+                letters.find(|letter| ('@'..='~').contains(letter));
+            }
+            // up to BEL or ESC \, on the same line
+            Some(']') => {
+                while let Some(letter) = letters.next_if(|letter| *letter != '\n') {
+                    if letter == '\u{7}' || letter == '\u{1b}' && letters.next_if_eq(&'\\').is_some() {
+                        break;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    shown
 }
 
 /// Returns `true` if a line of a build's output has an error, also a linker's.
@@ -557,6 +585,14 @@ mod tests {
         let found: Vec<(String, usize, usize)> =
             errors(said).into_iter().map(|error| (error.file, error.line, error.column)).collect();
         assert_eq!(found, [("a.h".into(), 3, 21), ("src/main.rs".into(), 7, 15)]);
+    }
+
+    #[test]
+    fn colours_and_links_are_left_out() {
+        let said = "\u{1b}[01m\u{1b}[Ka.c:4:1:\u{1b}[m\u{1b}[K \u{1b}[01;31m\u{1b}[Kerror: \u{1b}[m\u{1b}[Kno \
+                    [\u{1b}]8;;https://a\u{1b}\\-Wx\u{1b}]8;;\u{7}]\n\u{1b}";
+        assert_eq!(without_escapes(said), "a.c:4:1: error: no [-Wx]\n");
+        assert_eq!(error_set(&without_escapes(said)), BTreeSet::from(["a.c:4: no [-Wx]".to_owned()]));
     }
 
     #[test]
