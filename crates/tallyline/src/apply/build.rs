@@ -17,7 +17,7 @@ use tallyline_source::{Edit, Language, PROBE_COLUMN, guarded_probe};
 /// together take one each; one that fails among N takes two for each halving of N.
 const BUILDS: usize = 200;
 
-/// What is said of a struct whose turn does not come within [`BUILDS`].
+/// The evidence against a struct whose turn does not come within [`BUILDS`].
 const TOO_MANY_BUILDS: &str = "too many builds: name fewer types";
 
 /// The most lines of a failed build that are shown.
