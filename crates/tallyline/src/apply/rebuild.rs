@@ -133,6 +133,7 @@ pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
         }
         let status = std::process::Command::new("cp").arg("-a").arg(entry.path()).arg(to).status();
         let status = status.context("cannot run cp")?;
+        interrupt::check()?;
         anyhow::ensure!(status.success(), "cannot copy {} to {}", entry.path().display(), to.display());
     }
     let absolute =
