@@ -1,7 +1,7 @@
 //! Threads that a raw `clone` makes past libc, with an area of their own (`CLONE_SETTLS`) that says "not registered",
 //! count exactly: atomically where libc registers threads, registered by their first update where the library does.
 //!
-//! What runs on such a thread calls nothing that needs a thread of libc: it counts, and stores what it saw in atomics.
+//! Code on such a thread calls nothing that needs a thread of libc: it counts, and stores its observations in atomics.
 #![cfg(all(
     any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")),
     target_os = "linux",

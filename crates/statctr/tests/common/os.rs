@@ -213,21 +213,25 @@ pub(crate) mod rseq {
     const SIGNATURE: u32 = if cfg!(target_arch = "x86_64") { 0x5305_3053 } else { 0xd428_bc00 };
     const UNREGISTER: u32 = 1;
 
-    /// Returns the calling thread's area, where there are any.
-    fn area() -> Option<usize> {
-        let offset = statctr::raw::rseq_area()?;
-        let thread: usize;
+    /// Returns the calling thread's thread pointer.
+    pub(crate) fn thread_pointer() -> usize {
+        let pointer: usize;
         #[cfg(target_arch = "aarch64")]
         // SAFETY: reads the thread pointer.
         unsafe {
-            std::arch::asm!("mrs {}, tpidr_el0", out(reg) thread, options(nostack, nomem))
+            std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem))
         };
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the thread pointer points to itself.
         unsafe {
-            std::arch::asm!("mov {}, fs:0", out(reg) thread, options(nostack, readonly))
+            std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly))
         };
-        Some(thread.wrapping_add_signed(offset))
+        pointer
+    }
+
+    /// Returns the calling thread's area, where there are any.
+    fn area() -> Option<usize> {
+        Some(thread_pointer().wrapping_add_signed(statctr::raw::rseq_area()?))
     }
 
     /// Returns the number of the calling thread's CPU, as its area says: below 0 where the thread is
@@ -258,11 +262,11 @@ pub(crate) mod rseq {
     /// where the thread has an area, and 0 where it has none. Async-signal-safe.
     pub(crate) fn error_of_another_area() -> i32 {
         #[repr(align(32))]
-        struct Area(#[allow(dead_code)] std::cell::UnsafeCell<[u32; 8]>); // the kernel's to write
+        struct Area(std::cell::UnsafeCell<[u32; 8]>);
         let area = Area(std::cell::UnsafeCell::new([0; 8]));
         let call = |flags: u32| {
             // SAFETY: the area lives until it is taken back, in this function.
-            unsafe { libc::syscall(libc::SYS_rseq, &raw const area, size_of::<Area>(), flags, SIGNATURE) }
+            unsafe { libc::syscall(libc::SYS_rseq, area.0.get(), size_of::<Area>(), flags, SIGNATURE) }
         };
         // SAFETY: libc's word for the calling thread.
         let error = || unsafe { *libc::__errno_location() };

@@ -1,5 +1,6 @@
 //! Threads that a raw `clone` makes past libc, in a copy of their maker's thread area.
 
+use super::rseq::thread_pointer;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -8,22 +9,6 @@ const STACK_BYTES: usize = 1 << 20;
 
 /// Bytes of an rseq area that every kernel and libc has.
 const AREA_BYTES: usize = 32;
-
-/// Returns the calling thread's thread pointer.
-pub(crate) fn thread_pointer() -> usize {
-    let pointer: usize;
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads the thread pointer.
-    unsafe {
-        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem))
-    };
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the thread pointer points to itself.
-    unsafe {
-        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly))
-    };
-    pointer
-}
 
 /// Returns the calling thread's stack pointer.
 #[inline(never)]
