@@ -6,6 +6,15 @@ use statctr_metrics::{Recorder, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Sets a flag when it is dropped, also by a failed assertion: threads that wait for the flag end then, too.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 const THREADS: u64 = 4;
 const UPDATES: u64 = 100_000;
 
@@ -45,6 +54,7 @@ fn absolute_never_lowers_a_counter_and_loses_no_increment() {
     let recorder = Recorder::new();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let running = SetOnDrop(&done);
         let reader = scope.spawn(|| {
             let mut last = 0;
             while !done.load(Ordering::Acquire) {
@@ -63,7 +73,7 @@ fn absolute_never_lowers_a_counter_and_loses_no_increment() {
                 }
             }
         });
-        done.store(true, Ordering::Release);
+        drop(running);
         reader.join().expect("never down");
     });
     let value = recorder.snapshot().counter("raised", &[]).expect("counted");
@@ -172,6 +182,7 @@ fn a_group_of_a_registry_is_of_one_read() {
     let recorder = Recorder::builder().registry(registry).build();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _done_at_end = SetOnDrop(&done);
         for _ in 0..2 {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
@@ -184,7 +195,6 @@ fn a_group_of_a_registry_is_of_one_read() {
             let item = |name| seen.counter(name, &[("device", "eth0")]).expect("registered");
             assert_eq!(item("rx_bytes"), 1500 * item("rx_packets"));
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
 
@@ -193,6 +203,7 @@ fn a_histogram_in_a_snapshot_is_of_one_read() {
     let recorder = Recorder::builder().buckets_of("size_bytes", &[10.0, 100.0]).build();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _done_at_end = SetOnDrop(&done);
         for _ in 0..2 {
             scope.spawn(|| {
                 with_local_recorder(&recorder, || {
@@ -212,7 +223,6 @@ fn a_histogram_in_a_snapshot_is_of_one_read() {
             assert!(sizes.count() >= last, "{} after {last}", sizes.count());
             last = sizes.count();
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
 

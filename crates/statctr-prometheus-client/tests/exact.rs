@@ -7,6 +7,15 @@ use statctr_prometheus_client::{Collector, Counter, Family, FloatGauge, Gauge, H
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Sets a flag when it is dropped, also by a failed assertion: threads that wait for the flag end then, too.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 const THREADS: u64 = 4;
 const UPDATES: u64 = 100_000;
 
@@ -117,6 +126,7 @@ fn a_group_in_a_scrape_is_of_one_read() {
     registry.register_collector(Box::new(Collector::new(counters)));
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _done_at_end = SetOnDrop(&done);
         for group in &groups {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
@@ -131,7 +141,6 @@ fn a_group_in_a_scrape_is_of_one_read() {
                 assert_eq!(item("rx_volume_bytes"), 1500.0 * item("rx_packets"));
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
     let text = text(&registry);
     // one description for each name
@@ -146,6 +155,7 @@ fn a_histogram_in_a_scrape_is_of_one_read() {
     registry.register("sizes", "help", sizes.clone());
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _done_at_end = SetOnDrop(&done);
         for _ in 0..2 {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
@@ -160,7 +170,6 @@ fn a_histogram_in_a_scrape_is_of_one_read() {
             let bucket = |bound: &str| value(&text, &format!("sizes_bucket{{le=\"{bound}\"}}"));
             assert_eq!((bucket("10.0"), bucket("100.0"), bucket("+Inf")), (0.0, count, count));
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
 

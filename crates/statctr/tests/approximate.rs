@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Deadline, Named, budget, os, pools, scaled};
+use common::{Deadline, Named, StopAtEnd, budget, os, pools, scaled};
 use statctr::topology::CpuId;
 use statctr::{ApproximateCounter, Average, Counter, Error};
 use std::cmp::Ordering as Order;
@@ -19,6 +19,7 @@ fn a_value_is_never_off_by_more_than_the_bound_while_others_count() {
         let (send, threads) = std::sync::mpsc::channel();
         let mut reads = 0u64;
         std::thread::scope(|scope| {
+            let _stop_at_end = StopAtEnd(&stop);
             for thread in 0..4u64 {
                 let (send, counter, stop, added) = (send.clone(), &counter, &stop, &added);
                 scope.spawn(move || {
@@ -52,7 +53,6 @@ fn a_value_is_never_off_by_more_than_the_bound_while_others_count() {
                     );
                     assert_ne!(counter.compare(least - 1), Order::Less, "{name}: {least} was there");
                 }
-                stop.store(true, Ordering::Relaxed);
             });
         });
         let exact = 5 + added.into_inner();

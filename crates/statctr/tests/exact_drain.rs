@@ -4,19 +4,10 @@
 mod common;
 
 use common::kit::{Kit, schema_with_event};
-use common::{Deadline, Named, budget, flexible_pools, os};
+use common::{Deadline, Named, StopAtEnd, budget, flexible_pools, os};
 use statctr::topology::{CpuId, CpuSet, Topology};
 use statctr::{Counter, CounterArray, Error, FloatGauge, Group, Mode, Placement, Pool};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Stops the threads of a test, also where it fails.
-struct StopAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 fn cpus() -> impl Iterator<Item = CpuId> {
     os::cpus().into_iter().map(|cpu| CpuId::new(cpu as u32))

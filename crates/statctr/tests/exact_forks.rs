@@ -6,7 +6,7 @@
 mod common;
 
 use common::kit::{Kit, schema_with_event};
-use common::{Named, budget, os, pools, scaled};
+use common::{Named, StopAtEnd, budget, os, pools, scaled};
 use statctr::hotplug::Watcher;
 use statctr::{Counter, Description, Group, Placement, Pool, Registry};
 use std::sync::Arc;
@@ -57,6 +57,7 @@ fn children_forked_while_the_parent_counts_are_exact() {
         let kit = Kit::new(pool);
         let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
+            let _stop_at_end = StopAtEnd(&stop);
             for _ in 0..2 {
                 scope.spawn(|| {
                     let mut mine = 0;
@@ -77,12 +78,8 @@ fn children_forked_while_the_parent_counts_are_exact() {
                 };
                 let ((), status) = os::fork(child, || kit.turn());
                 turns.fetch_add(1, Ordering::Relaxed);
-                if !status.success() {
-                    stop.store(true, Ordering::Relaxed);
-                }
                 assert!(status.success(), "{name}: fork {fork}: {status}");
             }
-            stop.store(true, Ordering::Relaxed);
         });
         kit.check(turns.into_inner(), name);
     }
@@ -117,6 +114,7 @@ fn no_lock_stays_behind_in_a_child() {
     let (stop, deadline) = (AtomicBool::new(false), common::Deadline::after(budget() * 4));
     let (mut forks, mut failed) = (0, None);
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&stop);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -130,7 +128,6 @@ fn no_lock_stays_behind_in_a_child() {
             forks += 1;
             failed = (!status.success()).then_some(status);
         }
-        stop.store(true, Ordering::Relaxed);
     });
     assert!(failed.is_none(), "fork {forks}: {failed:?}");
     println!("{forks} forks");

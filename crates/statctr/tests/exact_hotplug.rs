@@ -8,7 +8,7 @@
 mod common;
 
 use common::kit::Kit;
-use common::{Named, flexible_pools, os, pools_by_width};
+use common::{Named, StopAtEnd, flexible_pools, os, pools_by_width};
 use statctr::hotplug::Watcher;
 use statctr::topology::CpuId;
 use std::path::PathBuf;
@@ -58,6 +58,7 @@ fn a_real_cpu_goes_and_comes_back() {
         let kit = Kit::new(pool);
         let (stop, turns, reads) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
+            let _stop_at_end = StopAtEnd(&stop);
             for _ in 0..4 {
                 scope.spawn(|| {
                     while !stop.load(Ordering::Relaxed) {
@@ -94,7 +95,6 @@ fn a_real_cpu_goes_and_comes_back() {
                     break;
                 }
             }
-            stop.store(true, Ordering::Relaxed);
         });
         kit.check(turns.load(Ordering::Relaxed), name);
         println!("{name}: {cycles} cycles, {} turns, {} reads", turns.into_inner(), reads.into_inner());

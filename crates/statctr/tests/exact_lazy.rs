@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Deadline, budget, os};
+use common::{Deadline, StopAtEnd, budget, os};
 use statctr::topology::{CpuId, Topology};
 use statctr::{Combine, Error, LazyGroup, LazyPool, Mode, PerConcurrencyId, PerCpu, PerNode, Scope};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,6 +31,7 @@ fn storm<S: Scope>(name: &str, pool: &LazyPool<S>) {
     let flows: Vec<_> = (0..3).map(|_| pool.create().expect("object")).collect();
     let (stop, turns, most) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&stop);
         let writers: Vec<_> = (0..4)
             .map(|_| {
                 let (send, thread) = std::sync::mpsc::channel();
@@ -64,7 +65,6 @@ fn storm<S: Scope>(name: &str, pool: &LazyPool<S>) {
             }
         });
         os::while_moving(&writers, || os::sleep(budget()));
-        stop.store(true, Ordering::Relaxed);
     });
     for flow in &flows {
         check(flow.read(), turns.load(Ordering::Relaxed), most.load(Ordering::Relaxed), name);
@@ -240,6 +240,7 @@ fn no_more_instances_are_counted_than_there_are_writers_while_the_owner_gets_ano
         let flow = pool.create().expect("object");
         let is_done = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _stop_at_end = StopAtEnd(&is_done);
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
                     assert!(flow.instances() <= 2);
@@ -249,7 +250,6 @@ fn no_more_instances_are_counted_than_there_are_writers_while_the_owner_gets_ano
                 // where one fails the reader's thread ends all the same
                 let _ = cpus[turn % 2].update(&flow, [1; 4]);
             }
-            is_done.store(true, Ordering::Relaxed);
         });
         assert_eq!(flow.read()[0], 4);
     }
@@ -457,6 +457,7 @@ fn a_forked_child_goes_on() {
     let flow = pool.create().expect("object");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&stop);
         for _ in 0..2 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -475,11 +476,7 @@ fn a_forked_child_goes_on() {
                 flow.read()[0] == before + 100 && others.iter().all(|other| other.read()[0] == 1)
             };
             let ((), status) = os::fork(child, || ());
-            if !status.success() {
-                stop.store(true, Ordering::Relaxed);
-                panic!("{status}");
-            }
+            assert!(status.success(), "{status}");
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }

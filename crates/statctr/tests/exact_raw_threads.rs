@@ -14,7 +14,7 @@ mod common;
 
 use common::kit::Kit;
 use common::os::raw_thread::RawThread;
-use common::{Named, budget, os, pools, scaled};
+use common::{Named, StopAtEnd, budget, os, pools, scaled};
 use statctr::{Combine, LazyGroup, LazyPool, PerConcurrencyId, PerCpu, PerNode, Scope};
 use statctr::{Counter, Mode, Placement, Pool, Registration, registration, thread_mode};
 use std::ffi::{c_int, c_void};
@@ -103,15 +103,6 @@ extern "C" fn run(task: *mut c_void) -> c_int {
     task.look(1);
     task.turns.store(turns, Ordering::Relaxed);
     0
-}
-
-/// Ends the turns when dropped, also where an assertion failed.
-struct StopAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Takes turns on raw threads and on ordinary ones, all of which are moved from CPU to CPU meanwhile. Returns the

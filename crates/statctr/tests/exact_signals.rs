@@ -5,7 +5,7 @@
 mod common;
 
 use common::kit::Kit;
-use common::{Deadline, Named, budget, os, pools};
+use common::{Deadline, Named, StopAtEnd, budget, os, pools};
 use statctr::hotplug::Watcher;
 use statctr::{Combine, LazyGroup, LazyPool, PerCpu, Placement, Pool};
 use std::path::PathBuf;
@@ -122,6 +122,7 @@ fn counts_are_exact_under_constant_signals() {
         let handled = while_signals_count(&kit, || {
             let (send, receive) = std::sync::mpsc::channel();
             std::thread::scope(|scope| {
+                let _stop_at_end = StopAtEnd(&stop);
                 for _ in 0..2 {
                     let send = send.clone();
                     let (kit, turns, stop) = (&kit, &turns, &stop);
@@ -145,7 +146,6 @@ fn counts_are_exact_under_constant_signals() {
                     }
                     turn += 1;
                 }
-                stop.store(true, Ordering::SeqCst);
             });
         });
         kit.check(turns.into_inner() + handled, name);
@@ -269,6 +269,7 @@ fn a_handler_maps_memory_for_instances_in_the_middle_of_an_allocation() {
     FLOWS.store(std::ptr::from_ref(&flows).cast_mut(), Ordering::SeqCst);
     let (over, (send, receive)) = (AtomicBool::new(false), std::sync::mpsc::channel());
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&over);
         let (over, cpu) = (&over, cpus[1]);
         scope.spawn(move || {
             assert!(os::pin(0, &[cpu]), "pinned");
@@ -291,7 +292,6 @@ fn a_handler_maps_memory_for_instances_in_the_middle_of_an_allocation() {
             unsafe { libc::pthread_kill(thread as libc::pthread_t, libc::SIGUSR1) };
             os::sleep(Duration::from_micros(200));
         }
-        over.store(true, Ordering::SeqCst);
     });
     FLOWS.store(std::ptr::null_mut(), Ordering::SeqCst);
     update_on(cpus[0], 1);

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Deadline, budget, os, scaled};
+use common::{Deadline, StopAtEnd, budget, os, scaled};
 use statctr::{
     Average, FloatGauge, Histogram, Pool, Registry, StaticCounter, StaticFamily, StaticGauge, StaticMax,
     StaticMin, Unit, Value,
@@ -89,6 +89,7 @@ fn a_set_takes_updates_as_before_it_or_after_it() {
     StaticCounter::prepare();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&over);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
@@ -103,7 +104,6 @@ fn a_set_takes_updates_as_before_it_or_after_it() {
             let seen = SET.read();
             assert!((999_900..=1_000_100).contains(&seen), "{seen}");
         }
-        over.store(true, Ordering::Relaxed);
     });
     assert!((999_997..=1_000_003).contains(&SET.read()), "{}", SET.read());
     SET.set(-5);

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Deadline, budget, os, scaled};
+use common::{Deadline, StopAtEnd, budget, os, scaled};
 use statctr::topology::CpuId;
 use statctr::{Counter, Description, Mode, Registry, Sample, StaticCounter, StaticFamily, Unit, Value};
 use std::sync::Arc;
@@ -139,6 +139,7 @@ fn handlers_use_counters_first_in_the_middle_of_allocations() {
     let over = AtomicBool::new(false);
     let (send, receive) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&over);
         for _ in 0..2 {
             let (send, over) = (send.clone(), &over);
             scope.spawn(move || {
@@ -162,7 +163,6 @@ fn handlers_use_counters_first_in_the_middle_of_allocations() {
             }
             os::sleep(Duration::from_micros(200));
         }
-        over.store(true, Ordering::SeqCst);
     });
     let twice = |index: usize| index % AT_A_TIME == AT_A_TIME - 1 && index + 1 < NEXT.load(Ordering::SeqCst);
     for (index, counter) in HANDLED.iter().enumerate() {
@@ -198,6 +198,7 @@ fn children_forked_in_the_middle_of_first_updates_are_exact() {
     StaticCounter::prepare();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&over);
         for first in [0, 1] {
             let over = &over;
             scope.spawn(move || {
@@ -224,7 +225,6 @@ fn children_forked_in_the_middle_of_first_updates_are_exact() {
             );
             assert!(status.success(), "{status}");
         }
-        over.store(true, Ordering::Relaxed);
     });
     assert!(OF_PARENT.iter().all(|counter| counter.read() == 1));
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::kit::Kit;
-use common::os;
+use common::{StopAtEnd, os};
 use statctr::topology::{CpuId, Topology};
 use statctr::{
     ApproximateCounter, Average, Combine, Counter, CounterArray, FloatGauge, Gauge, Group, Histogram,
@@ -201,6 +201,7 @@ fn an_addition_to_a_float_gauge_is_before_or_after_a_set_at_the_same_time() {
     let (mut gone, mut due) = (0, 0);
     let base = (1u64 << 40) as f64;
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&stop);
         for _ in 0..crowd() {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -222,7 +223,6 @@ fn an_addition_to_a_float_gauge_is_before_or_after_a_set_at_the_same_time() {
             }
         }
         os::sleep(std::time::Duration::from_millis(5));
-        stop.store(true, Ordering::Relaxed);
     });
     let all = done.into_inner();
     let added = gauge.read() - base;

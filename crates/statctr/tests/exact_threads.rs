@@ -4,7 +4,7 @@
 mod common;
 
 use common::kit::{Kit, Line};
-use common::{Deadline, Named, budget, os, pools, pools_by_width, scaled};
+use common::{Deadline, Named, StopAtEnd, budget, os, pools, pools_by_width, scaled};
 use statctr::topology::{CpuId, Topology};
 use statctr::{Counter, CounterArray, Mode, Placement, Pool, SharedCounter, VectorWidth};
 use statctr::{registration, thread_mode};
@@ -179,6 +179,7 @@ fn setting_a_counter_leaves_its_neighbours_exact() {
         let line = Line::new(pool, 4);
         let stop = AtomicBool::new(false);
         let (turns, sets) = std::thread::scope(|scope| {
+            let running = StopAtEnd(&stop);
             let setter = scope.spawn(|| {
                 // once at least, also where this thread comes to run when the others are through
                 let mut sets = 0u64;
@@ -195,7 +196,7 @@ fn setting_a_counter_leaves_its_neighbours_exact() {
                 victim.add(1 << 32);
                 line.turn();
             });
-            stop.store(true, Ordering::Relaxed);
+            drop(running);
             (turns, setter.join().expect("setter"))
         });
         kit.check(turns, name);

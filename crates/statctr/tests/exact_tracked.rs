@@ -4,7 +4,7 @@
 mod common;
 
 use common::kit::schema_with_event;
-use common::{Deadline, budget, os};
+use common::{Deadline, StopAtEnd, budget, os};
 use statctr::topology::{CpuId, Topology};
 use statctr::{Error, IncrementalFold, Item, Mode, Placement, Pool, Schema, TrackedGroupArray};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,6 +25,7 @@ fn writers_that_move_are_in_the_fold_after_their_updates() {
         let single = schema.item(9).expect("an item");
         let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
+            let _stop_at_end = StopAtEnd(&stop);
             let writers: Vec<_> = (0..4u64)
                 .map(|writer| {
                     let (send, thread) = std::sync::mpsc::channel();
@@ -63,7 +64,6 @@ fn writers_that_move_are_in_the_fold_after_their_updates() {
                 }
             });
             os::while_moving(&writers, || os::sleep(budget()));
-            stop.store(true, Ordering::Relaxed);
         });
         let turns = turns.into_inner();
         let mut folds = array.incremental_fold().expect("the other is gone");

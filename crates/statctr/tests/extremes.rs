@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Deadline, Named, budget, os, pools, pools_by_width, scaled};
+use common::{Deadline, Named, StopAtEnd, budget, os, pools, pools_by_width, scaled};
 use statctr::topology::CpuId;
 use statctr::{Average, AverageSnapshot, Counter, Max, Min, Mode, Pool, Snapshot};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -80,6 +80,7 @@ fn between_resets_a_maximum_never_goes_down_while_threads_move_and_cpus_are_drai
         let (stop, done) = (AtomicBool::new(false), [0, 0, 0].map(AtomicU64::new));
         let (send, threads) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
+            let _stop_at_end = StopAtEnd(&stop);
             for (thread, done) in done.iter().enumerate() {
                 let (send, max, min, stop) = (send.clone(), &max, &min, &stop);
                 scope.spawn(move || {
@@ -107,7 +108,6 @@ fn between_resets_a_maximum_never_goes_down_while_threads_move_and_cpus_are_drai
                         drain_all(pool);
                     }
                 }
-                stop.store(true, Ordering::Relaxed);
             });
         });
         let done = done.iter().map(|done| done.load(Ordering::Acquire)).max().unwrap_or(0);
@@ -125,6 +125,7 @@ fn no_value_is_lost_to_a_take() {
         let (stop, spikes) = (AtomicBool::new(false), AtomicU64::new(0));
         let (send, threads) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
+            let _stop_at_end = StopAtEnd(&stop);
             // the others keep the words in use, below every spike
             for noise in 0..2u64 {
                 let (send, max, min, stop) = (send.clone(), &max, &min, &stop);
@@ -172,7 +173,6 @@ fn no_value_is_lost_to_a_take() {
                         drain_all(pool);
                     }
                 }
-                stop.store(true, Ordering::Relaxed);
             });
         });
         println!("{name}: {} takes, {} spikes", takes.into_inner(), spikes.into_inner());
@@ -299,6 +299,7 @@ fn the_count_and_the_sum_of_an_average_are_of_one_moment() {
         let average = Average::new_in(pool).expect("average");
         let stop = AtomicBool::new(false);
         let (torn, change) = std::thread::scope(|scope| {
+            let _stop_at_end = StopAtEnd(&stop);
             for _ in 0..2 {
                 scope.spawn(|| {
                     while !stop.load(Ordering::Relaxed) {
@@ -310,7 +311,6 @@ fn the_count_and_the_sum_of_an_average_are_of_one_moment() {
             let is_torn = |seen: &AverageSnapshot| seen.sum() != 1500 * seen.count();
             let torn = (0..scaled(2000)).map(|_| average.read()).find(is_torn);
             let change = Snapshot::take(|| average.read()).since(&before).expect("alike");
-            stop.store(true, Ordering::Relaxed);
             (torn, change)
         });
         assert_eq!(torn, None, "{name}");

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Deadline, Named, budget, os, pools};
+use common::{Deadline, Named, StopAtEnd, budget, os, pools};
 use statctr::{Counter, FloatGauge, Gauge};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -68,6 +68,7 @@ fn each_update_is_wholly_before_or_after_a_set() {
         let stop = AtomicBool::new(false);
         let (send, threads) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
+            let _stop_at_end = StopAtEnd(&stop);
             for thread in 0..3 {
                 let (send, gauge, updates, stop) = (send.clone(), gauge, &updates, &stop);
                 scope.spawn(move || {
@@ -98,7 +99,6 @@ fn each_update_is_wholly_before_or_after_a_set() {
                         "{name}: {added} added since the set; {certain} at least, {possible} at most"
                     );
                 }
-                stop.store(true, Ordering::Relaxed);
             });
         });
         let before = gauge.read();

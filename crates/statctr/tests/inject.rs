@@ -11,7 +11,7 @@
 mod common;
 
 use common::kit::{Kit, Line, schema_with_event};
-use common::{Deadline, Named, budget, os, pools_by_width};
+use common::{Deadline, Named, StopAtEnd, budget, os, pools_by_width};
 use statctr::topology::{CpuId, Topology};
 use statctr::{
     Combine, Counter, CounterArray, FloatGauge, Group, Item, LazyPool, Max, Mode, PerCpu, Pool,
@@ -299,6 +299,7 @@ fn many(update: &Update<'_>, context: &str, disturb: impl Fn()) {
     let (stop, times) = (AtomicBool::new(false), AtomicU64::new(0));
     let (send, receive) = mpsc::channel();
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&stop);
         for _ in 0..3 {
             let send = send.clone();
             let (stop, times) = (&stop, &times);
@@ -321,7 +322,6 @@ fn many(update: &Update<'_>, context: &str, disturb: impl Fn()) {
             }
         });
         inject::clear();
-        stop.store(true, Ordering::Relaxed);
     });
     update.check(&before, times.into_inner(), context);
 }

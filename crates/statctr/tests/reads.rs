@@ -5,7 +5,7 @@
 mod common;
 
 use common::kit::{Line, schema, schema_with_event};
-use common::{Deadline, Named, budget, os, pools, pools_by_width, scaled};
+use common::{Deadline, Named, StopAtEnd, budget, os, pools, pools_by_width, scaled};
 use statctr::topology::{CpuId, CpuSet, Topology};
 use statctr::{Counter, Group, GroupArray, Mode, Placement, Pool, fold_groups};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -334,6 +334,7 @@ fn one_cpus_part_is_whole() {
     let cpu = os::cpus()[0];
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop_at_end = StopAtEnd(&stop);
         scope.spawn(|| {
             os::pin(0, &[cpu]);
             while !stop.load(Ordering::Relaxed) {
@@ -347,6 +348,5 @@ fn one_cpus_part_is_whole() {
             assert!(value >= last, "{value} after {last}");
             last = value;
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }

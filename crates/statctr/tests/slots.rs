@@ -5,7 +5,7 @@
 mod common;
 
 use common::kit::{Kit, Line, schema_with_event};
-use common::{Deadline, Named, budget, os, pools, pools_by_width, scaled};
+use common::{Deadline, Named, StopAtEnd, budget, os, pools, pools_by_width, scaled};
 use statctr::topology::{CpuId, CpuSet, Topology};
 use statctr::{Counter, CounterArray, Group, GroupArray, ItemSpec, Mode, Placement, Pool, Schema};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -227,6 +227,7 @@ fn trims_while_others_make_and_drop() {
     let living = Kit::new(&pool);
     let stop = AtomicBool::new(false);
     let turns = std::thread::scope(|scope| {
+        let running = StopAtEnd(&stop);
         let trimmer = scope.spawn(|| {
             let mut reservations = 0;
             loop {
@@ -265,7 +266,7 @@ fn trims_while_others_make_and_drop() {
             })
             .collect();
         let turns: u64 = workers.into_iter().map(|worker| worker.join().expect("worker")).sum();
-        stop.store(true, Ordering::Release);
+        drop(running);
         assert!(trimmer.join().expect("trimmer") > 0, "no reservation was ever given back");
         turns
     });

@@ -9,6 +9,7 @@ pub(crate) mod os;
 
 use statctr::topology::{CpuId, CpuSet, Topology};
 use statctr::{Placement, Pool, VectorWidth};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Returns the duration of each test that runs for a time: a short while, or `STATCTR_TEST_SECONDS`.
@@ -33,6 +34,15 @@ impl Deadline {
 
     pub(crate) fn is_over(self) -> bool {
         Instant::now() >= self.0
+    }
+}
+
+/// Stops the threads of a test when dropped, also where an assertion failed: the test would wait for them forever.
+pub(crate) struct StopAtEnd<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn while_moving<R>(movable: &[i32], work: impl FnOnce() -> R) -> R {
     let stop = AtomicBool::new(false);
     let all = cpus();
     let result = std::thread::scope(|scope| {
+        let _stop_at_end = super::StopAtEnd(&stop);
         scope.spawn(|| {
             let mut turn = 0;
             while !stop.load(Ordering::Relaxed) {
@@ -48,9 +49,7 @@ pub(crate) fn while_moving<R>(movable: &[i32], work: impl FnOnce() -> R) -> R {
                 std::thread::yield_now();
             }
         });
-        let result = work();
-        stop.store(true, Ordering::Relaxed);
-        result
+        work()
     });
     movable.iter().for_each(|&thread| _ = pin(thread, &all));
     result
@@ -113,7 +112,7 @@ pub(crate) fn detached(work: impl FnOnce() + Send + 'static) {
     drop(std::thread::spawn(work));
 }
 
-/// Runs `child` in a forked child, which must end within half a minute; `parent` meanwhile.
+/// Runs `child` in a forked child, which must end within two minutes; `parent` meanwhile.
 ///
 /// The child's exit status says whether `child` returned `true`; one that hangs is killed.
 pub(crate) fn fork<R>(child: impl FnOnce() -> bool, parent: impl FnOnce() -> R) -> (R, ExitStatus) {
