@@ -11,7 +11,7 @@ use statctr::{Combine, LazyGroup, LazyPool, PerCpu, Placement, Pool};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Signals are the whole program's: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -23,8 +23,11 @@ static RUNNING: AtomicU64 = AtomicU64::new(0);
 
 const SIGNALS: [i32; 4] = [libc::SIGALRM, libc::SIGPROF, libc::SIGUSR1, libc::SIGUSR2];
 
-extern "C" fn handler(_signal: i32) {
+extern "C" fn handler(signal: i32) {
     RUNNING.fetch_add(1, Ordering::SeqCst);
+    if let Some(timer) = TIMERS.iter().find(|timer| timer.signal == signal) {
+        timer.has_gone_off.store(true, Ordering::Relaxed);
+    }
     // SAFETY: null, or a kit that lives until no handler runs any more.
     if let Some(kit) = unsafe { KIT.load(Ordering::SeqCst).as_ref() } {
         kit.turn();
@@ -44,24 +47,58 @@ fn install_handlers() {
     }
 }
 
-/// Sets the program's timers to go off after every 100 µs, or so often that handlers take a part of
-/// the time only: where a turn of the kit takes longer (an emulated machine), a thread would get from
-/// one handler into the next and never on.
-fn set_timers() {
-    let kit = Kit::new(&pools()[0].pool);
-    let start = Instant::now();
-    (0..16).for_each(|_| kit.turn());
-    let turn = start.elapsed() / 16;
-    set_timers_to(Duration::from_micros(100).max(turn * 32));
+/// A timer of the program, which goes off once, and is set again by the code that its handler interrupts.
+///
+/// One that goes off by itself again takes a thread from one handler into the next and never on, where that takes as
+/// long: in an emulated machine beside other programs.
+struct Timer {
+    signal: i32,
+    /// The timer's number for `setitimer`.
+    number: i32,
+    has_gone_off: AtomicBool,
 }
 
-fn set_timers_to(span: Duration) {
-    let (tv_sec, tv_usec) = (span.as_secs() as libc::time_t, span.subsec_micros() as libc::suseconds_t);
-    let span = libc::timeval { tv_sec, tv_usec };
-    let value = libc::itimerval { it_interval: span, it_value: span };
-    for timer in [libc::ITIMER_REAL, libc::ITIMER_PROF] {
+static TIMERS: [Timer; 2] = [
+    Timer { signal: libc::SIGALRM, number: libc::ITIMER_REAL, has_gone_off: AtomicBool::new(false) },
+    Timer { signal: libc::SIGPROF, number: libc::ITIMER_PROF, has_gone_off: AtomicBool::new(false) },
+];
+
+impl Timer {
+    /// Sets the timer to `span` from now on; 0 stops it.
+    fn set(&self, span: Duration) {
+        let never = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        let value = libc::timeval { tv_usec: span.subsec_micros().into(), ..never };
+        let value = libc::itimerval { it_interval: never, it_value: value };
         // SAFETY: reads the structure.
-        unsafe { libc::setitimer(timer, &raw const value, std::ptr::null_mut()) };
+        unsafe { libc::setitimer(self.number, &raw const value, std::ptr::null_mut()) };
+    }
+}
+
+/// The program's timers, which go off 100 µs after each other until this is dropped.
+struct RunningTimers;
+
+impl RunningTimers {
+    const SPAN: Duration = Duration::from_micros(100);
+
+    fn start() -> RunningTimers {
+        TIMERS.iter().for_each(|timer| timer.set(RunningTimers::SPAN));
+        RunningTimers
+    }
+
+    /// Sets those that have gone off again.
+    fn go_on() {
+        for timer in &TIMERS {
+            if timer.has_gone_off.load(Ordering::Relaxed) && timer.has_gone_off.swap(false, Ordering::Relaxed)
+            {
+                timer.set(RunningTimers::SPAN);
+            }
+        }
+    }
+}
+
+impl Drop for RunningTimers {
+    fn drop(&mut self) {
+        TIMERS.iter().for_each(|timer| timer.set(Duration::ZERO));
     }
 }
 
@@ -82,6 +119,7 @@ fn turns_until(kit: &Kit, deadline: Deadline, turns: &AtomicU64) {
     while !deadline.is_over() {
         kit.turn();
         mine += 1;
+        RunningTimers::go_on();
     }
     turns.fetch_add(mine, Ordering::SeqCst);
 }
@@ -90,7 +128,7 @@ fn turns_until(kit: &Kit, deadline: Deadline, turns: &AtomicU64) {
 fn counts_of_a_timers_handler_are_exact() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     install_handlers();
-    set_timers();
+    let timers = RunningTimers::start();
     let mut all = 0;
     // often anew, so that it is also a handler that announces a CPU
     for Named { name, pool } in pools().iter().chain(&pools()) {
@@ -107,7 +145,8 @@ fn counts_of_a_timers_handler_are_exact() {
         kit.check(turns.into_inner() + handled, name);
         all += handled;
     }
-    set_timers_to(Duration::ZERO);
+    drop(timers);
+    println!("{all} signals");
     assert!(all > 0, "the timers never went off");
 }
 
@@ -157,7 +196,7 @@ fn counts_are_exact_under_constant_signals() {
 fn counts_are_exact_under_signals_and_migration() {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     install_handlers();
-    set_timers();
+    let timers = RunningTimers::start();
     for Named { name, pool } in &pools() {
         let kit = Kit::new(pool);
         let turns = AtomicU64::new(0);
@@ -183,7 +222,7 @@ fn counts_are_exact_under_signals_and_migration() {
         });
         kit.check(turns.into_inner() + handled, name);
     }
-    set_timers_to(Duration::ZERO);
+    drop(timers);
 }
 
 // signals are for the program's own threads, which may wait for them
