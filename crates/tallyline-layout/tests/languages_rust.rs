@@ -234,4 +234,5 @@ fn a_function_itself_takes_no_bytes_where_it_is_described_as_a_pointer() {
         assert!(place.contains(&record.size.to_string()), "{shown} {sizes:?}");
     }
     assert_eq!((functions, pointers), (3, 3));
+    std::fs::remove_dir_all(folder).expect("removable");
 }

@@ -59,4 +59,4 @@ pub use lines::{inlined_call_lines, source_lines};
 pub use profile::Profile;
 pub use samples::{LoadedSamples, MergeGranularity, SampleGroup};
 pub use skid::Skid;
-pub use type_names::tell_types_apart;
+pub use type_names::{tell_types_apart, type_names};

@@ -7,12 +7,19 @@ use super::operand::Outcome;
 use super::profile::Profile;
 use super::samples::Operands;
 use rustc_hash::FxHashMap;
+use tallyline_debuginfo::model::{TypeId, Types};
 
 /// Names types with their scopes, such as `struct ns::T`, where types of different scopes have one name. The types of
 /// all these profiles count, so that rows of one name are of one type in each.
 pub fn tell_types_apart(profiles: &mut [&mut Profile]) {
     let ambiguous = AmbiguousNames::among(profiles.iter().flat_map(|profile| profile.joined().all()));
     profiles.iter_mut().for_each(|profile| profile.operands.qualify(&mut profile.samples.names, &ambiguous));
+}
+
+/// Returns the names of these types, one for each: with their scopes where those of different scopes have one name.
+pub fn type_names(types: &[(&Types, TypeId)]) -> Vec<String> {
+    let ambiguous = AmbiguousNames::among(types.iter().copied());
+    types.iter().map(|(types, id)| ambiguous.text(types, *id)).collect()
 }
 
 impl Operands {

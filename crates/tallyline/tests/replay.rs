@@ -127,9 +127,11 @@ fn program(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
     if cfg!(not(target_arch = "x86_64")) {
         return None;
     }
-    let (from, to) = (folder.join(format!("{name}.c")), folder.join(name));
+    let is_cpp = source.contains("namespace ");
+    let (compiler, suffix) = if is_cpp { ("c++", "cc") } else { ("cc", "c") };
+    let (from, to) = (folder.join(format!("{name}.{suffix}")), folder.join(name));
     fs::write(&from, source).expect("written");
-    compiles(Command::new("cc").args(["-O2", "-g", "-pthread", "-o"]).arg(&to).arg(&from)).then_some(to)
+    compiles(Command::new(compiler).args(["-O2", "-g", "-pthread", "-o"]).arg(&to).arg(&from)).then_some(to)
 }
 
 /// Traces a program, and replays the trace as JSON.
@@ -304,6 +306,33 @@ fn what_only_the_runtime_shares_is_marked_and_comes_behind_the_program() {
     assert_eq!(json["counts"]["contended"], flags("lines").len());
     let text = stdout(&run_in(&folder, &["replay", "it.trace"]));
     assert!(text.contains("by the runtime's own code alone") && text.contains("[runtime]"), "{text}");
+    fs::remove_dir_all(folder).expect("removed");
+}
+
+const SCOPES: &str = r#"
+namespace here { struct node { long x; }; }
+namespace there { struct node { long y; }; }
+static here::node one;
+static there::node other;
+int main() {
+    for (int i = 0; i < 5000; i++) {
+        asm volatile("addq %1, %0" : "+m"(one.x) : "r"(long(i)));
+        asm volatile("addq %1, %0" : "+m"(other.y) : "r"(long(i)));
+    }
+}
+"#;
+
+#[test]
+fn types_of_one_name_are_told_apart_by_their_scopes() {
+    let folder = folder("replay-scopes");
+    let Some(program) = program(&folder, "scopes", SCOPES) else { return };
+    let json = traced(&folder, &program, &[]);
+    let fields = json["fields"].as_array().expect("rows");
+    let of = |ty: &str| -> u64 {
+        let rows = fields.iter().filter(|row| row["type"] == ty);
+        rows.map(|row| row["writes"].as_u64().expect("a count")).sum()
+    };
+    assert_eq!(["here::node", "there::node", "node"].map(|ty| of(&format!("struct {ty}"))), [5000, 5000, 0]);
     fs::remove_dir_all(folder).expect("removed");
 }
 

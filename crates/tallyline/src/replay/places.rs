@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tallyline_debuginfo::abi::size_of;
 use tallyline_debuginfo::model::{Type, TypeId, Types};
-use tallyline_debuginfo::type_text;
 use tallyline_inference::code::Access;
 use tallyline_inference::{Outcome, Typed, field_path, place_text};
+use tallyline_report::type_names;
 use tallyline_trace::Trace;
 
 /// The known facts about an instruction.
@@ -101,17 +101,28 @@ pub(super) fn places(
             }
         }
     }
+    let opened: Vec<_> = by_file
+        .into_iter()
+        .map(|(path, found)| (programs.open(&path, &found, data, warnings), path, found))
+        .collect();
+    let (typed, types): (Vec<u32>, Vec<_>) = opened
+        .iter()
+        .filter_map(|(object, _, found)| Some((object.as_ref()?, found)))
+        .flat_map(|(object, found)| found.iter().map(move |(index, _, offset)| (*index, object.ty(*offset))))
+        .filter_map(|(index, ty)| Some((index, ty?)))
+        .unzip();
+    // of all files: two of them may have types of one name
+    let mut names: BTreeMap<u32, String> = typed.into_iter().zip(type_names(&types)).collect();
     let mut objects = Vec::new();
-    for (path, found) in by_file {
+    for (object, path, found) in opened {
         let file = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let object = programs.open(&path, &found, data, warnings);
         for (index, address, offset) in found {
-            let place =
-                object.as_ref().and_then(|object| object.place(offset)).unwrap_or_else(|| InstructionInfo {
-                    code: format!("{offset:#x}"),
-                    ty: "(file not read)".into(),
-                    ..InstructionInfo::default()
-                });
+            let known = object.as_ref().and_then(|object| object.place(offset, names.remove(&index)));
+            let place = known.unwrap_or_else(|| InstructionInfo {
+                code: format!("{offset:#x}"),
+                ty: "(file not read)".into(),
+                ..InstructionInfo::default()
+            });
             let is_runtime = place.is_runtime || is_runtime(&file);
             places.insert(index, InstructionInfo { address, file: file.clone(), is_runtime, ..place });
         }
@@ -136,7 +147,17 @@ impl Programs<'_> {
 }
 
 impl TracedFile {
-    fn place(&self, offset: u64) -> Option<InstructionInfo> {
+    /// Returns the type that the instruction at an offset of the file accesses.
+    fn ty(&self, offset: u64) -> Option<(&Types, TypeId)> {
+        let table = self.table.as_ref()?;
+        match table.outcome(self.program.image().address_of(offset)?)? {
+            Outcome::Typed(typed) => Some((table.types(), typed.ty())),
+            Outcome::Pseudo(_) | Outcome::Untyped(_) => None,
+        }
+    }
+
+    /// Describes the instruction at an offset of the file, which accesses a type of this name.
+    fn place(&self, offset: u64, name: Option<String>) -> Option<InstructionInfo> {
         let address = self.program.image().address_of(offset)?;
         let code = match self.program.symbols().function_at(address) {
             Some(symbol) => format!("{}+{:#x}", symbol.name(), address.wrapping_sub(symbol.address())),
@@ -147,7 +168,7 @@ impl TracedFile {
             Some((_, Outcome::Pseudo(pseudo))) => (pseudo.name().into(), String::new()),
             Some((_, Outcome::Untyped(reason))) => (format!("({})", reason.kind()), String::new()),
             Some((table, Outcome::Typed(typed))) => {
-                (type_text(table.types(), typed.ty()), place_text(table.types(), &typed))
+                (name.unwrap_or_default(), place_text(table.types(), &typed))
             }
         };
         let is_runtime = self.table.is_some() && ty == NO_DEBUG_INFORMATION;
