@@ -177,6 +177,8 @@ impl RawThread {
 
     /// Waits until the kernel says that the thread is gone.
     pub(crate) fn wait(&self) {
+        // a moment at a time: not all that emulates a kernel wakes those who wait
+        let moment = libc::timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         loop {
             let number = self.number();
             if number == 0 {
@@ -189,7 +191,7 @@ impl RawThread {
                     self.number.as_ptr(),
                     libc::FUTEX_WAIT,
                     number,
-                    std::ptr::null::<libc::timespec>(),
+                    &raw const moment,
                 )
             };
         }
