@@ -6,6 +6,7 @@ void probe_dec(statctr_t *counter);
 void probe_add(statctr_t *counter, unsigned long value);
 void probe_loop(statctr_t *counter, unsigned long n);
 void probe_static(statctr_static_t *counter);
+void probe_static_loop(statctr_static_t *counter, unsigned long n);
 void probe_item(statctr_group_t *group, uint64_t value);
 void probe_event2(statctr_group_t *group, uint64_t value);
 void probe_event4(statctr_group_t *group, uint64_t value);
@@ -37,6 +38,13 @@ void probe_loop(statctr_t *counter, unsigned long n)
 void probe_static(statctr_static_t *counter)
 {
     statctr_static_inc(counter);
+}
+
+void probe_static_loop(statctr_static_t *counter, unsigned long n)
+{
+    statctr_static_inc(counter);
+    for (unsigned long i = 0; i < n; i++)
+        statctr_static_inc(counter);
 }
 
 void probe_item(statctr_group_t *group, uint64_t value)

@@ -55,6 +55,15 @@ pub fn probe_static(counter: &'static StaticCounter) {
     counter.inc();
 }
 
+/// The first update may be the static's first of all: the loop then does not go on with what that loaded.
+#[unsafe(no_mangle)]
+pub fn probe_static_loop(counter: &'static StaticCounter, n: u64) {
+    counter.inc();
+    for _ in 0..n {
+        counter.inc();
+    }
+}
+
 #[unsafe(no_mangle)]
 pub fn probe_item(group: &Wide, value: u64) {
     group.add(Wide::e3, value);

@@ -136,7 +136,8 @@ STATCTR_ALWAYS_INLINE_ int statctr_static_add(statctr_static_t *counter, uint64_
     if (STATCTR_LIKELY_(counter != NULL)) {
         /*
          * One table for all; 0, and so no area, before the first update of any. A loop loads it once, and the home word's
-         * address, too: where that was 0 when it began, its updates are calls.
+         * address, too. Compilers may keep both from a function's first update on: where one was 0 then, all updates in
+         * the function are calls until it returns.
          */
         const uintptr_t table = statctr_stored_once_(&statctr_static_table_);
         const uintptr_t home = statctr_static_home_(counter);

@@ -26,13 +26,13 @@ use super::supply::UnitSupply;
 use crate::cpu::CpuSet;
 use crate::errno;
 use crate::error::Error;
-use crate::rseq::{self, HandleTag, TAG_MASK};
+use crate::rseq::{self, FirstBlock, HandleTag, TAG_MASK};
 use crate::sys::small_cpu_bound;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes of a unit of a block.
-const UNIT_BYTES: usize = 32 << 10;
+const UNIT_BYTES: usize = rseq::HOME_BYTES;
 /// Slots of a block.
 const SLOTS: usize = UNIT_BYTES / 8;
 /// Blocks of a process: 262 144 counters.
@@ -41,9 +41,12 @@ const BLOCKS: usize = 64;
 static BLOCK: [AtomicPtr<Reservation>; BLOCKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; BLOCKS];
 /// The number of slots given out.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
-/// The tagged table of the first block, once a word of it has its handle and sections are used. One for all
-/// such words, so that a loop need not load it again with each update.
-static TABLE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
+/// The first block's table and place. One for all of its words, so that a loop need not load them again with each
+/// update.
+///
+/// Whoever sees a home word in the block needs nothing that was stored before it, as its memory was there, zeroed and
+/// writable, and the table says for which CPUs: so home words are loaded relaxed.
+static FIRST: FirstBlock = FirstBlock::unknown();
 static GROWTH: Growth = Growth::new();
 static SUPPLY: UnitSupply = UnitSupply::none();
 
@@ -69,15 +72,6 @@ impl StaticWord {
         }
     }
 
-    /// Returns the table of the first block, null before it is used; a loop loads it once, as it does the home word.
-    ///
-    /// Whoever sees the home word needs nothing that was stored before it, as its memory was there, zeroed and
-    /// writable, and the table says for which CPUs: so the home word is loaded relaxed.
-    #[inline(always)]
-    fn table() -> *const u8 {
-        rseq::load_stored_once(&TABLE)
-    }
-
     fn handle(&self) -> Option<Handle> {
         // the table first: with it comes the base
         let table = NonNull::new(self.table.load(Ordering::Acquire))?;
@@ -91,7 +85,7 @@ impl StaticWord {
     pub(crate) fn try_add(&'static self, value: u64) -> bool {
         // SAFETY: the table is null or that of a block, which is never dropped; its units lie below the home unit, of
         // which the home word is one.
-        unsafe { rseq::add_to_static(&self.fast, Self::table(), value) }
+        unsafe { rseq::add_to_static(&self.fast, &FIRST, value) }
     }
 
     /// Adds 1 to the static counter (a `static` of the program) in an rseq critical section; returns `false`, with
@@ -100,7 +94,7 @@ impl StaticWord {
     #[must_use]
     pub(crate) fn try_inc(&'static self) -> bool {
         // SAFETY: as in `try_add`.
-        unsafe { rseq::inc_static(&self.fast, Self::table()) }
+        unsafe { rseq::inc_static(&self.fast, &FIRST) }
     }
 
     /// Subtracts 1 from the static counter (a `static` of the program) in an rseq critical section; returns `false`,
@@ -109,7 +103,7 @@ impl StaticWord {
     #[must_use]
     pub(crate) fn try_dec(&'static self) -> bool {
         // SAFETY: as in `try_add`.
-        unsafe { rseq::dec_static(&self.fast, Self::table()) }
+        unsafe { rseq::dec_static(&self.fast, &FIRST) }
     }
 
     /// Adds `value` to the static counter after its rseq critical section did not commit; first allocates per-CPU words
@@ -128,9 +122,9 @@ impl StaticWord {
     #[cold]
     fn make_fast(&self, handle: Handle) {
         // SAFETY: as in `blocks`.
-        let first = unsafe { BLOCK[0].load(Ordering::Acquire).as_ref() };
-        if first.is_some_and(|first| first.table(HandleTag::Rseq) == handle.table) {
-            TABLE.store(handle.table.as_ptr(), Ordering::Release);
+        let Some(first) = (unsafe { BLOCK[0].load(Ordering::Acquire).as_ref() }) else { return };
+        if first.table(HandleTag::Rseq) == handle.table {
+            FIRST.set(handle.table.as_ptr(), first.home(0).as_ptr());
             self.fast.store(handle.base.as_ptr(), Ordering::Release);
         }
     }
@@ -248,7 +242,7 @@ fn tag_at_once() -> Option<HandleTag> {
 /// Returns the address, with tag bits, of the table that inline updates of static counters use: for each CPU the
 /// distance in bytes (64 bits) to its words; null before one exists.
 pub(crate) fn static_table() -> *mut u8 {
-    TABLE.load(Ordering::Acquire)
+    FIRST.table()
 }
 
 fn blocks() -> impl Iterator<Item = &'static Reservation> {

@@ -22,7 +22,7 @@
 //!                                           [3] t[0..n] := x                  (commit)
 //!
 //! add_to_static(H, T, v):                  the home word's address is at H, null while there is none, and
-//!   h := *H                                 stored once, so that a loop loads it once;
+//!   h := *H                                 stored once, so that a loop loads it once, and tests its range;
 //!   arm                                     displacements in T are negative, as addresses of 64 bits
 //!   [1] c := cpu_id
 //!   [2] t := T[c]
@@ -268,6 +268,7 @@ macro_rules! is_refused {
 pub(crate) use is_refused;
 
 mod barrier;
+mod first_block;
 #[cfg(feature = "inject")]
 pub mod inject;
 mod registration;
@@ -275,6 +276,7 @@ mod self_test;
 mod tag;
 
 pub(crate) use barrier::{end_sections, end_sections_on};
+pub(crate) use first_block::{FirstBlock, HOME_BYTES};
 pub(crate) use registration::{Outcome, registered_cpu, settle};
 pub use registration::{Registration, registration};
 pub(crate) use self_test::{Verdict, request as request_test, verdict};

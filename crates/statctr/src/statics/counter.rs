@@ -28,9 +28,9 @@ use std::fmt;
 ///
 /// # Cost
 /// An update is that of a [`Counter`](crate::Counter) whose handle a loop loads once. That is so for the first
-/// 4096 static counters of a program; an update of any other takes a call more, and so may every update in a loop
-/// that began before the first update of the static, until the loop ends: it may go on with what it loaded
-/// then. The static itself is about 160 bytes of the program's data. Before the first
+/// 4096 static counters of a program; an update of any other takes a call more. In a function that had begun before
+/// the static's first update, which may be its own, updates load all of that anew until it returns: 1.3 to 1.5 ns in
+/// place of 0.5 (AMD EPYC, Zen 5). The static itself is about 160 bytes of the program's data. Before the first
 /// update it has no other memory, and neither has the library; the first update takes 8 bytes for each CPU
 /// that counts, from blocks of 4096 counters that all static counters share ([`memory`](Self::memory)).
 /// They are never given back.

@@ -5,11 +5,14 @@
 //!
 //! The home word's address is loaded in front of the section, by a block that loops execute once: each load in a loop of
 //! updates takes three quarters of a cycle on Zen 3, as it waits for the address of the update before (3.2 cycles for
-//! an update with that load, 2.0 without). A loop that began before the static's first update finds null and takes the
-//! slow path until it ends.
+//! an update with that load, 2.0 without). Compilers merge such blocks in a whole function (the result of the first
+//! update's is used by a loop behind it), and may move one before the stores that make a static at run time, which then
+//! gives what that memory held before. So the address is used only if it is one of a home word; else all is loaded anew,
+//! in order.
 
+use super::super::first_block::{FirstBlock, HOME_BYTES};
 use super::{asm, load_stored_once, offset_of_table};
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 macro_rules! define_add_to_static {
     ($(#[$doc:meta])* $name:ident, $commit:expr $(, $value:ident)?) => {
@@ -18,18 +21,29 @@ macro_rules! define_add_to_static {
         /// Returns `false` if nothing was added and the slow path has to be taken.
         ///
         /// # Safety
-        /// `table` is null or the tagged address of a live table whose displacements are negative. `home` is null or
-        /// as `base` of [`add`](super::add).
+        /// The block's table is null or the tagged address of a live table whose displacements are negative. `home` is
+        /// null or as `base` of [`add`](super::add).
         #[inline(always)]
-        pub(crate) unsafe fn $name(home: &'static AtomicPtr<u8>, table: *const u8 $(, $value: u64)?) -> bool {
-            // SAFETY: `table` is the caller's.
-            let area = unsafe { offset_of_table(table) };
-            if area == 0 {
-                return false;
+        pub(crate) unsafe fn $name(
+            home: &'static AtomicPtr<u8>,
+            block: &'static FirstBlock
+            $(, $value: u64)?
+        ) -> bool {
+            let (mut table, mut base) = (load_stored_once(&block.table), load_stored_once(home));
+            // SAFETY: `table` is null or the block's.
+            let mut area = unsafe { offset_of_table(table) };
+            let from_first = base.addr().wrapping_sub(load_stored_once(&block.homes).addr());
+            if area == 0 || from_first >= HOME_BYTES {
+                table = block.table.load(Ordering::Acquire);
+                base = home.load(Ordering::Relaxed);
+                // SAFETY: as above.
+                area = unsafe { offset_of_table(table) };
+                if area == 0 {
+                    return false;
+                }
             }
-            let base = load_stored_once(home);
-            // SAFETY: as in `add`. The home word's address is null or as it was stored, whole; with a displacement
-            // below 0 it carries, with one of 0 it does not, nor does null with any.
+            // SAFETY: as in `add`. The home word's address is null or that of a word in the home unit; with a
+            // displacement below 0 it carries, with one of 0 it does not, nor does null with any.
             unsafe {
                 section_by!(
                     prepare {}
