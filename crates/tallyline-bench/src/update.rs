@@ -79,6 +79,7 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
     add("static/inc", Ok(sides::fixed::static_inc()));
     add("static/inc-c", sides::c::static_inc());
     add("fixed/add", ours(sides::fixed::add(&pool)));
+    add("fixed/add-c", sides::c::add());
     add("fixed/event2", ours(sides::fixed::event2(&pool)));
     add("fixed/observe", ours(sides::fixed::observe(&pool)));
     add("fixed/max", ours(sides::fixed::max(&pool)));
@@ -101,7 +102,7 @@ fn sides(context: &Context, threads: usize) -> Result<Vec<(String, Available)>> 
 }
 
 /// The pairs of sides that are compared: the first's time over the second's.
-const RATIOS: [(&str, &str); 33] = [
+const RATIOS: [(&str, &str); 34] = [
     ("own-registers/inc", "libc-registers/inc"),
     ("shared-atomic/inc", "striped/inc"),
     ("shared-atomic/inc+think", "striped/inc+think"),
@@ -109,6 +110,7 @@ const RATIOS: [(&str, &str); 33] = [
     ("fixed/inc", "rseq-minimal/inc"),
     ("fixed/inc-c", "rseq-minimal/inc"),
     ("fixed/add", "rseq-minimal/add"),
+    ("fixed/add-c", "rseq-minimal/add"),
     ("fixed/inc", "plain/inc"),
     ("fixed/inc-c-call", "fixed/inc-c"),
     ("static/inc", "fixed/inc"),
@@ -147,6 +149,8 @@ fn aim(report: &mut Report) {
     for threads in [1, 2] {
         report.aim("fixed/inc", "rseq-minimal/inc", threads, None, Bound::AtMost, 1.10);
         report.aim("fixed/inc-c", "rseq-minimal/inc", threads, None, Bound::AtMost, 1.10);
+        report.aim("fixed/add", "rseq-minimal/add", threads, None, Bound::AtMost, 1.10);
+        report.aim("fixed/add-c", "rseq-minimal/add", threads, None, Bound::AtMost, 1.10);
         report.aim("static/inc", "fixed/inc", threads, None, Bound::AtMost, 1.10);
         report.aim("static/inc-c", "fixed/inc-c", threads, None, Bound::AtMost, 1.10);
         report.aim("fixed/observe", "fixed/event2", threads, None, Bound::AtMost, 1.60);

@@ -89,6 +89,8 @@ fn updates_have_all_sides_and_lose_no_count() {
             "fixed/inc",
             "fixed/inc-c",
             "fixed/inc-c-call",
+            "fixed/add",
+            "fixed/add-c",
             "fixed/event2",
             "fixed/observe",
             "fixed/max",

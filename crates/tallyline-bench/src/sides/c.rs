@@ -9,7 +9,7 @@ use super::Available;
 pub(crate) const COMPILER: &str = env!("TALLYLINE_C_COMPILER");
 
 #[cfg(c_sides)]
-pub(crate) use built::{call_inc, inc, static_inc};
+pub(crate) use built::{add, call_inc, inc, static_inc};
 
 /// Returns an error with the reason why the C loop `fixed/inc-c`, which increments a per-CPU counter by the inline
 /// function of `statctr.h`, was not built.
@@ -25,6 +25,13 @@ pub(crate) fn static_inc() -> Available {
     Err(COMPILER.into())
 }
 
+/// Returns an error with the reason why the C loop `fixed/add-c`, which adds a number that the compiler does not know by
+/// the inline function of `statctr.h`, was not built.
+#[cfg(not(c_sides))]
+pub(crate) fn add() -> Available {
+    Err(COMPILER.into())
+}
+
 /// Returns an error with the reason why the C loop `fixed/inc-c-call`, which calls the library for each increment of a
 /// per-CPU counter, was not built.
 #[cfg(not(c_sides))]
@@ -35,8 +42,8 @@ pub(crate) fn call_inc() -> Available {
 #[cfg(c_sides)]
 mod built {
     use super::Available;
-    use crate::sides::Side;
     use crate::sides::looped::PLACEMENTS;
+    use crate::sides::{PACKET_LENGTH, Side};
     use std::ptr::NonNull;
     // its functions are what the C code calls
     use statctr_capi as _;
@@ -53,6 +60,7 @@ mod built {
     unsafe extern "C" {
         static tallyline_c_inc: [Loop; PLACEMENTS];
         static tallyline_c_static_inc: [Loop; PLACEMENTS];
+        static tallyline_c_add: [Loop; PLACEMENTS];
         static tallyline_c_inc_think: [Loop; PLACEMENTS];
         static tallyline_c_call_inc: [Loop; PLACEMENTS];
         fn tallyline_counter_new() -> *mut Opaque;
@@ -65,6 +73,7 @@ mod built {
         counter: NonNull<Opaque>,
         loops: &'static [Loop; PLACEMENTS],
         total: unsafe extern "C" fn(*mut Opaque) -> u64,
+        per_operation: u64,
     }
 
     // SAFETY: a `statctr_t` may be used by all threads at once.
@@ -86,6 +95,10 @@ mod built {
             // SAFETY: a live counter.
             Some(unsafe { (self.total)(self.counter.as_ptr()) })
         }
+
+        fn per_operation(&self) -> u64 {
+            self.per_operation
+        }
     }
 
     impl Drop for Counter {
@@ -98,29 +111,36 @@ mod built {
     fn side(
         loops: &'static [Loop; PLACEMENTS],
         total: unsafe extern "C" fn(*mut Opaque) -> u64,
+        per_operation: u64,
     ) -> Available {
         // SAFETY: has no preconditions.
         let counter = NonNull::new(unsafe { tallyline_counter_new() })
             .ok_or_else(|| format!("statctr_init: {}", std::io::Error::last_os_error()))?;
-        Ok(Box::new(Counter { counter, loops, total }))
+        Ok(Box::new(Counter { counter, loops, total, per_operation }))
     }
 
     /// Returns the side `fixed/inc-c`: C's inline update of a counter.
     pub(crate) fn inc(think: bool) -> Available {
         // SAFETY: constants, never written.
         let loops = unsafe { if think { &tallyline_c_inc_think } else { &tallyline_c_inc } };
-        side(loops, tallyline_counter_read)
+        side(loops, tallyline_counter_read, 1)
     }
 
     /// Returns the side `static/inc-c`: C's inline update of a static.
     pub(crate) fn static_inc() -> Available {
         // SAFETY: as above.
-        side(unsafe { &tallyline_c_static_inc }, tallyline_static_read)
+        side(unsafe { &tallyline_c_static_inc }, tallyline_static_read, 1)
+    }
+
+    /// Returns the side `fixed/add-c`: C's inline addition of a number that the compiler does not know.
+    pub(crate) fn add() -> Available {
+        // SAFETY: as above.
+        side(unsafe { &tallyline_c_add }, tallyline_counter_read, PACKET_LENGTH)
     }
 
     /// Returns the side `fixed/inc-c-call`: a call of the C library for each update.
     pub(crate) fn call_inc() -> Available {
         // SAFETY: as above.
-        side(unsafe { &tallyline_c_call_inc }, tallyline_counter_read)
+        side(unsafe { &tallyline_c_call_inc }, tallyline_counter_read, 1)
     }
 }

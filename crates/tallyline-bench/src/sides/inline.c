@@ -55,7 +55,16 @@
 STATCTR_DEFINE(tallyline_c_static);
 #define STATIC_INC(hot) ((void)(hot), statctr_static_inc(&tallyline_c_static))
 
+/* A number that the compiler does not know: see `packet_length` in mod.rs. */
+#define ADD(hot)                                                                                   \
+	do {                                                                                       \
+		uint64_t length = PACKET_LENGTH;                                                   \
+		__asm__ volatile("" : "+r"(length));                                               \
+		statctr_add(hot, length);                                                          \
+	} while (0)
+
 LOOPS(c_static_inc, STATIC_INC, IDLE)
+LOOPS(c_add, ADD, IDLE)
 LOOPS(c_inc, statctr_inc, IDLE)
 LOOPS(c_inc_think, statctr_inc, THINK)
 LOOPS(c_call_inc, tallyline_call_inc, IDLE)

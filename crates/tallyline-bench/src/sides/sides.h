@@ -9,6 +9,9 @@
 #include "place.h"
 #include "statctr.h"
 
+/* The bytes of a packet: `PACKET_LENGTH` of mod.rs. */
+#define PACKET_LENGTH 100
+
 struct tallyline_counter {
 	alignas(128) statctr_t statctr;
 };
@@ -18,6 +21,7 @@ typedef void (*tallyline_loop)(struct tallyline_counter *, uint64_t n);
 
 extern const tallyline_loop tallyline_c_inc[TALLYLINE_PLACEMENTS];
 extern const tallyline_loop tallyline_c_static_inc[TALLYLINE_PLACEMENTS];
+extern const tallyline_loop tallyline_c_add[TALLYLINE_PLACEMENTS];
 extern const tallyline_loop tallyline_c_inc_think[TALLYLINE_PLACEMENTS];
 extern const tallyline_loop tallyline_c_call_inc[TALLYLINE_PLACEMENTS];
 
