@@ -104,9 +104,8 @@ impl ApproximateCounter {
     /// Returns the counter's approximate value, without what CPUs counted but have not added to the shared word yet:
     /// off by at most [`bound`](Self::bound). Async-signal-safe.
     ///
-    /// Cost: one cache line with counts at any number of CPUs; a second one in a pool of which some counter was set,
-    /// created with a value other than 0, or takes the place of a dropped one. Where updates are not by rseq, and come in
-    /// faster than they can be read, it reads all CPUs.
+    /// Cost: one cache line with counts, at any number of CPUs; its two words are loaded again where another CPU added to
+    /// the first of them in between.
     #[must_use]
     #[inline]
     pub fn approximate(&self) -> u64 {
@@ -143,5 +142,36 @@ impl ApproximateCounter {
 impl fmt::Debug for ApproximateCounter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ApproximateCounter").field(&self.read()).finish()
+    }
+}
+
+// with words of CPUs, which a build for one CPU has not
+#[cfg(all(test, not(feature = "uniprocessor")))]
+mod tests {
+    use super::*;
+    use crate::topology::Topology;
+
+    #[test]
+    fn a_comparison_reads_cpus_only_where_the_approximate_value_is_near() {
+        const CPUS: u32 = 1000;
+        const APPROXIMATE: u64 = 1 << 20;
+        let topology = Topology::synthetic(CPUS).build().expect("topology");
+        let pool = Pool::builder().topology(topology).build().expect("pool");
+        let counter = ApproximateCounter::new_in(&pool, APPROXIMATE, 64).expect("counter");
+        // further from the approximate value than updates leave it: the result tells which of the two was taken
+        counter.0.add_unflushed_on_synthetic(CPUS as usize - 1, 1 << 40);
+        let bound = counter.bound();
+        assert_eq!((counter.approximate(), bound), (APPROXIMATE, 63 * 1001));
+        for (other, of_approximate) in [
+            (0, Ordering::Greater),
+            (APPROXIMATE - bound - 1, Ordering::Greater),
+            (APPROXIMATE + bound + 1, Ordering::Less),
+            (1 << 39, Ordering::Less),
+        ] {
+            assert_eq!(counter.compare(other), of_approximate, "{other} is far");
+        }
+        for near in [APPROXIMATE - bound, APPROXIMATE, APPROXIMATE + bound] {
+            assert_eq!(counter.compare(near), Ordering::Greater, "{near}: of all CPUs");
+        }
     }
 }

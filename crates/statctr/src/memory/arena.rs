@@ -177,7 +177,10 @@ impl Arena {
                 // SAFETY: the words were taken just now.
                 unsafe { handle.word(index) }.at(0).store(0, Ordering::Relaxed);
             }
-            handle.store_baseline(initial);
+            handle.store_baseline(0);
+            if initial != 0 {
+                handle.add_to_fallback(initial);
+            }
         })
     }
 

@@ -3,8 +3,8 @@
 //! ```text
 //! per CPU (two words):       c, what was counted │ f, the part of it that was flushed
 //! at the home words:         direct │ flushed, which is the sum of all f but for one flush under way
-//! value:                     baseline + direct + the sum of all c        (as of any counter)
-//! approximate value:         baseline + direct + flushed                 (one line)
+//! value:                     direct + the sum of all c        (as of any counter)
+//! approximate value:         direct + flushed                 (one line)
 //!
 //! add(v), in a section on CPU c:     flush, while the counter's flush lock is held:
 //!   s := c + v                         d := c − f  and  f := c     in a section on the CPU
@@ -15,6 +15,9 @@
 //! A section refuses what would leave a batch unflushed, so each CPU has less than one; and whoever finds the
 //! lock taken adds to `direct`, atomically, so one flush is under way at most. Therefore the approximate value
 //! is off by less than (CPUs + 1) · batch, whatever threads are stopped in between, and nobody waits.
+//!
+//! The initial value is in `direct`, and a set adds to it what is missing. A baseline, as other counters have, would be
+//! a second line for approximate reads.
 //!
 //! Without rseq all updates go to `direct`. On stripes one would have to test s − f and store s in one step: f may
 //! change in between, and a thread that is stopped after its addition, before its flush, holds back what it added, so
@@ -27,7 +30,7 @@ use super::signal_safe_lock::SignalSafeLock;
 use crate::error::{Error, Result};
 use crate::rseq::{self, HandleTag};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// Owner of the memory of an approximate counter: per-CPU words, each with less than a batch not flushed yet, and the
 /// shared word that they are flushed to.
@@ -85,12 +88,8 @@ impl BoundedSum {
     #[cold]
     #[inline(never)]
     fn add_slow(&self, value: u64) {
-        if self.handle.is(HandleTag::Striped) {
-            // a stripe would flush nothing
-            return self.handle.add_to_fallback(value);
-        }
         if !self.handle.is(HandleTag::Rseq) {
-            return self.handle.add_elsewhere(value);
+            return self.add_to_direct(value);
         }
         let fits = value.wrapping_add(self.limit) <= 2 * self.limit;
         for _ in 0..if fits { rseq::TRIES } else { 0 } {
@@ -107,7 +106,17 @@ impl BoundedSum {
                 break;
             }
         }
-        self.handle.add_to_fallback(value);
+        self.add_to_direct(value);
+    }
+
+    /// Adds `value` to the word that all CPUs share, in one step.
+    fn add_to_direct(&self, value: u64) {
+        if self.handle.is(HandleTag::Rseq) || self.handle.is(HandleTag::Striped) {
+            // a stripe would flush nothing
+            self.handle.add_to_fallback(value);
+        } else {
+            self.handle.add_elsewhere(value);
+        }
     }
 
     /// Flushes what the calling thread's CPU has counted; `false` where somebody else is flushing, or draining while
@@ -163,21 +172,19 @@ impl BoundedSum {
     /// by at most [`bound`](Self::bound).
     #[inline]
     pub(crate) fn approximate(&self) -> u64 {
-        // the baseline first, as in `Handle::read`
-        let baseline = self.handle.baseline();
         // Where updates also subtract, what one of these words gained and the other lost must not be seen in
-        // part: so they are read again until the first stayed the same.
+        // part: so they are read again until the first stayed the same, as it does unless another CPU added to it
+        // between two loads of one line.
         let mut direct = self.handle.at(0).load(Ordering::Acquire);
-        for _ in 0..rseq::TRIES {
+        loop {
             let flushed = self.flushed().load(Ordering::Acquire);
             let again = self.handle.at(0).load(Ordering::Acquire);
-            if again == direct {
-                return baseline.wrapping_add(direct).wrapping_add(flushed);
+            // without sections nothing is ever flushed
+            if again == direct || !self.handle.is(HandleTag::Rseq) {
+                return direct.wrapping_add(flushed);
             }
             direct = again;
         }
-        // Updates come in faster than they can be read, all of them atomically.
-        self.read()
     }
 
     /// Returns the largest possible error of an approximate read of the counter ([`approximate`](Self::approximate)).
@@ -185,9 +192,27 @@ impl BoundedSum {
         self.limit * (self.cpus() + 1)
     }
 
-    /// Sets the approximate counter's value by changing its baseline, a number that reads add. Takes the arena's lock.
+    /// Sets the approximate counter's value by adding what is missing to the word that all CPUs share. Takes the arena's
+    /// lock.
     pub(crate) fn set(&self, value: u64) {
-        arena_of(self.handle).while_locked(|| self.handle.set_locked(value));
+        arena_of(self.handle).while_locked(|| {
+            let missing = value.wrapping_sub(self.read());
+            if missing != 0 {
+                // whoever sees it sees at least the counts it was made from
+                fence(Ordering::Release);
+                self.add_to_direct(missing);
+            }
+        });
+    }
+}
+
+#[cfg(all(test, not(feature = "uniprocessor")))]
+impl BoundedSum {
+    /// Adds `value` to the counter's word of a synthetic CPU, which this kernel cannot have, and flushes nothing: what no
+    /// update does with a batch or more, so that the approximate value tells that this word was not read.
+    pub(crate) fn add_unflushed_on_synthetic(&self, cpu: usize, value: u64) {
+        let add = || self.handle.add_on_synthetic_locked(cpu, value);
+        assert!(arena_of(self.handle).while_locked(add), "the CPU has a word");
     }
 }
 
@@ -202,7 +227,9 @@ impl Drop for BoundedSum {
 #[cfg(all(test, not(feature = "uniprocessor")))]
 mod tests {
     use super::*;
+    use crate::counter::Counter;
     use crate::placement::{Mode, Placement, Pool};
+    use crate::topology::Topology;
 
     #[test]
     fn a_flush_of_a_parent_is_made_up_for_only_while_nothing_is_drained() {
@@ -224,5 +251,28 @@ mod tests {
         drop(drains);
         assert!(sum.flush());
         assert_eq!((sum.approximate(), sum.read()), (5, 5));
+    }
+
+    #[test]
+    fn an_approximate_read_loads_one_line_also_where_counters_were_set_and_dropped() {
+        const CPUS: usize = 1000;
+        let topology = Topology::synthetic(CPUS as u32).build().expect("topology");
+        let pool = Pool::builder().topology(topology).build().expect("pool");
+        drop(BoundedSum::take(pool.arena(), 9, 64).expect("memory"));
+        Counter::new_in(&pool, 1).expect("counter").set(7);
+        let sum = BoundedSum::take(pool.arena(), 3, 64).expect("memory");
+        sum.set(5);
+        let line = |address: *const AtomicU64| address.addr() / 64;
+        assert_eq!(line(sum.handle.at(0)), line(sum.flushed()));
+        let reservation = sum.handle.reservation();
+        assert!(reservation.baselines_in_use(), "the counter's");
+        // all other words of it say something else
+        sum.add_unflushed_on_synthetic(CPUS - 1, 1 << 40);
+        let others = [reservation.cpus().displacement(CPUS - 1), Some(reservation.baseline_displacement())];
+        for displacement in others.into_iter().flatten() {
+            sum.handle.at(displacement).fetch_add(1 << 41, Ordering::Relaxed);
+            sum.second_word().at(displacement).fetch_add(1 << 42, Ordering::Relaxed);
+        }
+        assert_eq!((sum.approximate(), sum.read()), (5, 5 + (1 << 40) + (2 << 41)));
     }
 }

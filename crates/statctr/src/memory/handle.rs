@@ -270,7 +270,8 @@ impl Handle {
     /// Returns the sum of everything counted here, without the baseline.
     fn counted(self) -> u64 {
         let reservation = self.reservation();
-        let home = if reservation.homes_in_use() { self.home().load(Ordering::Relaxed) } else { 0 };
+        // the home word first: a set of an approximate counter adds to it what is missing in the sum of the others
+        let home = if reservation.homes_in_use() { self.home().load(Ordering::Acquire) } else { 0 };
         reservation.cpus().consistently(|walk| {
             let mut sum = home;
             walk.for_each(|displacement| {
