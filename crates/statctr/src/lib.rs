@@ -67,7 +67,7 @@
 //! | [`Histogram::observe`] | an event of two items and some five instructions | 16 bytes per bucket and CPU |
 //! | [`Counter::read`] | a cache line per CPU that counts | |
 //! | [`GroupArray::fold_into`] | memory bandwidth, of several threads with [`GroupArray::fold_parts`] | |
-//! | [`IncrementalFold::fold`] | that of the lines that were written since the last one, and a byte a line | 16 bytes per item |
+//! | [`IncrementalFold::fold`] | that of the lines that were written since the last one, and a byte a line; on other processors than x86-64 that of a fold of all | 8 bytes per item, 16 from the first use of a baseline or fallback cell on |
 //!
 //! `tallyline-bench` measures them on your machine.
 //!

@@ -16,8 +16,9 @@ use crate::schema::{Event, Item, Schema};
 /// (AMD Zen 5) than of a [`GroupArray`](crate::GroupArray), and a CPU has a byte more for each line.
 ///
 /// Marks are kept on x86-64 where counters are updated by rseq in units that do not move, and where no event is wider
-/// than a store ([`is_tracked`](Self::is_tracked)); elsewhere the array counts as a `GroupArray` does, and each fold
-/// reads all lines.
+/// than a store ([`is_tracked`](Self::is_tracked)). Elsewhere, so always on aarch64, whose stores become visible in any
+/// order, the array counts as a `GroupArray` does, and each fold reads all lines: an incremental one costs what
+/// [`fold_into`](Self::fold_into) does.
 ///
 /// ```
 /// use statctr::{ItemSpec, Schema, TrackedGroupArray};
@@ -150,7 +151,10 @@ impl TrackedGroupArray {
 /// A series of reads of a [`TrackedGroupArray`], each of which rereads only the cache lines written since the one
 /// before (on all CPUs, even if one CPU wrote them).
 ///
-/// Memory: 8 bytes for each item, as long as this lives.
+/// Memory, as long as this lives: 8 bytes for each item and a bit for each cache line; on x86-64 8 bytes more for each
+/// word of these lines from the first fold on that finds a baseline or a fallback cell in use in the part of the pool in
+/// which the array lies, as any counter there was set, made with a value other than 0, or updated on a CPU without a word
+/// of its own.
 ///
 /// A value includes every update that happens before the fold, as all reads do. A fold may interrupt each CPU that runs
 /// the program once (`membarrier`): where a CPU that wrote many lines does not count at that time. It may wait for
@@ -167,7 +171,9 @@ impl IncrementalFold<'_> {
     /// statistics) of all groups, each summed over the CPUs, group by group, in the order of declaration.
     ///
     /// Cost: a byte for each line of each CPU that counts, and the lines that were written since the last fold, of all
-    /// these CPUs.
+    /// these CPUs; where a baseline or a fallback cell is in use (see [`IncrementalFold`]), also all baselines and
+    /// fallback cells of the array. On other processors than x86-64, and wherever the array is not
+    /// [tracked](TrackedGroupArray::is_tracked), a fold of all lines.
     pub fn fold(&mut self) -> &[u64] {
         let IncrementalFold { array, folds, values } = self;
         let (items, chunks, schema) = (array.schema.len(), array.schema.chunks(), &array.schema);

@@ -228,6 +228,32 @@ mod tests {
     }
 
     #[test]
+    fn a_fold_keeps_a_word_more_for_each_only_where_a_baseline_or_fallback_cell_is_in_use() {
+        for uses_home in [false, true] {
+            let pool = Pool::builder().build().expect("pool");
+            if !StampedLines::fit(pool.arena()) {
+                return;
+            }
+            let piece = StampedLines::take(pool.arena(), LINES).expect("memory");
+            let (mut folds, mut values) = (StampedFold::new(1, LINES), vec![0; LINES]);
+            piece.words().add(0, 1);
+            for _ in 0..3 {
+                fold(&piece, &mut folds, &mut values, false);
+            }
+            // a section that was aborted again and again has left the addition to the fallback cell
+            let is_unused = !piece.lines().handle().reservation().homes_in_use();
+            assert!(!is_unused || folds.common.capacity() == 0);
+            if uses_home {
+                piece.lines().handle().add_to_fallback(0);
+            } else {
+                set(&piece, LINES - 1, 7);
+            }
+            fold(&piece, &mut folds, &mut values, false);
+            assert_eq!(folds.common.len(), LINES * CHUNK_WORDS);
+        }
+    }
+
+    #[test]
     fn a_value_that_was_set_during_a_fold_and_back_is_read_by_the_next_one() {
         let pool = Pool::builder().build().expect("pool");
         if !StampedLines::fit(pool.arena()) {
