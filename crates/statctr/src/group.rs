@@ -282,20 +282,7 @@ impl GroupArray {
     /// [`Error::BufferTooSmall`], and [`Error::OutOfRange`] for a range that goes beyond the array; what lies
     /// behind the values is left alone.
     pub fn fold_range(&self, range: Range<usize>, values: &mut [u64]) -> Result<()> {
-        if range.end > self.len() {
-            return Err(Error::OutOfRange { index: range.end - 1, len: self.len() });
-        }
-        let (items, chunks) = (self.schema.len(), self.schema.chunks());
-        let (needed, given) = (range.len() * items, values.len());
-        let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
-        self.pieces.for_each(range, |piece, groups, before| {
-            let first_group = groups.start;
-            crate::memory::fold_rows(piece, 0, chunks, groups, |group, first, sums| {
-                let row = (before + group - first_group) * items;
-                self.schema.scatter(first, sums, &mut values[row..row + items]);
-            });
-        });
-        Ok(())
+        fold_pieces(&self.pieces, |piece| (piece, 0), &self.schema, range, values)
     }
 
     /// Splits a read of all groups of counters in the array into at most `parts` pieces (ranges of groups) of about
@@ -393,6 +380,35 @@ impl GroupRef<'_> {
     pub fn add_on_synthetic(self, cpu: CpuId, item: Item, value: u64) -> Result<()> {
         add_on_synthetic(self.words.lines(), self.first + item.slot(), cpu, value)
     }
+}
+
+/// Reads all items (64-bit statistics) of the groups with indices in `range` of an array that has this schema (items and
+/// events) and memory, and stores their values, each summed over the CPUs, in `values`, group by group. `lines_of` returns
+/// a piece's cache lines and the number of those in front of the first group.
+///
+/// # Errors
+/// Fails as [`GroupArray::fold_range`] does.
+pub(crate) fn fold_pieces<T>(
+    pieces: &Pieces<T>,
+    lines_of: impl Fn(&T) -> (&Lines, usize),
+    schema: &Schema,
+    range: Range<usize>,
+    values: &mut [u64],
+) -> Result<()> {
+    if range.end > pieces.len() {
+        return Err(Error::OutOfRange { index: range.end - 1, len: pieces.len() });
+    }
+    let (items, chunks) = (schema.len(), schema.chunks());
+    let (needed, given) = (range.len() * items, values.len());
+    let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
+    pieces.for_each(range, |piece, groups, before| {
+        let ((lines, front), first_group) = (lines_of(piece), groups.start);
+        crate::memory::fold_rows(lines, front, chunks, groups, |group, first, sums| {
+            let row = (before + group - first_group) * items;
+            schema.scatter(first, sums, &mut values[row..row + items]);
+        });
+    });
+    Ok(())
 }
 
 /// Reads all items (64-bit statistics) of several groups of one schema (with the same items and events) and stores

@@ -7,6 +7,7 @@ use crate::gauge::{FloatGauge, Gauge};
 use crate::group::{Group, GroupArray};
 use crate::histogram::HistogramSnapshot;
 use crate::registry::{Registry, RegistryValues};
+use crate::tracked::TrackedGroupArray;
 use std::time::{Duration, Instant};
 
 mod sealed {
@@ -283,6 +284,20 @@ impl Group {
 impl GroupArray {
     /// Reads all items (64-bit statistics) of all groups of the array, each summed over the CPUs, group by group
     /// ([`fold_into`](Self::fold_into)), and the time.
+    pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
+        Snapshot::take(|| {
+            let mut values = vec![0; self.len() * self.schema().len()];
+            // as long as the array
+            let _ = self.fold_into(&mut values);
+            values
+        })
+    }
+}
+
+impl TrackedGroupArray {
+    /// Reads all items (64-bit statistics) of all groups of the array, also unchanged ones, each summed over the CPUs,
+    /// group by group ([`fold_into`](Self::fold_into)), and the time. Of an incremental fold it is
+    /// `Snapshot::take(|| fold.fold().to_vec())`.
     pub fn snapshot(&self) -> Snapshot<Vec<u64>> {
         Snapshot::take(|| {
             let mut values = vec![0; self.len() * self.schema().len()];

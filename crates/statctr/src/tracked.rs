@@ -3,11 +3,12 @@
 use crate::counter::impersonate;
 use crate::cpu::CpuId;
 use crate::error::{Error, Result};
-use crate::group::take;
+use crate::group::{fold_pieces, take};
 use crate::memory::{CHUNK_WORDS, StampedFold, StampedLines, StampedWords, most_stamped};
 use crate::pieces::Pieces;
 use crate::placement::Pool;
 use crate::schema::{Event, Item, Schema};
+use std::ops::Range;
 
 /// An array of groups of counters whose updates mark the cache lines that they write, so that an [`IncrementalFold`]
 /// rereads only what changed since the last one.
@@ -118,16 +119,18 @@ impl TrackedGroupArray {
     /// # Errors
     /// [`Error::BufferTooSmall`]; what lies behind the values is left alone.
     pub fn fold_into(&self, values: &mut [u64]) -> Result<()> {
-        let (items, chunks) = (self.schema.len(), self.schema.chunks());
-        let (needed, given) = (self.len() * items, values.len());
-        let values = values.get_mut(..needed).ok_or(Error::BufferTooSmall { needed, given })?;
-        self.pieces.for_each(0..self.len(), |piece, groups, before| {
-            crate::memory::fold_rows(piece.lines(), piece.front(), chunks, groups, |group, first, sums| {
-                let row = (before + group) * items;
-                self.schema.scatter(first, sums, &mut values[row..row + items]);
-            });
-        });
-        Ok(())
+        self.fold_range(0..self.len(), values)
+    }
+
+    /// Reads all items (64-bit statistics) of the groups with indices in `range`, also unchanged ones, and stores their
+    /// values, each summed over the CPUs, in `values`, group by group; see
+    /// [`GroupArray::fold_range`](crate::GroupArray::fold_range).
+    ///
+    /// # Errors
+    /// [`Error::BufferTooSmall`], and [`Error::OutOfRange`] for a range that goes beyond the array; what lies
+    /// behind the values is left alone.
+    pub fn fold_range(&self, range: Range<usize>, values: &mut [u64]) -> Result<()> {
+        fold_pieces(&self.pieces, |piece| (piece.lines(), piece.front()), &self.schema, range, values)
     }
 
     /// Starts a series of reads of all counters of the array, each of which but the first rereads only the cache lines

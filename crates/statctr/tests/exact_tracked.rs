@@ -160,6 +160,36 @@ fn folds_are_those_of_all_lines_however_much_was_written() {
 }
 
 #[test]
+fn a_fold_of_a_range_and_a_snapshot_are_parts_of_a_fold_of_all() {
+    for common::Named { name, pool } in common::pools() {
+        let (schema, _) = schema_with_event::<4>(ITEMS - 4);
+        // of several pieces, of which the last is shorter
+        let len = 3 * pool.cost().unit_bytes / 8 / 16 + 605;
+        let array = TrackedGroupArray::new_in(&pool, len, &schema).expect("array");
+        let before = array.snapshot();
+        let items: Vec<Item> = schema.items().collect();
+        for group in (0..len).rev().step_by(3) {
+            array.get(group).expect("in the array").add(items[group % ITEMS], 1 + group as u64);
+        }
+        array.get(len - 2).expect("in the array").set(items[1], 99);
+        let mut all = vec![0; len * ITEMS];
+        array.fold_into(&mut all).expect("room");
+        assert_eq!(all.iter().filter(|value| **value != 0).count(), len.div_ceil(3) + 1, "{name}");
+        for range in [0..len, 0..1, 1..4, len / 2 - 300..len / 2 + 300, len - 2..len, 7..7] {
+            let mut part = vec![0; range.len() * ITEMS + 1];
+            array.fold_range(range.clone(), &mut part).expect("room");
+            assert_eq!(part.pop(), Some(0), "{name}, {range:?}: what lies behind is left alone");
+            assert_eq!(part, all[range.start * ITEMS..range.end * ITEMS], "{name}, {range:?}");
+        }
+        let beyond = array.fold_range(len - 1..len + 1, &mut [0; 2 * ITEMS]);
+        assert_eq!(beyond, Err(Error::OutOfRange { index: len, len }), "{name}");
+        let short = array.fold_range(0..2, &mut [0; ITEMS]);
+        assert_eq!(short, Err(Error::BufferTooSmall { needed: 2 * ITEMS, given: ITEMS }), "{name}");
+        assert_eq!(*array.snapshot().since(&before).expect("alike").delta(), all, "{name}");
+    }
+}
+
+#[test]
 fn a_fold_reads_what_was_written_since_the_last_one() {
     let (pool, cpus) = strangers(16);
     let (array, schema) = array(&pool);
