@@ -126,10 +126,16 @@ fn a_set_ends_rounding_infinities_and_nan() {
     }
 }
 
+/// Returns the largest error that `FloatGauge` states: of `updates` updates on this machine's CPUs, where `absolute` is the
+/// sum of their absolute values and that of the value that was set.
+fn bound_of_rounding(updates: u64, absolute: f64) -> f64 {
+    (updates + os::cpus().len() as u64) as f64 * f64::EPSILON / 2.0 * absolute
+}
+
 #[test]
 fn rounding_stays_below_the_stated_bound() {
-    for Named { name, pool } in &pools() {
-        let gauge = FloatGauge::new_in(pool, 0.0).expect("gauge");
+    for (Named { name, pool }, set) in pools().iter().flat_map(|pool| [(pool, 0i64), (pool, 1 << 20)]) {
+        let gauge = FloatGauge::new_in(pool, set as f64).expect("gauge");
         let updates = 30_000u64;
         std::thread::scope(|scope| {
             for thread in 0..3 {
@@ -144,7 +150,7 @@ fn rounding_stays_below_the_stated_bound() {
                 });
             }
         });
-        let (mut exact, mut absolute) = (0i64, 0i64);
+        let (mut exact, mut absolute) = (set << 30, set << 30);
         for thread in 0..3 {
             let mut seed = thread + 1u64;
             for _ in 0..updates {
@@ -154,8 +160,22 @@ fn rounding_stays_below_the_stated_bound() {
             }
         }
         let scale = f64::from(1 << 30);
-        let bound = (3 * updates + 8192) as f64 * f64::EPSILON / 2.0 * absolute as f64 / scale;
+        let bound = bound_of_rounding(3 * updates, absolute as f64 / scale);
         let off = (gauge.read() - exact as f64 / scale).abs();
+        assert!(off <= bound, "{name}, set to {set}: off by {off}, bound {bound}");
+    }
+}
+
+#[test]
+fn rounding_that_is_all_one_way_stays_below_the_stated_bound() {
+    for Named { name, pool } in &pools() {
+        let gauge = FloatGauge::new_in(pool, 0.0).expect("gauge");
+        // half of what 1 can be off by: a sum that has the 1 is rounded to it each time
+        let (half, updates) = (f64::EPSILON / 2.0, 100_000u64);
+        gauge.add(1.0);
+        (1..updates).for_each(|_| gauge.add(half));
+        let added = (updates - 1) as f64 * half;
+        let (off, bound) = ((1.0 - gauge.read() + added).abs(), bound_of_rounding(updates, 1.0 + added));
         assert!(off <= bound, "{name}: off by {off}, bound {bound}");
     }
 }

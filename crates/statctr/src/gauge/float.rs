@@ -31,9 +31,10 @@ use std::fmt;
 /// Each CPU adds its updates to a sum of its own, which is rounded after each, and a read adds these sums and
 /// the value that was set last. While all of these are whole numbers of at most 2⁵³ (or multiples of one power
 /// of two, up to 2⁵³ of them) nothing is rounded and a read is exact. Else n updates on P CPUs since the
-/// last set are off by at most (n + P) · 2⁻⁵³ of the sum of their absolute values, and the same updates may
-/// be read with another last digit if they run on other CPUs, or after a drain. So an `add` and a `sub` of
-/// the same number need not cancel; a [`set`](Self::set) ends all rounding errors of before.
+/// last set are off by at most (n + P) · 2⁻⁵³ of the sum of their absolute values and that of the value that was
+/// set, and the same updates may be read with another last digit if they run on other CPUs, or after a drain. So
+/// an `add` and a `sub` of the same number need not cancel; a [`set`](Self::set) ends all rounding errors of
+/// before.
 ///
 /// Infinities and NaN are added as IEEE 754 says; they go away with the next `set`.
 ///
