@@ -145,6 +145,10 @@ objects! {
 /// many members early. Where a pool has no memory for a new member, its values are counted by the further one, too.
 ///
 /// # Cost
+/// An update of a member that is kept is that of its kind. Counters and gauges have inline updates as long as they are
+/// among the first 4096 static counters and gauges of the program, members included, by their first updates; an update of
+/// any later one takes a call more: 3.0 ns in a loop of nothing else in place of 0.3 (AMD EPYC, Zen 5).
+///
 /// A lookup hashes the values (SipHash, keyed at random) and compares one entry: about 30 ns; keep the
 /// `&'static` member where the values are known in advance. It takes no lock, and writes nothing
 /// where the member is there. The first one of a family makes a table of 16 to 32 bytes for each

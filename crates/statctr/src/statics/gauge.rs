@@ -22,8 +22,9 @@ use std::fmt;
 /// assert_eq!(OPEN.read(), 7);
 /// ```
 ///
-/// Cost, and where the first update may be, are those of a [`StaticCounter`](crate::StaticCounter); reads while others
-/// update are those of a [`Gauge`](crate::Gauge).
+/// Cost, and where the first update may be, are those of a [`StaticCounter`](crate::StaticCounter): a gauge is one of the
+/// first 4096 static counters and gauges of the program, or an update takes a call more. Reads while others update are
+/// those of a [`Gauge`](crate::Gauge).
 ///
 /// # Races with `set`
 /// An update that runs at the same time as [`set`](Self::set) is wholly before it, and gone, or wholly after it. Of two
