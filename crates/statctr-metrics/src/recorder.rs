@@ -124,7 +124,8 @@ impl Builder {
     }
 
     /// Sets the schema (resolution) of native histograms, those with exponential buckets, in Prometheus' protobuf
-    /// format; by default the finest whose buckets are no narrower than the histograms' own.
+    /// format; by default the finest whose buckets are no narrower than the histograms' own. Those of a
+    /// [registry](Self::registry) have this schema, too, whatever their relative error.
     pub fn native_schema(mut self, schema: NativeSchema) -> Builder {
         self.schema = Some(schema);
         self
@@ -232,8 +233,9 @@ impl Recorder {
     }
 
     /// Reads all series and encodes them in Prometheus' protobuf format with native histograms
-    /// ([`NativeHistogram`](crate::NativeHistogram)), and with classic buckets as well where bounds are set. Its
-    /// content type is [`PROTOBUF`](Self::PROTOBUF); names are changed as in the text format.
+    /// ([`NativeHistogram`](crate::NativeHistogram)), and with classic buckets as well where bounds are set. Histograms of a
+    /// [registry](Builder::registry) are native, too, and have classic buckets with the bounds 2ᵏ − 1. Its content type
+    /// is [`PROTOBUF`](Self::PROTOBUF); names are changed as in the text format.
     ///
     /// ```
     /// let recorder = statctr_metrics::Recorder::new();

@@ -1,8 +1,10 @@
 //! Both formats of an exposition, and what a reader by others makes of them: `tests/golden/README.md`.
 
 use metrics::{counter, describe_counter, describe_histogram, gauge, histogram, with_local_recorder};
-use statctr_metrics::{NativeSchema, Recorder};
+use statctr::{Description, Registry};
+use statctr_metrics::{Builder, NativeSchema, Recorder};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 fn golden(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden", name].iter().collect()
@@ -94,4 +96,39 @@ fn a_schema_of_the_users_choice_is_written() {
         recorder.render_protobuf().len()
     };
     assert!(finest(NativeSchema::FINEST) > 2 * finest(NativeSchema::COARSEST));
+}
+
+/// The reader has read the recorder's own histogram of these values (`exposition.pb`): of a registry's, which is to be the
+/// same bytes, it reads the same.
+#[test]
+fn a_histogram_of_a_registry_is_encoded_as_one_of_the_recorder() {
+    for schema in [None, Some(NativeSchema::COARSEST), Some(NativeSchema::FINEST)] {
+        let registry: &'static Registry = Box::leak(Box::new(Registry::new()));
+        let sizes = Arc::new(statctr::Histogram::new(1 << 40, 0.01).expect("histogram"));
+        let description = Description::new("sizes").help("of files").label("of", "files");
+        registry.register(description, &sizes).expect("free");
+        let classic = sizes.snapshot().classic_buckets();
+        let bounds: Vec<f64> = classic.into_iter().map(|(bound, _)| bound as f64).collect();
+        let recorder = |builder: Builder| match schema {
+            Some(schema) => builder.native_schema(schema).build(),
+            None => builder.build(),
+        };
+        let other = recorder(Recorder::builder().registry(registry));
+        let own = recorder(Recorder::builder().resolution("sizes", 1.0).buckets(&bounds));
+        with_local_recorder(&own, || {
+            describe_histogram!("sizes", "of files");
+            let own_sizes = histogram!("sizes", "of" => "files");
+            assert_eq!(other.render_protobuf(), own.render_protobuf(), "without values, {schema:?}");
+            for size in [0u64, 1, 1, 2, 3, 5, 127, 128, 1_000_000, 3_000_000_000] {
+                sizes.observe(size);
+                own_sizes.record(size as f64);
+            }
+        });
+        let encoded = other.render_protobuf();
+        assert_eq!(encoded, own.render_protobuf(), "{schema:?}");
+        // the key of the schema (field 5), its number in zigzag coding, and the key of the zero threshold (field 6)
+        let number = schema.map_or(5, NativeSchema::number);
+        let key = [40, ((number << 1) ^ (number >> 7)) as u8, 49];
+        assert!(encoded.windows(3).any(|bytes| bytes == key), "native, {schema:?}");
+    }
 }
