@@ -1,11 +1,13 @@
 //! A [`Collector`] for a registry of the other crate, of all that a registry of the counters has.
 
+use crate::metrics::encodable;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 use statctr::{Registry, SampleItem, Value};
+use statctr_facade::{NativeHistogram, NativeSchema};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
@@ -20,7 +22,8 @@ use std::fmt;
 /// one, as the item of a group can. Line breaks in help texts become spaces.
 ///
 /// Extremes are gauges, an average is a histogram of one bucket (a label `le` of it becomes `exported_le`), and the buckets of a histogram are those of
-/// [`classic_buckets`](statctr::HistogramSnapshot::classic_buckets).
+/// [`classic_buckets`](statctr::HistogramSnapshot::classic_buckets); in Prometheus' protobuf format it is a native one as
+/// well if a schema is [set](Self::native_schema).
 ///
 /// ```
 /// use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -37,14 +40,29 @@ use std::fmt;
 /// assert!(text.contains("requests_total{method=\"GET\"} 1\n"));
 /// ```
 #[derive(Debug)]
-pub struct Collector(&'static Registry);
+pub struct Collector {
+    registry: &'static Registry,
+    native: Option<NativeSchema>,
+}
 
 impl Collector {
     /// Creates a `prometheus-client` collector that, at each scrape, exports the statistics that this registry then
     /// contains.
     #[must_use]
     pub fn new(registry: &'static Registry) -> Collector {
-        Collector(registry)
+        Collector { registry, native: None }
+    }
+
+    /// Sets the schema (resolution) of native histograms, those with exponential buckets: with it, each
+    /// [`statctr::Histogram`] of the registry is exported as one in Prometheus' protobuf format, which has its classic
+    /// buckets as well. Other formats have these alone, as all have without a schema.
+    ///
+    /// [`NativeHistogram`] states by how much a value may be in another bucket. [`NativeSchema::for_error`] with the
+    /// relative error that the histograms were created with gives the finest schema of use.
+    #[must_use]
+    pub fn native_schema(mut self, schema: NativeSchema) -> Collector {
+        self.native = Some(schema);
+        self
     }
 }
 
@@ -176,7 +194,7 @@ fn unit_of_name(unit: &str) -> Option<&str> {
     (!unit.is_empty() && unit.chars().all(fits)).then_some(unit)
 }
 
-fn encode(value: &Value, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+fn encode(value: &Value, native: Option<NativeSchema>, mut encoder: MetricEncoder<'_>) -> fmt::Result {
     match value {
         Value::Counter(value) => ConstCounter::new(*value).encode(encoder),
         Value::Gauge(value) => ConstGauge::new(*value).encode(encoder),
@@ -197,7 +215,18 @@ fn encode(value: &Value, mut encoder: MetricEncoder<'_>) -> fmt::Result {
                 below = up_to;
             }
             buckets.push((f64::INFINITY, count.wrapping_sub(below)));
-            encoder.encode_histogram::<NoLabelSet>(value.sum() as f64, count, &buckets, None)
+            let sum = value.sum() as f64;
+            let Some(schema) = native else {
+                return encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None);
+            };
+            let native = NativeHistogram::of(value, schema);
+            encoder.encode_histogram_with_native::<NoLabelSet>(
+                sum,
+                count,
+                &buckets,
+                None,
+                encodable(&native, None),
+            )
         }
         value => ConstGauge::new(value.number()).encode(encoder),
     }
@@ -207,7 +236,7 @@ impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut metrics: BTreeMap<(String, Type), Metric> = BTreeMap::new();
         // all values first, and text afterwards: the reads are as near to each other as can be
-        self.0.visit(|sample| {
+        self.registry.visit(|sample| {
             let description = sample.description;
             let mut labels: Vec<(String, String)> =
                 description.labels().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -244,7 +273,7 @@ impl prometheus_client::collector::Collector for Collector {
             let of = MetricType::from(*of);
             let mut of_name = encoder.encode_descriptor(name, &metric.help, unit.as_ref(), of)?;
             for (labels, value) in &metric.values {
-                encode(value, of_name.encode_family(labels)?)?;
+                encode(value, self.native, of_name.encode_family(labels)?)?;
             }
         }
         Ok(())

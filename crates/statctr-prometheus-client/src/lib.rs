@@ -18,7 +18,8 @@
 //! - [`Counter`], [`Gauge`], [`FloatGauge`], [`Histogram`] and [`Family`] are registered as those of the
 //!   other crate are.
 //! - [`Histogram::native`] is one with exponential buckets, which the protobuf format of Prometheus carries.
-//! - [`Collector`] exports what is in a registry of [`statctr`]'s: counters, groups, statics.
+//! - [`Collector`] exports what is in a registry of [`statctr`]'s: counters, groups, statics; its histograms as native
+//!   ones, too, with a schema ([`Collector::native_schema`]).
 //!
 //! `inc` and its kin return nothing: a counter that is divided among CPUs has no old value to return, which
 //! is why it cannot be the other crate's `Atomic`.

@@ -237,6 +237,21 @@ impl Histogram {
     }
 }
 
+/// Returns a native histogram as the encoder takes it.
+pub(crate) fn encodable(
+    native: &NativeHistogram,
+    created: Option<SystemTime>,
+) -> encoding::NativeHistogram<'_> {
+    encoding::NativeHistogram {
+        schema: native.schema().number().into(),
+        zero_threshold: native.zero_threshold(),
+        zero_count: native.zero_count(),
+        negative: encoding::NativeHistogramBuckets { spans: &[], deltas: &[] },
+        positive: encoding::NativeHistogramBuckets { spans: native.spans(), deltas: native.deltas() },
+        created,
+    }
+}
+
 impl TypedMetric for Histogram {
     const TYPE: MetricType = MetricType::Histogram;
 }
@@ -257,15 +272,7 @@ impl EncodeMetric for Histogram {
             return encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None);
         };
         let native = NativeHistogram::of_floats(&seen, schema);
-        let none = encoding::NativeHistogramBuckets { spans: &[], deltas: &[] };
-        let native = encoding::NativeHistogram {
-            schema: schema.number().into(),
-            zero_threshold: native.zero_threshold(),
-            zero_count: native.zero_count(),
-            negative: none,
-            positive: encoding::NativeHistogramBuckets { spans: native.spans(), deltas: native.deltas() },
-            created: Some(self.0.created),
-        };
+        let native = encodable(&native, Some(self.0.created));
         encoder.encode_histogram_with_native::<NoLabelSet>(sum, count, &buckets, None, native)
     }
 

@@ -192,6 +192,10 @@ fn every_kind_of_a_registry_is_collected() {
     [0, 2, 100, 1000].into_iter().for_each(|size| sizes.observe(size));
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Collector::new(statistics)));
+    let mut native = Registry::default();
+    let collector = Collector::new(statistics).native_schema(NativeSchema::for_error(0.1));
+    native.register_collector(Box::new(collector));
+    assert_eq!(text(&native), text(&registry), "text has no native histograms");
     let text = text(&registry);
     assert!(text.contains("# HELP open open connections\n# TYPE open gauge\nopen -3\n"), "{text}");
     assert!(text.contains("# TYPE sizes_bytes histogram\n# UNIT sizes_bytes bytes\n"), "{text}");
