@@ -169,7 +169,9 @@ impl Counter {
     }
 
     /// Returns the part of the counter's value that one CPU counted; 0 for a CPU that never counted. Initial values,
-    /// and updates in the fallback cell (the shared word for CPUs without a word of their own), belong to no CPU.
+    /// and updates in the fallback cell (the shared word for CPUs without a word of their own), belong to no CPU. On
+    /// systems other than Linux the library does not know a thread's CPU: there the part is that of the threads whose
+    /// number, modulo the number of CPUs, is this one.
     #[must_use]
     pub fn read_cpu(&self, cpu: CpuId) -> u64 {
         self.0.handle().read_cpu(cpu.index())

@@ -58,7 +58,7 @@
 //! |---|---|---|
 //! | [`Counter::inc`] | about a plain increment and a half | 8 bytes per CPU that counts, 16 for the handle |
 //! | [`StaticCounter::inc`] | a load more than [`Counter::inc`] | 8 bytes per CPU that counts, from its first update on |
-//! | [`Counter::inc`] where there is no rseq | a locked instruction on a line of the CPU's own | 8 bytes per CPU that counts, 16 for the handle |
+//! | [`Counter::inc`] where there is no rseq | a locked instruction on a line of the CPU's own (not under Linux: of some threads', see [`Mode::Striped`]) | 8 bytes per CPU that counts, 16 for the handle |
 //! | an event of up to 8 items | about two increments | 8 bytes per item and CPU |
 //! | [`ApproximateCounter::approximate`] | a cache line at any number of CPUs | |
 //! | [`FloatGauge::add`] | about two increments | 16 bytes per CPU that counts, 64 for the handle |
@@ -76,9 +76,10 @@
 //! and aarch64 on Linux with glibc or musl ([`registration`]); elsewhere pools are striped: counters, gauges, float
 //! gauges, groups, averages, histograms and lazy objects have words per CPU, updated by locked instructions
 //! ([`Placement::Striped`]), and [`Pool::mode`] says so. [`Max`] and [`Min`] have one shared word there, which only a
-//! new extreme writes, and an [`ApproximateCounter`] has one that every update writes. Systems other
-//! than Linux tell neither CPUs nor the memory that is there: a stripe is a thread's, by its number, the
-//! topology is as many CPUs as the process may use, and [`Pool::memory`] is what is reserved. Children of vfork must not count (see [`Counter`]).
+//! new extreme writes, and an [`ApproximateCounter`] has one that every update writes. On systems
+//! other than Linux the library knows neither a thread's CPU nor the memory that is there: a thread keeps one of as many
+//! words as there are CPUs, by its number, which it may share with other threads, the topology is as many CPUs as the
+//! process may use, and [`Pool::memory`] is what is reserved. Children of vfork must not count (see [`Counter`]).
 //!
 //! # Features
 //! `uniprocessor`: for machines with one possible CPU. A counter is a plain word, an update one
