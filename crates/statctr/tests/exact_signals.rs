@@ -67,7 +67,7 @@ impl Timer {
     /// Sets the timer to `span` from now on; 0 stops it.
     fn set(&self, span: Duration) {
         let never = libc::timeval { tv_sec: 0, tv_usec: 0 };
-        let value = libc::timeval { tv_usec: span.subsec_micros().into(), ..never };
+        let value = libc::timeval { tv_usec: span.subsec_micros() as libc::suseconds_t, ..never };
         let value = libc::itimerval { it_interval: never, it_value: value };
         // SAFETY: reads the structure.
         unsafe { libc::setitimer(self.number, &raw const value, std::ptr::null_mut()) };
