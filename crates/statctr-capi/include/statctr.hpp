@@ -44,6 +44,13 @@ inline void check(int error, const char *what)
         throw std::system_error(-error, std::generic_category(), what);
 }
 
+/** The error of a quantile of no values: see statctr_histogram_quantile(). */
+#ifdef ENODATA
+inline constexpr int no_values = ENODATA;
+#else
+inline constexpr int no_values = ENOMSG;
+#endif
+
 /** Returns the member that a look-up of <statctr/family.h> stores. */
 template <class Member, class Family>
 Member &look_up(int (*get)(Family *, const char *const *, unsigned, Member **), Family &family,
@@ -308,7 +315,7 @@ public:
     {
         std::uint64_t value = 0;
         const int error = statctr_histogram_quantile(snapshot_, part, &value);
-        if (error == -ENODATA || (error == -EINVAL && snapshot_ != nullptr))
+        if (error == -detail::no_values || (error == -EINVAL && snapshot_ != nullptr))
             return std::nullopt;
         detail::check(error, "statctr::histogram_snapshot::quantile");
         return value;

@@ -32,6 +32,14 @@ pub struct StatctrBucket {
     pub count: u64,
 }
 
+/// The error of a quantile of no values: `ENODATA`, which POSIX leaves out where there are no STREAMS, so some C
+/// libraries do not define it; `ENOMSG`, which all have, is what libc++ takes in its place there, too.
+#[cfg(not(any(target_os = "freebsd", target_os = "openbsd", target_os = "dragonfly", target_os = "wasi")))]
+pub(crate) const NO_VALUES: c_int = libc::ENODATA;
+/// The error of a quantile of no values, where `errno.h` has no `ENODATA`.
+#[cfg(any(target_os = "freebsd", target_os = "openbsd", target_os = "dragonfly", target_os = "wasi"))]
+pub(crate) const NO_VALUES: c_int = libc::ENOMSG;
+
 /// Returns a copy of the C histogram's handle that `histogram` points to; `Err(EINVAL)` for NULL and for words that
 /// cannot be a histogram's handle of this library.
 pub(crate) unsafe fn live(histogram: *const StatctrHistogram) -> Result<StatctrHistogram, c_int> {
@@ -184,7 +192,8 @@ pub unsafe extern "C" fn statctr_histogram_totals(
 }
 
 /// Stores the quantile `part` (0.5: the median) of the values in a histogram's snapshot in `*value`; returns 0, or
-/// `-ENODATA` if it has no values: `statctr_histogram_quantile()` of `statctr/histogram.h`.
+/// `-ENODATA` (`-ENOMSG` on systems without it) if it has no values: `statctr_histogram_quantile()` of
+/// `statctr/histogram.h`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn statctr_histogram_quantile(
     snapshot: *const StatctrHistogramSnapshot,
@@ -197,7 +206,7 @@ pub unsafe extern "C" fn statctr_histogram_quantile(
         if value.is_null() || part.is_nan() {
             return Err(libc::EINVAL);
         }
-        let quantile = seen.quantile(part).ok_or(libc::ENODATA)?;
+        let quantile = seen.quantile(part).ok_or(NO_VALUES)?;
         // SAFETY: the module's contract.
         unsafe { store(value, quantile) };
         Ok(())

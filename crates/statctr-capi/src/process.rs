@@ -119,6 +119,7 @@ pub extern "C" fn statctr_strerror(error: c_int) -> *const c_char {
         libc::ENOTRECOVERABLE => c"a fault inside the library",
         libc::EACCES | libc::EPERM => c"the kernel or a sandbox refused an operation",
         libc::ENOENT => c"a file of the kernel's is not there",
+        crate::histogram::NO_VALUES => c"a histogram without values",
         libc::EIO => c"the kernel's account of the memory could not be read",
         _ => c"what the kernel said; strerror() explains its number",
     };

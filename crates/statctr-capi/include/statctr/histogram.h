@@ -117,7 +117,8 @@ extern int statctr_histogram_totals(const statctr_histogram_snapshot_t *snapshot
  * most the histogram's relative error off: the middle of the bucket of the value with the rank part · count,
  * rounded up and at least 1.
  * Cost: two passes over the buckets. Errors: -EINVAL (a NULL, or a part that is no number), -ENODATA (no
- * values); `*value` is left alone then. Signals: not safe.
+ * values; -ENOMSG on systems without an ENODATA: FreeBSD, OpenBSD, DragonFly, WASI); `*value` is left alone then.
+ * Signals: not safe.
  */
 extern int statctr_histogram_quantile(const statctr_histogram_snapshot_t *snapshot, double part, uint64_t *value);
 
