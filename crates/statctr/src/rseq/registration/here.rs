@@ -14,14 +14,25 @@ const UNREGISTERED: i32 = -1;
 /// CPU number of a thread that is not to be registered.
 const REFUSED: i32 = -2;
 
-/// Offsets of the area and of the number of its registrations; 0: not chosen, none.
+/// Offset of the area that was chosen; 0 before a thread was registered in one.
 static AREA: AtomicIsize = AtomicIsize::new(0);
+/// Offset of the number of the area's registrations; 0: none.
 static REFCOUNT: AtomicIsize = AtomicIsize::new(0);
+/// Set before [`AREA`] is, if that is another library's.
+static IS_ADOPTED: AtomicBool = AtomicBool::new(false);
 
-/// Chooses an area and registers the calling thread there. Returns the outcome and the area's offset.
+/// Chooses an area, unless one is chosen, and registers the calling thread there. Returns the outcome and the area's
+/// offset.
 ///
 /// Threads that come at the same time choose the same.
 pub(super) fn choose() -> (Outcome, isize) {
+    // For another copy. It is asked for the area of the threads that are registered: one that another library has
+    // shown since (`dlopen`) is not theirs.
+    let chosen = AREA.load(Ordering::Acquire);
+    if chosen != 0 {
+        register_thread();
+        return (party(), chosen);
+    }
     let own = own_area_offset();
     let shown = visible_offset(c"__rseq_abi").filter(|offset| *offset != own);
     let (offset, refcount) = match shown {
@@ -32,24 +43,24 @@ pub(super) fn choose() -> (Outcome, isize) {
         return (Outcome::Nobody, 0);
     }
     REFCOUNT.store(refcount, Ordering::Relaxed);
-    AREA.store(offset, Ordering::Release);
     let was_registered = cpu_id(offset).load(Ordering::Relaxed) >= 0;
     match register(offset) {
-        // a copy that asks later finds a thread that this one registered for another
-        Ok(()) if shown.is_some() || (was_registered && !IS_OWN.load(Ordering::Relaxed)) => {
-            (Outcome::Adopted, offset)
-        }
         Ok(()) => {
-            IS_OWN.store(true, Ordering::Relaxed);
-            (Outcome::Own, offset)
+            if shown.is_some() || was_registered {
+                IS_ADOPTED.store(true, Ordering::Relaxed);
+            }
+            let first = AREA.compare_exchange(0, offset, Ordering::AcqRel, Ordering::Acquire);
+            (party(), first.err().unwrap_or(offset))
         }
         Err(libc::EINVAL) => (Outcome::Foreign, 0),
         Err(_) => (Outcome::Nobody, 0),
     }
 }
 
-/// Set once a thread was registered first by this library.
-static IS_OWN: AtomicBool = AtomicBool::new(false);
+/// Returns who registers threads in the area that was chosen.
+fn party() -> Outcome {
+    if IS_ADOPTED.load(Ordering::Relaxed) { Outcome::Adopted } else { Outcome::Own }
+}
 
 /// Returns the offset of a thread-local symbol that the program shows, if two threads agree on it: it may
 /// be in a library that was loaded late, whose variables lie elsewhere for each thread.
@@ -156,6 +167,9 @@ mod exit_hook {
 
     extern "C" fn at_exit(_mark: *mut libc::c_void) {
         let offset = AREA.load(Ordering::Acquire);
+        if offset == 0 {
+            return; // no thread was registered
+        }
         let cpu_id = cpu_id(offset);
         // a signal handler may register the thread again, before the field says that it may not
         while cpu_id.load(Ordering::Relaxed) != REFUSED {

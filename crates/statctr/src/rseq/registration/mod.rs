@@ -5,7 +5,7 @@
 //! settle, once a process, before the first pool:
 //!   libc registers threads (glibc 2.35 and later)    use its areas, register nobody       Libc
 //!   STATCTR_REGISTER=0, or no address of an area     nobody is registered                 none
-//!   else ask the first copy of this library in the process (`rendezvous`), which does:
+//!   else ask the first copy of this library in the process (`rendezvous`), which does, once:
 //!     a visible `__rseq_abi`, at one offset in two threads   that is the area
 //!     else the area of that copy, if at one offset in all threads
 //!     register the calling thread there:
@@ -13,6 +13,7 @@
 //!       EINVAL: it has another area                  none: somebody registers threads whose area we
 //!                                                    do not know, and needs that to succeed
 //!       else                                         none
+//!     asked again, it gives the area that it chose, whatever is visible then
 //!
 //! a thread in its first slow path: cpu_id = −1, and the area is not libc's
 //!   refcount := refcount + 1                         where tcmalloc looks before it registers
