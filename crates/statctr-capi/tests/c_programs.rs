@@ -104,6 +104,11 @@ impl Build {
             self.command.arg(libraries.join("libstatctr_capi.a"));
         }
         self.command.args(["-ldl", "-lm"]);
+        self.compile()
+    }
+
+    /// Builds the program without the library, unless that was added.
+    fn compile(mut self) -> Program {
         let output = self.command.output().expect("the compiler runs");
         assert!(
             output.status.success(),
@@ -335,16 +340,29 @@ fn copies_of_the_library_share_one_registration() {
     }
     let Some(build) = Build::c("copies") else { return };
     let program = build.link();
+    let Some(build) = Build::c_named("no-copy", "copies") else { return };
+    let without_copy = build.flags(["-DNO_COPY", "-ldl"]).compile();
     let folder = program.0.parent().expect("a folder");
     let library = libraries().join("libstatctr_capi.so");
     let copies = ["one.so", "two.so"].map(|name| folder.join(name));
     for copy in &copies {
         std::fs::copy(&library, copy).expect("a copy of the library");
     }
-    for order in ["p12", "1p2", "12p", "21p", "12"] {
-        let mut command = program.command(&[]);
-        command.arg(order).args(&copies).env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
-        passes(&mut command);
+    let registered_by_us = "2"; // STATCTR_REGISTRATION_OWN
+    let orders = [
+        (&program, &["p 1 2", "1 p 2", "1 2 p", "2 1 p", "1 2", "1 close1 2 p", "p 1 2 close1 close2"][..]),
+        (
+            &without_copy,
+            &["1 2", "2 1", "1 close1 2", "1 2 close1 close2", "load1 2 close1 1", "load1 close1 2 1"],
+        ),
+    ];
+    for (program, orders) in orders {
+        for order in orders {
+            let mut command = program.command(&[]);
+            command.arg(registered_by_us).args(&copies).arg("-").args(words(order));
+            command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
+            passes(&mut command);
+        }
     }
 }
 
