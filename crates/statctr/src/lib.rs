@@ -45,7 +45,8 @@
 //! 3. **Monotone.** If a counter is only added to, successive reads by one reader never decrease.
 //! 4. **Writers never wait**: no lock, no allocation, bounded retries, then an atomic fallback cell.
 //!    The first touch of a page is a page fault; see [`Pool::prefault`].
-//! 5. **Readers never disturb writers**: `set` and initial values are baselines that reads add.
+//! 5. **Readers never disturb writers**: `set` and initial values are baselines that reads add (of an
+//!    [`ApproximateCounter`] a part of its shared word).
 //! 6. **One commit, one event.** The items of an event are applied by one store. A reader sees a
 //!    pair of items together; wider events are seen together where the machine loads whole lines,
 //!    which is measured, and not guaranteed by their makers.
