@@ -3,8 +3,10 @@
 //! A registry does not keep what is registered alive: an entry goes away with its statistic, and
 //! reading through the registry costs a statistic's writers nothing.
 
+mod entries;
 mod prometheus;
 mod values;
+use entries::{Entries, HeldSources, Life, SourceRef};
 pub use values::RegistryValues;
 
 use crate::description::{Description, Key, is_name, printable_name};
@@ -16,10 +18,8 @@ use crate::sys::OnceBox;
 use crate::sys::{Lock, Rank};
 use crate::value::{Kind, SampleItem, Source, Value, sealed};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::ops::Deref;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// A registry's reference to a statistic that C code owns, usable until [`end`](Self::end).
 pub(crate) struct BorrowedStatistic {
@@ -72,59 +72,6 @@ pub struct Sample<'a> {
     pub value: &'a Value,
 }
 
-/// A registry's reference to a source.
-enum SourceRef {
-    /// A source that others own.
-    Weak(Weak<dyn Source>),
-    /// A source that lives as long as the program.
-    Static(&'static dyn Source),
-}
-
-impl SourceRef {
-    fn lives(&self) -> bool {
-        match self {
-            SourceRef::Weak(source) => source.strong_count() > 0,
-            SourceRef::Static(_) => true,
-        }
-    }
-
-    /// Returns the source, which lives as long as what is returned; `None` for one that is gone.
-    fn living(&self) -> Option<Living> {
-        match self {
-            SourceRef::Weak(source) => source.upgrade().map(Living::Shared),
-            SourceRef::Static(source) => Some(Living::Static(*source)),
-        }
-    }
-}
-
-/// A registered source that lives at least as long as this.
-enum Living {
-    Shared(Arc<dyn Source>),
-    Static(&'static dyn Source),
-}
-
-impl Deref for Living {
-    type Target = dyn Source;
-
-    fn deref(&self) -> &(dyn Source + 'static) {
-        match self {
-            Living::Shared(source) => &**source,
-            Living::Static(source) => *source,
-        }
-    }
-}
-
-struct Entry {
-    description: Arc<Description>,
-    source: SourceRef,
-}
-
-impl Entry {
-    fn lives(&self) -> bool {
-        self.source.lives()
-    }
-}
-
 /// The key of the statics that are exported as one: name and labels, kind, and shape of the value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct StaticKey(Key, Kind, Option<(u64, u32)>);
@@ -133,83 +80,6 @@ impl StaticKey {
     /// Returns the key of a value with this description.
     fn of(description: &Description, value: &Value) -> StaticKey {
         StaticKey(description.key(), value.kind(), value.shape())
-    }
-}
-
-/// The properties that all entries of one name share (kind, unit, help text), and the number of entries.
-struct Family {
-    kind: Kind,
-    unit: Unit,
-    help: Cow<'static, str>,
-    entries: usize,
-}
-
-/// The entries, by their order of registration, and what finds them.
-#[derive(Default)]
-struct Entries {
-    list: BTreeMap<u64, Entry>,
-    by_key: HashMap<Key, u64>,
-    families: HashMap<Cow<'static, str>, Family>,
-    registered: u64,
-    /// Dead entries are taken out when there are this many in all, so that a registration costs
-    /// the same however many there are.
-    sweep_at: usize,
-}
-
-impl Entries {
-    fn remove(&mut self, place: u64) {
-        let Some(entry) = self.list.remove(&place) else { return };
-        self.by_key.remove(&entry.description.key());
-        if let Some(family) = self.families.get_mut(entry.description.name()) {
-            family.entries -= 1;
-            if family.entries == 0 {
-                self.families.remove(entry.description.name());
-            }
-        }
-    }
-
-    fn sweep(&mut self) {
-        let dead: Vec<u64> =
-            self.list.iter().filter(|(_, entry)| !entry.lives()).map(|(&place, _)| place).collect();
-        dead.into_iter().for_each(|place| self.remove(place));
-        self.sweep_at = (self.list.len() * 2).max(64);
-    }
-
-    fn is_taken(&mut self, description: &Description, key: &Key, kind: Kind) -> bool {
-        if let Some(&place) = self.by_key.get(key) {
-            if self.list.get(&place).is_some_and(Entry::lives) {
-                return true;
-            }
-            self.remove(place);
-        }
-        let differs = |entries: &Entries| {
-            let family = entries.families.get(description.name());
-            family.is_some_and(|family| {
-                family.kind != kind
-                    || family.unit != *description.unit_of_values()
-                    || family.help != description.help_text()
-            })
-        };
-        // perhaps all that differ are dead
-        differs(self) && {
-            self.sweep();
-            differs(self)
-        }
-    }
-
-    /// Adds an entry and returns its place in the list.
-    fn insert(&mut self, description: Description, key: Key, kind: Kind, source: SourceRef) -> u64 {
-        if self.list.len() >= self.sweep_at {
-            self.sweep();
-        }
-        let (unit, help) =
-            (description.unit_of_values().clone(), Cow::Owned(description.help_text().to_owned()));
-        let family = self.families.entry(key.0.clone()).or_insert(Family { kind, unit, help, entries: 0 });
-        family.entries += 1;
-        self.by_key.insert(key, self.registered);
-        self.list.insert(self.registered, Entry { description: Arc::new(description), source });
-        self.registered += 1;
-        self.registered - 1
     }
 }
 
@@ -272,8 +142,9 @@ impl Registry {
         GLOBAL.get_or_make(|| Registry::having(true))
     }
 
-    /// Registers a statistic, or an array or group of counters, under a description, for as long as it lives. Takes a
-    /// few hundred nanoseconds, however much is registered.
+    /// Registers a statistic, or an array or group of counters, under a description, for as long as it lives: until its
+    /// last owner drops it, also while a visit or a scrape reads it. Takes a few hundred nanoseconds, however much is
+    /// registered.
     ///
     /// # Errors
     /// [`Error::BadName`] for a name, a label or a group's item that exporters would not take, or a label or an item
@@ -336,17 +207,24 @@ impl Registry {
             }
         }
         let key = description.key();
-        let mut entries = self.entries.lock();
-        if entries.is_taken(&description, &key, kind) {
-            return Err(Error::NameTaken(description.name().to_owned()));
+        // Bounded, as in the child of a fork a read of another thread never ends to give its sources up.
+        let mut attempts = 1000;
+        loop {
+            let mut entries = self.entries.lock();
+            match entries.rival(&description, &key, kind) {
+                Life::Gone => return Ok(entries.insert(description, key, kind, source)),
+                Life::Unclear if attempts > 0 => attempts -= 1,
+                _ => return Err(Error::NameTaken(description.name().to_owned())),
+            }
+            drop(entries);
+            std::thread::yield_now();
         }
-        Ok(entries.insert(description, key, kind, source))
     }
 
     /// Returns the number of registered statistics, and arrays and groups of counters, that still live.
     #[must_use]
     pub fn len(&self) -> usize {
-        let registered = self.entries.lock().list.values().filter(|entry| entry.lives()).count();
+        let registered = self.entries.lock().living();
         registered + if self.with_statics { self.statics().len() } else { 0 }
     }
 
@@ -389,10 +267,11 @@ impl Registry {
     /// counters, in the order of registration. A static with the name, the labels and the kind of a registered statistic
     /// is part of that one's value.
     ///
-    /// No lock is held while `sink` runs: it may register, make and drop counters.
+    /// No lock is held while `sink` runs: it may register, make and drop counters. What it drops is still passed on by
+    /// this visit, and its name is free.
     pub fn visit(&self, mut sink: impl FnMut(Sample<'_>)) {
         let mut statics = self.living_statics();
-        for (_, description, source) in &self.living() {
+        for (_, description, source) in self.living().iter() {
             source.values(&mut |item, mut value| {
                 if item == SampleItem::Only && !statics.is_empty() {
                     let key = StaticKey::of(description, &value);
@@ -411,12 +290,8 @@ impl Registry {
     }
 
     /// Returns what is registered and lives, in the order of registration, with the number of the registration.
-    fn living(&self) -> Vec<(u64, Arc<Description>, Living)> {
-        let entries = self.entries.lock();
-        let living = |(&number, entry): (&u64, &Entry)| {
-            Some((number, Arc::clone(&entry.description), entry.source.living()?))
-        };
-        entries.list.iter().filter_map(living).collect()
+    fn living(&self) -> HeldSources<'_> {
+        HeldSources::of(&self.entries)
     }
 
     /// Returns the values of the statics, where this registry has them, by name, labels and kind.
@@ -514,7 +389,7 @@ mod tests {
             let short_lived = Arc::new(Counter::new_in(&pool, 0).expect("counter"));
             registry.register(Description::new(format!("n{round}")), &short_lived).expect("free");
         }
-        assert!(registry.entries.lock().list.len() <= 64);
+        assert!(registry.entries.lock().len() <= 64);
         assert_eq!(registry.len(), 1);
     }
 
@@ -697,5 +572,45 @@ mod tests {
         registry.register(Description::new("x"), &second).expect("free again");
         registry.remove(number);
         assert_eq!((registry.len(), held.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_name_is_free_once_its_source_is_dropped_also_while_a_visit_reads_it() {
+        let registry = Registry::new();
+        let mut first = Some(counter());
+        registry.register(Description::new("x"), first.as_ref().expect("first")).expect("free");
+        let kept = counter();
+        registry.register(Description::new("y"), &kept).expect("free");
+        let mut second = None;
+        let mut seen = Vec::new();
+        registry.visit(|sample| {
+            seen.push(sample.description.name().to_owned());
+            if first.take().is_some() {
+                assert_eq!(registry.len(), 1, "the first is gone");
+                let added = Arc::new(Gauge::new_in(&pool(), 8).expect("gauge"));
+                registry.register(Description::new("x"), &added).expect("only the visit has the first one");
+                second = Some(added);
+            }
+            assert!(registry.register(Description::new("y"), &counter()).is_err(), "kept by others, too");
+        });
+        assert_eq!(seen, ["x", "y"], "what lived when the visit began");
+        let mut values = Vec::new();
+        registry.visit(|sample| values.push(sample.value.clone()));
+        assert_eq!(values, [Value::Counter(7), Value::Gauge(8)]);
+    }
+
+    #[test]
+    fn a_source_that_only_a_visit_owns_is_in_no_other_one() {
+        let registry = Registry::new();
+        let mut first = Some(counter());
+        registry.register(Description::new("x"), first.as_ref().expect("first")).expect("free");
+        let mut visits = 0;
+        registry.visit(|_| {
+            registry.visit(|_| visits += 1);
+            drop(first.take());
+            registry.visit(|_| visits += 1);
+            assert!(registry.prometheus_text().is_empty());
+        });
+        assert_eq!(visits, 1);
     }
 }

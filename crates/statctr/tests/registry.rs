@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{Named, pools, scaled};
+use common::{Named, StopAtEnd, pools, scaled};
 use statctr::{
-    ApproximateCounter, Average, AverageSnapshot, Counter, Description, FloatGauge, Gauge, Group, Histogram,
-    HistogramSnapshot, Max, Min, Pool, Registry, RegistryValues, Snapshot, Unit, Value,
+    ApproximateCounter, Average, AverageSnapshot, Counter, Description, Error, FloatGauge, Gauge, Group,
+    Histogram, HistogramSnapshot, Max, Min, Pool, Registry, RegistryValues, Snapshot, Unit, Value,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -179,4 +179,34 @@ fn values_of_nothing_are_exported_as_such() {
     for line in ["max 0", "min NaN", "average_count 0", "histogram_bucket{le=\"+Inf\"} 0", "gauge 0"] {
         assert!(text.lines().any(|there| there == line), "{line} in {text}");
     }
+}
+
+#[test]
+fn a_dropped_name_can_be_registered_anew_while_others_read() {
+    let pool = Pool::global().expect("pool");
+    let registry = Registry::new();
+    // whose buckets a read is busy with
+    let slow = Arc::new(Histogram::new_in(pool, 1 << 40, 0.01).expect("histogram"));
+    registry.register(Description::new("slow"), &slow).expect("free");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Acquire) {
+                    let values = registry.snapshot();
+                    let of_x = values.values().iter().filter(|sample| sample.description.name() == "x");
+                    assert!(of_x.count() <= 1, "one at a time");
+                }
+            });
+        }
+        for round in 0..scaled(3000) {
+            let counter = Arc::new(Counter::new_in(pool, 0).expect("counter"));
+            // now and then under another help text, which is one of the whole name
+            let description = Description::new("x").help(if round % 64 < 32 { "one" } else { "other" });
+            registry.register(description, &counter).expect("nothing that lives has the name");
+            let again = registry.register(Description::new("x"), &counter);
+            assert!(matches!(again, Err(Error::NameTaken(_))), "{again:?}");
+        }
+    });
 }

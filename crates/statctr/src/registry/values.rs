@@ -157,10 +157,10 @@ impl Registry {
     /// Reads the values, each summed over the CPUs, of all registered statistics, and arrays and groups of counters.
     pub(crate) fn read(&self) -> RegistryValues {
         let mut readings = Vec::new();
-        for (number, description, source) in self.living() {
+        for (number, description, source) in self.living().iter() {
             let mut index = 0;
             source.values(&mut |item, value| {
-                let (origin, description) = (Origin::Registered(number), Arc::clone(&description));
+                let (origin, description) = (Origin::Registered(*number), Arc::clone(description));
                 let item = ItemName::of(item);
                 readings.push(Reading { origin, index, description, item, value, exported: Exported::Own });
                 index += 1;
