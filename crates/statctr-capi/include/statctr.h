@@ -27,7 +27,7 @@
  * names the same counter, and the compiler keeps it in registers. GCC needs no such help.
  *
  *     statctr_t hot = device->packets;
- *     for (...) statctr_inc(&hot);
+ *     for (size_t i = 0; i < count; i++) statctr_inc(&hot);
  *
  * # Rules for every function
  * Units:     counters are 64-bit, modulo 2^64; what is counted is yours to say. `unsigned long`

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::mem::offset_of;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SOURCES: [&str; 13] = [
@@ -113,16 +114,21 @@ fn exported() -> Vec<Function> {
 
 /// Feeds `text` to the C compiler; its standard output.
 fn compile(text: &str, arguments: &[&str]) -> Option<String> {
-    let mut command = Command::new("cc");
-    command.args(["-std=c11", "-x", "c", "-I"]);
+    compile_by(&["cc", "-std=c11", "-x", "c"], text, arguments)
+}
+
+/// Feeds `text` to a compiler, whose first arguments are given with it; its standard output.
+fn compile_by(compiler: &[&str], text: &str, arguments: &[&str]) -> Option<String> {
+    let mut command = Command::new(compiler[0]);
+    command.args(&compiler[1..]).arg("-I");
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).args(arguments).arg("-");
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(mut child) = spawned else {
-        println!("skipped: there is no cc");
+        println!("skipped: there is no {}", compiler[0]);
         return None;
     };
-    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("cc reads");
-    let output = child.wait_with_output().expect("cc ends");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("the compiler reads");
+    let output = child.wait_with_output().expect("the compiler ends");
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -214,4 +220,101 @@ fn layouts_agree() {
         }
     }
     compile(&text, &["-fsyntax-only"]);
+}
+
+/// Returns the headers, with their text.
+fn headers() -> Vec<(PathBuf, String)> {
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let files =
+        [include.clone(), include.join("statctr")].map(|folder| std::fs::read_dir(folder).expect("headers"));
+    let paths =
+        files.into_iter().flatten().map(|file| file.expect("a header").path()).filter(|path| path.is_file());
+    paths.map(|path| (path.clone(), std::fs::read_to_string(path).expect("a header"))).collect()
+}
+
+/// Returns the examples in the comments of a header: the lines behind an empty one that are indented by five columns or
+/// more, up to the first line that is not.
+fn examples(header: &str) -> Vec<Vec<&str>> {
+    let (mut examples, mut in_example, mut behind_empty) = (Vec::new(), false, false);
+    for line in header.lines() {
+        let is_empty = line == " *";
+        if let Some(code) = line.strip_prefix(" *     ").filter(|_| in_example || behind_empty) {
+            if !in_example {
+                examples.push(Vec::new());
+            }
+            in_example = true;
+            examples.last_mut().expect("just begun").push(code);
+        } else {
+            in_example &= is_empty;
+        }
+        behind_empty = is_empty;
+    }
+    examples
+}
+
+/// Returns a file with an example: definitions of macros, statics, groups and functions, then the statements in a
+/// function.
+fn file_of(example: &[&str]) -> String {
+    let (mut file, mut statements) = (String::new(), String::new());
+    let mut lines = example.iter().peekable();
+    while let Some(line) = lines.next() {
+        let begins = |next: Option<&&&str>| next.is_some_and(|next| **next == "{");
+        let end: fn(&str) -> bool = if line.starts_with("#define") {
+            |line| !line.ends_with('\\')
+        } else if begins(lines.peek()) {
+            |line| line == "}"
+        } else if line.starts_with("STATCTR_") {
+            |line| line.contains(';')
+        } else {
+            writeln!(statements, "{line}").expect("a string");
+            continue;
+        };
+        let mut line = Some(line);
+        while let Some(part) = line {
+            writeln!(file, "{part}").expect("a string");
+            line = if end(part) { None } else { lines.next() };
+        }
+    }
+    format!("{file}{EXAMPLE_FUNCTION}\n{{\n{statements}}}\n")
+}
+
+/// The function around an example's statements, with what they take from their surroundings.
+const EXAMPLE_FUNCTION: &str = "struct device { statctr_t packets; };
+void example(struct device *device, size_t count, uint64_t bytes, uint64_t now, uint64_t tcp_flags);
+void example(struct device *device, size_t count, uint64_t bytes, uint64_t now, uint64_t tcp_flags)";
+
+#[test]
+fn examples_compile() {
+    let mut found = 0;
+    for (path, text) in headers() {
+        let cxx = path.extension().is_some_and(|extension| extension == "hpp");
+        for example in examples(&text) {
+            let file = file_of(&example);
+            let mut text = String::from("#include <inttypes.h>\n#include <stdio.h>\n#include <statctr.h>\n");
+            if cxx {
+                let name = path.file_name().expect("a name").to_string_lossy();
+                if name == "statctr_prometheus.hpp" {
+                    text += "#if __has_include(<prometheus/exposer.h>)\n#include <prometheus/exposer.h>\n";
+                }
+                writeln!(text, "#include <memory>\n#include <{name}>").expect("a string");
+                // a kind of group that somebody declared
+                text +=
+                    "#define TRAFFIC(E, I, k) I(k, bytes, \"\", \"\")\nSTATCTR_GROUP(traffic, TRAFFIC);\n";
+            } else if !file.contains("int print(") {
+                text += "extern int print(const char *text, size_t length, void *file);\n";
+            }
+            text += &file;
+            if text.contains("#if ") {
+                text += "#endif\n";
+            }
+            let compiler: &[&str] =
+                if cxx { &["c++", "-std=c++17", "-x", "c++"] } else { &["cc", "-std=c11", "-x", "c"] };
+            let flags = ["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused"];
+            if compile_by(compiler, &text, &[&flags[..], &["-Wno-unused-parameter"]].concat()).is_none() {
+                return;
+            }
+            found += 1;
+        }
+    }
+    assert!(found > 10, "{found} examples");
 }

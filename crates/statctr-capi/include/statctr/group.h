@@ -12,7 +12,7 @@
  *         ITEM(kind, tx_packets, STATCTR_PACKETS, "packets sent")          \
  *         ITEM(kind, tx_bytes, STATCTR_BYTES, "bytes sent")                \
  *         ITEM(kind, drops, STATCTR_PACKETS, "packets dropped")
- *     STATCTR_GROUP(traffic, TRAFFIC)
+ *     STATCTR_GROUP(traffic, TRAFFIC);
  *
  *     static statctr_group_t lo;                                           // zeroed
  *     int error = statctr_group_init(&lo, &traffic_group);
