@@ -61,6 +61,12 @@
  * Unloading: libstatctr itself stays loaded. Before code of yours that counts is unloaded with
  *            dlclose(), see statctr_prepare_unload().
  * Panics:    never cross into your code: a fault inside the library is -ENOTRECOVERABLE.
+ * Memory:    -ENOMEM where there is no address space or memory for counters, and where the heap has no room for the
+ *            description of a new set of units, which an init may need. All else that the library keeps on the
+ *            heap is as in other programs in Rust: where malloc() has nothing left the process ends, with a message
+ *            and SIGABRT. That goes for the first call, which sets the library up, registration, visits, the text for
+ *            Prometheus, snapshots of histograms, new members of families, and the bookkeeping of some bytes that
+ *            an init may add. Updates and statctr_read() allocate nothing.
  *
  * # Switches, to be defined before the inclusion
  * STATCTR_UP         built for one CPU: statctr_t is a plain unsigned long, an update is one
@@ -269,8 +275,8 @@ int statctr_prepare_unload(void);
  * initialise a live counter again leaks it.
  * Cost: a lock and a few hundred instructions; the first call sets the library up (it reads files
  * under /sys and reserves address space); STATCTR_UP: some files and a thread, about 0.1 ms.
- * Errors: -EINVAL (NULL), -ENOMEM, -ENOTSUP (STATCTR_UP), -EPROTO (compiled with the header of a
- * library of another STATCTR_ABI). The handle is zeroed on error.
+ * Errors: -EINVAL (NULL), -ENOMEM (see Memory at the top of this file), -ENOTSUP (STATCTR_UP), -EPROTO
+ * (compiled with the header of a library of another STATCTR_ABI). The handle is zeroed on error.
  * Signals: not safe.
  */
 STATCTR_INIT_ int statctr_init(statctr_t *counter, unsigned long value);

@@ -229,6 +229,18 @@ fn invalid_arguments_are_refused() {
 }
 
 #[test]
+fn a_heap_without_memory_is_an_error() {
+    if sanitized() {
+        println!("skipped: sanitizers need more address space");
+        return;
+    }
+    let Some(build) = Build::c("heap") else { return };
+    let program = build.link();
+    program.run(&["counters"]);
+    program.run(&["histograms"]);
+}
+
+#[test]
 fn code_of_another_abi_is_refused() {
     // this header, as another version of the library would have it
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-abi", std::process::id()));

@@ -14,9 +14,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The kernel refused memory for a reservation.
+    /// The kernel refused memory for a reservation, or the heap has no room for the reservation's description.
     OutOfMemory {
-        /// Bytes of address space that were requested.
+        /// Bytes of address space, or of the heap, that were requested.
         bytes: usize,
         /// The system's error number.
         errno: i32,

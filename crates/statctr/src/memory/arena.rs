@@ -9,12 +9,23 @@ use super::reservation::Reservation;
 use super::slots::{AllocatedSlots, Slots};
 use super::supply::UnitSupply;
 use crate::cpu::{CpuId, CpuSet, NodeId};
+use crate::errno::ENOMEM;
 use crate::error::{Error, Result};
 use crate::rseq::HandleTag;
 use crate::sys::{Guard, Lock, Rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Fails where the heap has no room for this many bytes. Collections end the process there, also that of a C program,
+/// which would rather have an error.
+fn check_heap(bytes: usize) -> Result<()> {
+    let mut room: Vec<u8> = Vec::new();
+    room.try_reserve_exact(bytes).map_err(|_| Error::OutOfMemory { bytes, errno: ENOMEM })?;
+    // or the compiler takes an allocation that nobody uses for one that succeeds
+    std::hint::black_box(room.as_mut_ptr());
+    Ok(())
+}
 
 /// No unit is made smaller than this when address space is short.
 const MIN_UNIT_BYTES: usize = 16 << 10;
@@ -245,6 +256,7 @@ impl Arena {
     /// Makes another reservation, with smaller units where address space is short, and without huge pages where these
     /// would be smaller than one.
     fn grow(self: &Arc<Self>, state: &mut State, words: usize) -> Result<usize> {
+        check_heap(Reservation::heap_bytes(&self.settings.layout))?;
         let mut layout = self.settings.layout.clone();
         let smallest = (words * 8).next_multiple_of(PAGE).max(MIN_UNIT_BYTES);
         let reservation = loop {

@@ -6,6 +6,7 @@ use super::depot::Depot;
 use super::layout::{CHUNK_BYTES, CHUNK_WORDS, COMMON_UNITS, LatchLayout, Layout, PieceShape, RESIDUES};
 use super::mapping::{HUGE_PAGE, Mapping, PAGE, zero};
 use super::signal_safe_lock::SignalSafeLockGuard;
+use super::slots::Slots;
 use super::supply::UnitSupply;
 use super::units::Units;
 use super::writable_extent::WritableExtent;
@@ -94,6 +95,17 @@ struct OwnUnits {
 }
 
 impl Reservation {
+    /// Returns a bound of the bytes on the heap that a reservation of this layout takes, with its slots and the arena's
+    /// entry.
+    pub(crate) fn heap_bytes(layout: &Layout) -> usize {
+        let last = layout.cpus.last().map_or(0, |cpu| cpu.index() + 1);
+        let cpus = cpu_bound().unwrap_or(0).max(last) + layout.owned.0;
+        // a displacement twice, bits of several masks
+        size_of::<Reservation>()
+            + 4 * size_of::<usize>() * cpus
+            + Slots::heap_bytes(layout.unit_bytes / CHUNK_BYTES)
+    }
+
     /// Reserves address space for units (CPUs' parts of counter memory) of this layout. Movable units get memory from
     /// `supply`, which must outlive the reservation; `owner` is the arena's address.
     pub(crate) fn new(

@@ -36,6 +36,12 @@ pub(crate) struct AllocatedSlots {
 }
 
 impl Slots {
+    /// Returns a bound of the bytes on the heap that slots of this number of chunks take at first.
+    pub(crate) const fn heap_bytes(chunks: usize) -> usize {
+        // two arrays, and nodes of trees
+        2 * chunks + 8192
+    }
+
     pub(crate) fn new(chunks: usize) -> Self {
         let chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
         let mut slots = Slots {
