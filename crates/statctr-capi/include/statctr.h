@@ -78,7 +78,8 @@
  *                    be detected: a container in which all of these show one CPU, and whose cpuset
  *                    grows after the init; counts are lost there.
  * STATCTR_NO_INLINE  every update is a library call: smaller code, and no part of the library's
- *                    memory layout in your binary.
+ *                    memory layout in your binary. Files that are compiled with -masm=intel need it: the inline
+ *                    code is in AT&T's syntax, and does not assemble there.
  */
 #ifndef STATCTR_H
 #define STATCTR_H
@@ -86,6 +87,15 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* These headers are C first: its casts are no defect of a C++ program that includes them as its own. */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
 
 /** Version of this header. */
 #define STATCTR_VERSION_MAJOR 0
@@ -361,8 +371,16 @@ STATCTR_UPDATE_ int statctr_dec(statctr_t *counter);
  * For the inline code of this header only. The way out of an inline update: tries again a bounded
  * number of times, then uses the shared word. It takes the handle by value, so that a local copy
  * of a handle can stay in registers.
+ *
+ * To GCC it changes nothing that the compiler can see, so it is `const` there: or the handle would have to be read
+ * again after each update that *could* have taken it. <statctr/update.h> keeps its calls in place.
  */
-extern int statctr_slow_add(uintptr_t base, uintptr_t table, uint64_t value);
+#if defined(STATCTR_INLINE_) && !defined(__clang__)
+#define STATCTR_CONST_ __attribute__((const))
+#else
+#define STATCTR_CONST_
+#endif
+extern STATCTR_CONST_ int statctr_slow_add(uintptr_t base, uintptr_t table, uint64_t value);
 
 /* For the inline code of this header only: refuses code of another STATCTR_ABI. */
 extern int statctr_init_abi(statctr_handle_t *counter, unsigned long value, unsigned abi);
@@ -409,5 +427,9 @@ extern int statctr_up_check(void);
 #include <statctr/float_gauge.h>
 #include <statctr/registry.h>
 #include <statctr/family.h>
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #endif /* STATCTR_H */

@@ -11,7 +11,8 @@
  * Every class holds the handle of <statctr.h>, and costs what that costs; costs, order, threads, signals
  * and fork are described there. Objects can be moved, and not copied: who needs two names for a counter
  * takes a reference. An object that was moved from may be destroyed and assigned to, and nothing else: what
- * is counted by one is lost. Updates never throw. A static object is initialised before
+ * is counted by one is lost. Updates never throw. Where exceptions are disabled (-fno-exceptions), a function that
+ * would throw prints its error and ends the process by std::abort(). A static object is initialised before
  * main(); a counter that is there before any constructor is STATCTR_DEFINE() of <statctr/static.h>. Families by labels
  * are those of <statctr/family.h>, and member() looks up in them.
  */
@@ -24,6 +25,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
 #include <new>
 #include <optional>
@@ -37,11 +40,22 @@ namespace statctr {
 
 namespace detail {
 
+/** Throws the library's error; where exceptions are disabled, prints it and aborts. */
+[[noreturn]] inline void fail(int error, const char *what)
+{
+#ifdef __cpp_exceptions
+    throw std::system_error(-error, std::generic_category(), what);
+#else
+    std::fprintf(stderr, "%s: %s\n", what, statctr_strerror(error));
+    std::abort();
+#endif
+}
+
 /** Throws the library's error, if it is one. */
 inline void check(int error, const char *what)
 {
     if (error < 0)
-        throw std::system_error(-error, std::generic_category(), what);
+        fail(error, what);
 }
 
 /** The error of a quantile of no values: see statctr_histogram_quantile(). */
@@ -731,15 +745,23 @@ inline std::string prometheus_text()
 {
     std::string text;
     const auto append = [](const char *piece, std::size_t length, void *context) noexcept {
+#ifdef __cpp_exceptions
         try {
             static_cast<std::string *>(context)->append(piece, length);
             return 0;
         } catch (...) { /* no exception may pass through the library */
             return -ENOMEM;
         }
+#else
+        static_cast<std::string *>(context)->append(piece, length);
+        return 0;
+#endif
     };
-    if (statctr_write_prometheus(append, &text) < 0)
+    [[maybe_unused]] const int error = statctr_write_prometheus(append, &text);
+#ifdef __cpp_exceptions
+    if (error < 0)
         throw std::bad_alloc();
+#endif
     return text;
 }
 

@@ -15,7 +15,7 @@
  *     prometheus::Exposer exposer("127.0.0.1:8080");
  *     exposer.RegisterCollectable(counters);
  *
- * For C++17 and prometheus-cpp 1.0 or later; nothing else of the library needs either. Updates are those of
+ * For C++17 with exceptions and prometheus-cpp 1.0 or later; nothing else of the library needs either. Updates are those of
  * <statctr.hpp>: a scrape disturbs nobody who counts.
  */
 #ifndef STATCTR_PROMETHEUS_HPP

@@ -318,3 +318,63 @@ fn examples_compile() {
     }
     assert!(found > 10, "{found} examples");
 }
+
+/// A file with each macro and inline function whose code is in the file that uses it.
+const USES: &str = r#"
+#define TRAFFIC(E, I, k) E(k, received, 2) I(k, packets, STATCTR_PACKETS, "") I(k, bytes, STATCTR_BYTES, "received")
+STATCTR_GROUP(traffic, TRAFFIC);
+STATCTR_DEFINE(requests);
+STATCTR_DEFINE_GAUGE(connections);
+STATCTR_DEFINE_MAX(longest);
+STATCTR_DEFINE_MIN(shortest);
+STATCTR_DEFINE_FAMILY(responses, "method", "status");
+STATCTR_DEFINE_HISTOGRAM_FAMILY(latencies, 1000, 0.05, "method");
+STATCTR_DEFINE_AVERAGE_FAMILY(sizes, "method");
+extern int use(statctr_t *counter, statctr_group_t *group, statctr_histogram_t *histogram, statctr_lazy_t *lazy);
+int use(statctr_t *counter, statctr_group_t *group, statctr_histogram_t *histogram, statctr_lazy_t *lazy)
+{
+    const uint64_t values[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    statctr_add(counter, 3);
+    statctr_static_dec(&requests);
+    statctr_static_gauge_sub(&connections, 2);
+    statctr_static_max_observe(&longest, 2);
+    statctr_static_min_observe(&shortest, 2);
+    statctr_group_event2(group, traffic_received, 1, 1500);
+    statctr_group_event4(group, traffic_received, 1, 2, 3, 4);
+    statctr_group_event8(group, traffic_received, values);
+    statctr_group_inc(group, traffic_bytes);
+    statctr_lazy_update(lazy, 1, 2, 3, 4);
+    return statctr_histogram_observe_many(histogram, 1, 2);
+}
+"#;
+
+#[test]
+fn headers_compile_with_the_warnings_of_strict_programs() {
+    let strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Wredundant-decls", "-Werror"];
+    let c = format!("#include <statctr.h>\n{USES}");
+    let cxx = format!("#include <statctr.hpp>\n{USES}");
+    for machine in ["-O2", "-DSTATCTR_NO_INLINE"] {
+        compile_by(&["cc", "-std=c11", "-x", "c", machine], &c, &strict);
+        let gxx = ["g++", "-std=c++17", "-x", "c++", machine];
+        compile_by(&gxx, &cxx, &[&strict[..], &["-Wold-style-cast", "-Wuseless-cast"]].concat());
+        compile_by(&["clang", "-std=c11", "-x", "c", machine], &c, &strict);
+        let clang = ["clang++", "-std=c++17", "-x", "c++", machine];
+        compile_by(&clang, &cxx, &[&strict[..], &["-Wold-style-cast"]].concat());
+    }
+}
+
+#[test]
+fn classes_compile_without_exceptions() {
+    let classes = "std::uint64_t use_classes();
+std::uint64_t use_classes()
+{
+    statctr::counter counter;
+    return counter.read() + statctr::prometheus_text().size();
+}
+";
+    let text = format!("#include <statctr.hpp>\n{USES}{classes}");
+    for compiler in ["c++", "clang++"] {
+        let flags = ["-fsyntax-only", "-fno-exceptions", "-Wall", "-Wextra", "-Werror"];
+        compile_by(&[compiler, "-std=c++17", "-x", "c++"], &text, &flags);
+    }
+}

@@ -112,7 +112,7 @@ STATCTR_STATIC_ASSERT_(sizeof(statctr_family_t) == 5 * sizeof(void *) + 8, "stat
 #define STATCTR_FAMILY_(id, name, help, unit, limit)                                                       \
     {                                                                                                      \
         NULL, name, help, unit, statctr_labels_##id##_,                                                    \
-            (uint32_t)(sizeof(statctr_labels_##id##_) / sizeof(statctr_labels_##id##_[0])), (uint32_t)(limit) \
+            sizeof(statctr_labels_##id##_) / sizeof(statctr_labels_##id##_[0]), limit                      \
     }
 
 /**

@@ -109,8 +109,7 @@ STATCTR_STATIC_ASSERT_(sizeof(statctr_group_desc_t) == sizeof(void *) + 8, "no p
         LIST(STATCTR_DESC_EVENT_, STATCTR_DESC_ITEM_, kind)                                       \
     };                                                                                            \
     STATCTR_MAYBE_UNUSED_ static const statctr_group_desc_t kind##_group = {                      \
-        kind##_items_, (uint32_t)(sizeof(kind##_items_) / sizeof(kind##_items_[0])),              \
-        (uint32_t)kind##_SLOTS                                                                    \
+        kind##_items_, sizeof(kind##_items_) / sizeof(kind##_items_[0]), kind##_SLOTS             \
     }
 
 /* An event: the next enumerator rounded up, and one back, so that its first item has that value. */
@@ -123,8 +122,8 @@ STATCTR_STATIC_ASSERT_(sizeof(statctr_group_desc_t) == sizeof(void *) + 8, "no p
     STATCTR_STATIC_ASSERT_((width) == 2 || (width) == 4 || (width) == 8, "an event is 2, 4 or 8 wide");
 #define STATCTR_CHECK_ITEM_(kind, item, unit, help)
 
-#define STATCTR_DESC_EVENT_(kind, event, width) { #event, "", "", (uint32_t)kind##_##event, (width) },
-#define STATCTR_DESC_ITEM_(kind, item, unit, help) { #item, unit, help, (uint32_t)kind##_##item, 0 },
+#define STATCTR_DESC_EVENT_(kind, event, width) { #event, "", "", kind##_##event, (width) },
+#define STATCTR_DESC_ITEM_(kind, item, unit, help) { #item, unit, help, kind##_##item, 0 },
 
 /**
  * Initialises a group of this kind, all zero. The former content of `group` is ignored. The description

@@ -43,12 +43,10 @@ typedef const struct statctr_word_ *statctr_home_;
 #define STATCTR_READS_(home) , "m"(*(home))
 #define STATCTR_CLOBBERS_ STATCTR_SCRATCH_
 /*
- * The slow path changes nothing that the compiler can see, so it is `const`: or the handle would
- * have to be read again after each update that *could* have taken it. The volatile asm in front of
- * the call gives it an argument of its own, so no two calls are ever made one, and that behind it
- * uses the result, so none is left out; between the two it keeps its place.
+ * The slow path is declared `const`. The volatile asm in front of the call gives it an argument of its
+ * own, so no two calls are ever made one, and that behind it uses the result, so none is left out;
+ * between the two it keeps its place.
  */
-extern int statctr_slow_add(uintptr_t base, uintptr_t table, uint64_t value) __attribute__((const));
 #define STATCTR_KEEP_(value) __asm__ volatile("" : "+r"(value))
 #endif
 
