@@ -1,11 +1,11 @@
 //! The three kinds of series, and the handles to them.
 
 use metrics::{CounterFn, GaugeFn, HistogramFn};
-use statctr::SharedCounter;
+use statctr::{OnceArc, SharedCounter};
 use statctr_facade::FloatHistogram;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Handles of a series that threads divide among them.
 const STRIPES: usize = 16;
@@ -16,7 +16,9 @@ const STRIPES: usize = 16;
 /// count. So there are several handles on cache lines of their own, and threads use different ones.
 pub(crate) struct Series<T> {
     series: T,
-    handles: [OnceLock<Arc<Handle<T>>>; STRIPES],
+    /// Made on first use, without a lock: a child of `fork` would wait for a thread that it does not have, and a
+    /// signal handler for the thread that it interrupted.
+    handles: [OnceArc<Handle<T>>; STRIPES],
 }
 
 /// A clone of a series (a metric with its labels) that some of the threads update, with a reference count of its own,
@@ -26,14 +28,13 @@ pub(crate) struct Handle<T>(T);
 
 impl<T: Clone> Series<T> {
     pub(crate) fn new(series: T) -> Series<T> {
-        Series { series, handles: [const { OnceLock::new() }; STRIPES] }
+        Series { series, handles: [const { OnceArc::new() }; STRIPES] }
     }
 
     /// Returns a reference-counted pointer to that one of the series' sixteen handles by which the calling thread
     /// updates the metric.
     pub(crate) fn handle(&self) -> Arc<Handle<T>> {
-        let handle = &self.handles[stripe()];
-        Arc::clone(handle.get_or_init(|| Arc::new(Handle(self.series.clone()))))
+        self.handles[stripe()].get_or_make(|| Arc::new(Handle(self.series.clone())))
     }
 
     pub(crate) fn get(&self) -> &T {

@@ -146,6 +146,6 @@ pub use shared_counter::SharedCounter;
 pub use snapshot::{Change, Reading, Snapshot};
 pub use statics::{FamilyMember, StaticCounter, StaticFamily, StaticGauge, StaticMax, StaticMin};
 #[doc(hidden)]
-pub use sys::OnceBox;
+pub use sys::{OnceArc, OnceBox};
 pub use tracked::{IncrementalFold, TrackedGroupArray, TrackedGroupRef};
 pub use value::{SampleItem, Source, Value};

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // system calls; see each block's reason
 
 mod lock;
+mod once_arc;
 mod once_box;
 mod set_errno;
 mod static_list;
@@ -28,6 +29,7 @@ mod plain;
 pub(crate) use plain::*;
 
 pub(crate) use lock::{Guard, Lock, Rank};
+pub use once_arc::OnceArc;
 pub use once_box::OnceBox;
 pub(crate) use set_errno::set_errno;
 pub(crate) use static_list::{Link, Linked, StaticList};
