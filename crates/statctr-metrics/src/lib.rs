@@ -35,6 +35,7 @@
 //! a gauge's `set` the last one. Updates of a series with just this label are counted there, too.
 //! Beyond 10 000 such names of a kind updates are dropped; [`Recorder::refused`] counts them.
 
+mod descriptions;
 mod families;
 mod kinds;
 mod protobuf;

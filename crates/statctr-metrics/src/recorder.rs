@@ -1,5 +1,6 @@
 //! The recorder: [`Recorder`], and its settings: [`Builder`].
 
+use crate::descriptions::{Described, Descriptions};
 use crate::kinds::{CounterSeries, GaugeSeries, Handle, HistogramSeries, Series};
 use crate::snapshot::{Metric, Snapshot, Value};
 use crate::{protobuf, render};
@@ -9,8 +10,8 @@ use statctr_facade::{FloatHistogram, FloatHistogramSnapshot, NativeSchema, Serie
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most names that get a series for what is beyond the limit.
 const MOST_OVERFLOWS: usize = 10_000;
@@ -51,14 +52,7 @@ struct Kind<T> {
     series: SeriesMap<Key, Option<Series<T>>>,
     /// The series for what is beyond the limit, by name.
     overflows: SeriesMap<KeyName, Option<Series<T>>>,
-    descriptions: Mutex<HashMap<KeyName, Described>>,
-}
-
-/// The unit and the help text of a name.
-#[derive(Clone, Default)]
-struct Described {
-    unit: Option<Unit>,
-    help: SharedString,
+    descriptions: Descriptions,
 }
 
 /// Builder of a [`Recorder`] with other settings than the defaults.
@@ -264,7 +258,7 @@ impl Recorder {
         let settings = &self.0.settings;
         let resolution = match settings.resolutions.get(name) {
             Some(resolution) => *resolution,
-            None => usual_resolution(self.0.histograms.described(name).unit, name),
+            None => usual_resolution(self.0.histograms.descriptions.get(name).unit, name),
         };
         let bounds = settings.bounds.get(name).or(settings.all_bounds.as_ref()).cloned();
         let histogram = FloatHistogram::with_error(resolution, settings.error)?;
@@ -291,7 +285,7 @@ impl<T: Clone> Kind<T> {
         Kind {
             series: SeriesMap::new(limit),
             overflows: SeriesMap::new(MOST_OVERFLOWS),
-            descriptions: Mutex::default(),
+            descriptions: Descriptions::default(),
         }
     }
 
@@ -330,25 +324,18 @@ impl<T: Clone> Kind<T> {
         series
     }
 
-    fn describe(&self, name: KeyName, unit: Option<Unit>, help: SharedString) {
-        let mut descriptions = self.descriptions.lock().unwrap_or_else(PoisonError::into_inner);
-        descriptions.insert(name, Described { unit, help });
-    }
-
-    fn described(&self, name: &str) -> Described {
-        let descriptions = self.descriptions.lock().unwrap_or_else(PoisonError::into_inner);
-        descriptions.get(name).cloned().unwrap_or_default()
-    }
-
     fn read(&self, metrics: &mut Vec<Metric>, read: impl Fn(&T) -> Value) {
         let usual = self.series.iter().map(|(key, series)| (key.clone(), series));
         let overflow = |(name, series)| {
             let label = Label::from_static_parts(OVERFLOW.0, OVERFLOW.1);
             (Key::from_parts(KeyName::clone(name), vec![label]), series)
         };
-        for (key, series) in usual.chain(self.overflows.iter().map(overflow)) {
+        let all: Vec<_> = usual.chain(self.overflows.iter().map(overflow)).collect();
+        // afterwards: what was described before its first series is described in every snapshot that has that
+        let descriptions = self.descriptions.all();
+        for (key, series) in all {
             let Some(series) = series else { continue };
-            let Described { unit, help } = self.described(key.name());
+            let Described { unit, help } = descriptions.get(key.name()).cloned().unwrap_or_default();
             let labels = key.labels().map(|label| (label.key().to_owned(), label.value().to_owned()));
             metrics.push(Metric {
                 name: key.name().to_owned(),
@@ -407,16 +394,16 @@ fn of_registry(sample: &statctr::Sample<'_>, metrics: &mut Vec<Metric>) {
 }
 
 impl metrics::Recorder for Recorder {
-    fn describe_counter(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
-        self.0.counters.describe(key, unit, description);
+    fn describe_counter(&self, key: KeyName, unit: Option<Unit>, help: SharedString) {
+        self.0.counters.descriptions.insert(key, Described { unit, help });
     }
 
-    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
-        self.0.gauges.describe(key, unit, description);
+    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, help: SharedString) {
+        self.0.gauges.descriptions.insert(key, Described { unit, help });
     }
 
-    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, description: SharedString) {
-        self.0.histograms.describe(key, unit, description);
+    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, help: SharedString) {
+        self.0.histograms.descriptions.insert(key, Described { unit, help });
     }
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {

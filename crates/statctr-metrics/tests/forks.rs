@@ -2,7 +2,7 @@
 #![cfg(unix)]
 #![allow(unsafe_code)] // forks, and ends children without their handlers
 
-use metrics::{counter, with_local_recorder};
+use metrics::{counter, describe_histogram, histogram, with_local_recorder};
 use statctr_metrics::Recorder;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -79,5 +79,19 @@ fn a_child_makes_the_handle_that_a_thread_of_its_parent_was_making() {
     fork_while(&recorder, in_parent, || {
         count(current.load(Ordering::Relaxed));
         true
+    });
+}
+
+#[test]
+fn a_child_describes_and_makes_histograms_that_a_thread_of_its_parent_was_describing() {
+    let recorder = Recorder::new();
+    let in_parent = |_| describe_histogram!("wait", metrics::Unit::Seconds, "time in the queue");
+    fork_while(&recorder, in_parent, || {
+        histogram!("wait").record(1.5);
+        describe_histogram!("size", metrics::Unit::Bytes, "size of a body");
+        let seen = recorder.snapshot();
+        let wait = seen.metrics().iter().find(|metric| metric.name == "wait").expect("recorded");
+        let sum = seen.histogram("wait", &[]).map(statctr_metrics::FloatHistogramSnapshot::sum);
+        (wait.unit.as_str(), wait.help.as_str(), sum) == ("seconds", "time in the queue", Some(1.5))
     });
 }
