@@ -4,8 +4,8 @@ use metrics::{CounterFn, GaugeFn, HistogramFn};
 use statctr::{OnceArc, SharedCounter};
 use statctr_facade::FloatHistogram;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Handles of a series that threads divide among them.
 const STRIPES: usize = 16;
@@ -56,38 +56,51 @@ fn stripe() -> usize {
     number.unwrap_or(0)
 }
 
-/// A counter series (a metric with its labels), with the lock under which the update `absolute` raises the counter to a
-/// value. Clones are the same series.
+/// A counter series (a metric with its labels): the increments, which are counted per CPU, and what the update
+/// `absolute` raised their sum by. Clones are the same series.
 #[derive(Clone)]
 pub(crate) struct CounterSeries {
-    counter: SharedCounter,
-    /// Held while the counter is raised.
-    raising: Arc<Mutex<()>>,
+    increments: SharedCounter,
+    /// The sum of what `absolute` added, modulo 2⁶⁴.
+    raised: Arc<AtomicU64>,
 }
 
 impl CounterSeries {
     pub(crate) fn new() -> statctr::Result<CounterSeries> {
-        Ok(CounterSeries { counter: SharedCounter::new(0)?, raising: Arc::default() })
+        Ok(CounterSeries { increments: SharedCounter::new(0)?, raised: Arc::default() })
     }
 
+    /// Returns the counter's value, the sum of both parts. Neither goes down, therefore nor do successive reads.
     pub(crate) fn read(&self) -> u64 {
-        self.counter.read()
+        self.raised.load(Ordering::Acquire).wrapping_add(self.increments.read())
+    }
+
+    /// Raises the counter to a value, if it is below. Takes no lock; async-signal-safe.
+    fn raise_to(&self, value: u64) {
+        let mut raised = self.raised.load(Ordering::Acquire);
+        loop {
+            let missing = value.saturating_sub(raised.wrapping_add(self.increments.read()));
+            if missing == 0 {
+                return;
+            }
+            // This succeeds only if nobody else has raised the counter since, therefore nothing is added twice. An
+            // increment that the read did not see stays in the sum, as if it came after; one that it saw came before.
+            let sum = raised.wrapping_add(missing);
+            match self.raised.compare_exchange(raised, sum, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(now) => raised = now,
+            }
+        }
     }
 }
 
 impl CounterFn for Handle<CounterSeries> {
     fn increment(&self, value: u64) {
-        self.0.counter.add(value);
+        self.0.increments.add(value);
     }
 
     fn absolute(&self, value: u64) {
-        let _raising = self.0.raising.lock().unwrap_or_else(PoisonError::into_inner);
-        // Only this lock's owner adds what is missing, therefore nothing is added twice. An increment that the
-        // read did not see stays in the sum, as if it came after; one that it saw came before.
-        let missing = value.saturating_sub(self.0.counter.read());
-        if missing > 0 {
-            self.0.counter.add(missing);
-        }
+        self.0.raise_to(value);
     }
 }
 

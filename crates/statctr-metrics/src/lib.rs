@@ -14,7 +14,8 @@
 //!
 //! # Semantics
 //! - Counters are exact whatever the threads, signals and forks: [`statctr::Counter`]. `absolute` raises a
-//!   counter to a value, and never lowers it; increments at the same time are in it.
+//!   counter to a value without a lock, and never lowers it; increments at the same time are in it. It reads the
+//!   counter, a cache line per CPU that counts.
 //! - Gauges are [`statctr::FloatGauge`]s: adding is per CPU, setting takes a lock.
 //! - Histograms count in log-linear buckets, so quantiles are at most 1 % off over the whole time, and
 //!   nothing is sampled: [`FloatHistogram`]. Values are rounded to multiples of a resolution, by
@@ -27,6 +28,15 @@
 //! [`statctr::SharedCounter::add`]: two to three nanoseconds, and the same with any number of threads. The macros look
 //! their series up each time: without a lock, and without a write to memory that other threads write.
 //! 8 bytes per CPU that counts and some 300 for each counter. Series are never removed.
+//!
+//! # Forks and signals
+//! A child of `fork` goes on with all series from its parent's values, and makes and describes others, whatever other
+//! threads of the parent were doing.
+//!
+//! Updates through a handle that is kept are async-signal-safe but for a gauge's `set`, which takes a lock, and but for
+//! `dlopen` (see [`statctr::SharedCounter`]): also of a series that the interrupted thread is updating. So are the macros
+//! with a name and labels that are literals, once the same thread has used them outside of a handler: a first use
+//! allocates, and may take a lock. Describing metrics and reading them is nothing for a handler.
 //!
 //! # Bounds
 //! Labels often have values from outside. There are at most [`Builder::limit`] series of each kind; what

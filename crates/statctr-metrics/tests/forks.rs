@@ -95,3 +95,19 @@ fn a_child_describes_and_makes_histograms_that_a_thread_of_its_parent_was_descri
         (wait.unit.as_str(), wait.help.as_str(), sum) == ("seconds", "time in the queue", Some(1.5))
     });
 }
+
+#[test]
+fn a_child_raises_the_counter_that_a_thread_of_its_parent_was_raising() {
+    let recorder = Recorder::new();
+    let raised = with_local_recorder(&recorder, || counter!("raised"));
+    fork_while(
+        &recorder,
+        |round| raised.absolute(round),
+        || {
+            let before = recorder.snapshot().counter("raised", &[]).expect("raised");
+            raised.absolute(before + 5);
+            raised.absolute(before + 3);
+            recorder.snapshot().counter("raised", &[]) == Some(before + 5)
+        },
+    );
+}
