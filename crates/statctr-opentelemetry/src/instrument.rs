@@ -5,7 +5,7 @@ use opentelemetry::metrics::{BoundSyncInstrument, SyncInstrument};
 use statctr::SharedCounter;
 use statctr_facade::SeriesMap;
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// The largest number of attribute sets of an instrument that are counted per CPU, and of an observed array, or a gauge of
@@ -21,14 +21,14 @@ pub(crate) fn overflow_attribute() -> KeyValue {
 /// A per-CPU statistic of one attribute set (counter, gauge or floating-point gauge) to which an instrument adds values
 /// of type `T`.
 pub(crate) trait Cell<T>: Sized + Send + Sync + 'static {
-    /// A reference that keeps the cell and reaches its word with as few loads as can be.
+    /// A reference to the cell's word that a bound instrument keeps, where that saves loads.
     type Bound: Send + Sync + 'static;
 
     fn zero() -> statctr::Result<Self>;
     fn add(&self, value: T);
     fn read(&self) -> T;
-    fn bind(cell: &Arc<Self>) -> Self::Bound;
-    fn add_bound(bound: &Self::Bound, value: T);
+    fn bind(&self) -> Self::Bound;
+    fn add_bound(&self, bound: &Self::Bound, value: T);
 
     /// Returns `true` if the cell's sum stays a number when this value is added.
     #[inline(always)]
@@ -47,12 +47,12 @@ impl Cell<u64> for SharedCounter {
         SharedCounter::new(0)
     }
 
-    fn bind(cell: &Arc<Self>) -> Self::Bound {
-        SharedCounter::clone(cell)
+    fn bind(&self) -> SharedCounter {
+        self.clone()
     }
 
     #[inline(always)]
-    fn add_bound(bound: &Self::Bound, value: u64) {
+    fn add_bound(&self, bound: &SharedCounter, value: u64) {
         bound.add(value);
     }
 
@@ -75,15 +75,13 @@ impl Cell<u64> for SharedCounter {
 }
 
 impl Cell<i64> for statctr::Gauge {
-    type Bound = Arc<statctr::Gauge>;
+    type Bound = ();
 
-    fn bind(cell: &Arc<Self>) -> Self::Bound {
-        Arc::clone(cell)
-    }
+    fn bind(&self) {}
 
     #[inline(always)]
-    fn add_bound(bound: &Self::Bound, value: i64) {
-        bound.add(value);
+    fn add_bound(&self, (): &(), value: i64) {
+        self.add(value);
     }
 
     fn zero() -> statctr::Result<Self> {
@@ -109,15 +107,13 @@ impl Cell<i64> for statctr::Gauge {
 }
 
 impl Cell<f64> for statctr::FloatGauge {
-    type Bound = Arc<statctr::FloatGauge>;
+    type Bound = ();
 
-    fn bind(cell: &Arc<Self>) -> Self::Bound {
-        Arc::clone(cell)
-    }
+    fn bind(&self) {}
 
     #[inline(always)]
-    fn add_bound(bound: &Self::Bound, value: f64) {
-        bound.add(value);
+    fn add_bound(&self, (): &(), value: f64) {
+        self.add(value);
     }
 
     fn zero() -> statctr::Result<Self> {
@@ -158,10 +154,96 @@ struct Recorded<T> {
     sum: T,
 }
 
+impl<T: Copy + PartialEq + Default> Recorded<T> {
+    fn nothing() -> Recorded<T> {
+        Recorded { value: T::default(), sum: T::default() }
+    }
+
+    /// Adds to the SDK's counter, by `add_to_sdk`, what was added to a cell since.
+    fn record<C: Cell<T>>(&mut self, cell: &C, add_to_sdk: impl FnOnce(T)) {
+        let value = cell.read();
+        if value != self.value {
+            self.record_value::<C>(value, add_to_sdk);
+        }
+    }
+
+    fn record_value<C: Cell<T>>(&mut self, value: T, add_to_sdk: impl FnOnce(T)) {
+        let added = C::difference(value, self.sum);
+        if C::accepts(added) {
+            add_to_sdk(added);
+            *self = Recorded { value, sum: C::sum(self.sum, added) };
+        }
+    }
+}
+
 /// The cell of one attribute set, and how much of it the SDK's counter has.
+///
+/// The SDK keeps values of the sets that come first, up to a limit; all others share one. With delta temporality it
+/// forgets a set if nothing is added between two collections (`ValueMap` in src/metrics/internal/mod.rs of
+/// opentelemetry_sdk 0.33.1). A set that reached the SDK's counter only at a collection would find the limit reached by
+/// sets without cells. Therefore its first value after each collection goes to the SDK's counter at once, which thus
+/// gets the sets in the order in which they come; the values after that go to the cell.
 struct Series<T, C> {
-    cell: Arc<C>,
-    recorded: Mutex<Option<Recorded<T>>>,
+    /// [`NEW`], [`IN_SDK`] or [`COLLECTED`]. Beside the cell, as an update loads both.
+    state: AtomicU8,
+    cell: C,
+    attributes: Arc<[KeyValue]>,
+    add_to_sdk: AddToSdk<T>,
+    recorded: Mutex<Recorded<T>>,
+}
+
+/// The state of a series of which the SDK's counter never had a value.
+const NEW: u8 = 0;
+/// The state of a series of which the SDK's counter got a value since the last collection.
+const IN_SDK: u8 = 1;
+/// The state of a series of which the SDK's counter got no value since the last collection.
+const COLLECTED: u8 = 2;
+
+impl<T: Copy + PartialEq + Default, C: Cell<T>> Series<T, C> {
+    fn new(attributes: Arc<[KeyValue]>, add_to_sdk: AddToSdk<T>) -> statctr::Result<Series<T, C>> {
+        let recorded = Mutex::new(Recorded::nothing());
+        Ok(Series { state: AtomicU8::new(NEW), cell: C::zero()?, attributes, add_to_sdk, recorded })
+    }
+
+    /// Returns `true` if the SDK's counter got a value of the series since the last collection, so that further ones go
+    /// to the cell.
+    #[inline(always)]
+    fn is_in_sdk(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == IN_SDK
+    }
+
+    #[inline(always)]
+    fn add(&self, value: T) {
+        if self.is_in_sdk() { self.cell.add(value) } else { self.add_to_sdk(value) }
+    }
+
+    /// Adds the first value since the last collection to the SDK's counter.
+    #[cold]
+    #[inline(never)]
+    fn add_to_sdk(&self, value: T) {
+        (self.add_to_sdk)(value, &self.attributes);
+        // Behind the addition: until then other threads' values go to the SDK's counter, too, and not to the cell alone.
+        // If a collection comes between, the set reaches the SDK's counter at the next one.
+        self.state.store(IN_SDK, Ordering::Relaxed);
+    }
+
+    fn bind(self: &Arc<Self>) -> Bound<T, C> {
+        // the SDK's own `bind` has the set counted from then on, too
+        if self.state.load(Ordering::Relaxed) == NEW {
+            self.add_to_sdk(T::default());
+        }
+        Bound { bound: self.cell.bind(), series: Arc::clone(self) }
+    }
+
+    /// Adds to the SDK's counter what was added to the cell since it was last recorded.
+    fn record(&self) {
+        if self.is_in_sdk() {
+            self.state.store(COLLECTED, Ordering::Relaxed);
+        }
+        // held until the SDK has the value, as another reader's collection relies on what it finds recorded
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.record(&self.cell, |added| (self.add_to_sdk)(added, &self.attributes));
+    }
 }
 
 /// The function that adds a value to the SDK's counter, by attributes.
@@ -181,7 +263,7 @@ pub(crate) struct Instrument<T, C> {
     /// The cell without attributes, made by its first update.
     plain: OnceLock<C>,
     /// The cells with attributes, by attribute set: sorted by key, each key once.
-    series: SeriesMap<Vec<KeyValue>, Series<T, C>>,
+    series: SeriesMap<Arc<[KeyValue]>, Arc<Series<T, C>>>,
     /// `true` once there is no room for further cells.
     full: AtomicBool,
     hasher: foldhash::fast::RandomState,
@@ -232,20 +314,18 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Instrument<T, C> {
     /// Adds to the cell of these attributes, of which there are some.
     #[inline(never)]
     fn add_to(&self, value: T, attributes: &[KeyValue]) {
-        match self.cell(attributes) {
-            Some(cell) => cell.add(value),
+        match self.series(attributes) {
+            Some(series) => series.add(value),
             None => (self.add_to_sdk)(value, attributes),
         }
     }
 
-    /// Returns the cell of these attributes, of which there are some; `None` where they have none.
+    /// Returns the series of these attributes, of which there are some; `None` where they have no cell.
     #[inline]
-    fn cell(&self, attributes: &[KeyValue]) -> Option<&Arc<C>> {
+    fn series(&self, attributes: &[KeyValue]) -> Option<&Arc<Series<T, C>>> {
         let hash = self.hash(attributes);
-        match self.series.get(hash, |there| is_permutation(there, attributes)) {
-            Some(series) => Some(&series.cell),
-            None => self.make(attributes),
-        }
+        let series = self.series.get(hash, |there| is_permutation(there, attributes));
+        series.or_else(|| self.make(attributes))
     }
 
     /// Returns a hash that does not depend on the order.
@@ -255,41 +335,38 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Instrument<T, C> {
         attributes.iter().map(hash_one).fold(0, u64::wrapping_add)
     }
 
-    /// Returns the cell of attributes that were not found as they are: some may be given twice. `None` beyond the limit,
-    /// and where the system has no memory.
+    /// Returns the series of attributes that were not found as they are: some may be given twice. `None` beyond the
+    /// limit, and where the system has no memory.
     #[cold]
-    fn make(&self, attributes: &[KeyValue]) -> Option<&Arc<C>> {
+    fn make(&self, attributes: &[KeyValue]) -> Option<&Arc<Series<T, C>>> {
         let attributes = canonical(attributes);
         let hash = self.hash(&attributes);
-        let is = |there: &Vec<KeyValue>| is_permutation(there, &attributes);
+        let is = |there: &Arc<[KeyValue]>| is_permutation(there, &attributes);
         if let Some(series) = self.series.get(hash, is) {
-            return Some(&series.cell);
+            return Some(series);
         }
         // at the limit nothing is made for each further set
         if self.full.load(Ordering::Relaxed) {
             return None;
         }
-        let series = Series { cell: Arc::new(C::zero().ok()?), recorded: Mutex::new(None) };
-        let added = self.series.get_or_insert(hash, is, || (attributes.clone(), series));
+        let attributes: Arc<[KeyValue]> = attributes.as_slice().into();
+        let series = Series::new(Arc::clone(&attributes), Arc::clone(&self.add_to_sdk)).ok()?;
+        let added = self.series.get_or_insert(hash, is, || (attributes, Arc::new(series)));
         if added.is_none() {
             self.full.store(true, Ordering::Relaxed);
         }
-        added.map(|series| &series.cell)
+        added
     }
 
-    /// Adds to the SDK's counter what was added to a cell since it was last recorded; the first time also 0.
-    fn record_cell(&self, cell: &C, recorded: &Mutex<Option<Recorded<T>>>, attributes: &[KeyValue]) {
-        // held until the SDK has the value, as another reader's collection relies on what it finds recorded
-        let mut recorded = recorded.lock().unwrap_or_else(PoisonError::into_inner);
-        let value = cell.read();
-        if recorded.is_some_and(|recorded| recorded.value == value) {
-            return;
-        }
-        let sum = recorded.map_or_else(T::default, |recorded| recorded.sum);
-        let added = C::difference(value, sum);
-        if C::accepts(added) {
-            (self.add_to_sdk)(added, attributes);
-            *recorded = Some(Recorded { value, sum: C::sum(sum, added) });
+    /// Adds to the SDK's counter what was added to the cell without attributes since it was last recorded; the first
+    /// time also 0.
+    fn record_plain(&self, cell: &C) {
+        let add_to_sdk = |added| (self.add_to_sdk)(added, &[]);
+        // as in `Series::record`
+        let mut recorded = self.recorded_plain.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *recorded {
+            Some(recorded) => recorded.record(cell, add_to_sdk),
+            None => recorded.insert(Recorded::nothing()).record_value::<C>(cell.read(), add_to_sdk),
         }
     }
 }
@@ -301,11 +378,9 @@ where
 {
     fn record(&self) {
         if let Some(plain) = self.plain.get() {
-            self.record_cell(plain, &self.recorded_plain, &[]);
+            self.record_plain(plain);
         }
-        for (attributes, series) in self.series.iter() {
-            self.record_cell(&series.cell, &series.recorded, attributes);
-        }
+        self.series.iter().for_each(|(_, series)| series.record());
     }
 }
 
@@ -329,8 +404,8 @@ where
         // instruments are made in an `Arc`, so that this is there
         match (self.this.upgrade(), attributes) {
             (Some(this), []) => Box::new(BoundPlain(this)),
-            _ => match self.cell(attributes) {
-                Some(cell) => Box::new(Bound::<T, C>(C::bind(cell))),
+            _ => match self.series(attributes) {
+                Some(series) => Box::new(series.bind()),
                 None => Box::new(BoundToSdk(Arc::clone(&self.add_to_sdk), attributes.to_vec())),
             },
         }
@@ -343,12 +418,24 @@ where
 fn unlikely() {}
 
 /// The cell of one set of attributes.
-struct Bound<T, C: Cell<T>>(C::Bound);
+struct Bound<T, C: Cell<T>> {
+    bound: C::Bound,
+    series: Arc<Series<T, C>>,
+}
 
-impl<T: Copy, C: Cell<T>> BoundSyncInstrument<T> for Bound<T, C> {
+impl<T, C> BoundSyncInstrument<T> for Bound<T, C>
+where
+    T: Copy + PartialEq + Default + Send + Sync,
+    C: Cell<T>,
+{
     fn measure(&self, measurement: T) {
-        if C::accepts(measurement) {
-            C::add_bound(&self.0, measurement);
+        if !C::accepts(measurement) {
+            return;
+        }
+        if self.series.is_in_sdk() {
+            self.series.cell.add_bound(&self.bound, measurement);
+        } else {
+            self.series.add_to_sdk(measurement);
         }
     }
 }

@@ -22,9 +22,9 @@
 //!
 //! # Costs
 //! `add` without attributes, and `add` of a bound counter, is an indirect call and an update of a
-//! [`statctr::Counter`]. With attributes it hashes them and looks the series up, without a lock. 8 bytes per
-//! CPU that counts for each series (floating point: 16), and some 250 on the heap. Updates of statistics that are
-//! observed cost what they did before; a collection reads each once.
+//! [`statctr::Counter`]. With attributes it hashes them and looks the series up, without a lock; the first one of a series
+//! after each collection is the SDK's `add`. 8 bytes per CPU that counts for each series (floating point: 16), and some
+//! 300 on the heap. Updates of statistics that are observed cost what they did before; a collection reads each once.
 //!
 //! # Bounds
 //! Of an instrument at most [`CARDINALITY_LIMIT`] sets of attributes are counted per CPU, as long as it lives. What comes
@@ -32,9 +32,11 @@
 //!
 //! # Views
 //! Views, their limits of cardinality and each reader's temporality apply to the counters of [`MeterProvider`] and of
-//! [`observe_registry`] as they do to the SDK's own, and lose no count. A view whose aggregation is a histogram gets one
-//! value for each set of attributes and collection, which is the sum of what was added: take such counters from
-//! [`MeterProvider::inner`]. What a callback of an observable instrument adds may be in the next collection.
+//! [`observe_registry`] as they do to the SDK's own, and lose no count. Of the sets of attributes of a [`MeterProvider`]'s
+//! counter those have values of their own that came first, as the SDK has it, whatever number follows. A view whose
+//! aggregation is a histogram gets two values for each set of attributes and collection, the first that was added and the
+//! sum of the others: take such counters from [`MeterProvider::inner`]. What a callback of an observable instrument adds
+//! may be in the next collection.
 //!
 //! Gauges, and what [`observe_counter`] and the like export, are observable instruments. Of sets of attributes that a
 //! view makes one by `with_allowed_attribute_keys`, or that are beyond its `with_cardinality_limit`, the SDK 0.33.1 exports
