@@ -1,7 +1,8 @@
 //! Metrics of one name, by their labels: [`Family`].
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::Registry;
 use statctr_facade::SeriesMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -15,7 +16,8 @@ const OVERFLOW: [(&str, &str); 1] = [("overflow", "true")];
 ///
 /// A look-up takes no lock and writes no memory that other threads use. Metrics are never removed. Beyond a
 /// [limit](Self::DEFAULT_LIMIT), further label sets are counted by one overflow metric with the label
-/// `overflow="true"`, so that the sum over a family stays exact.
+/// `overflow="true"`, so that the sum over a family stays exact. A label set that is exported as that label alone is
+/// counted by it, too, at the cost of writing its text with each look-up.
 pub struct Family<S, M>(Arc<Inner<S, M>>);
 
 struct Inner<S, M> {
@@ -25,6 +27,8 @@ struct Inner<S, M> {
     /// A metric found no room: nothing is made for each further label set.
     full: AtomicBool,
     make: Box<dyn Fn() -> statctr::Result<M> + Send + Sync>,
+    /// Returns `true` for labels that are exported as those of the overflow metric are.
+    is_overflow: fn(&S) -> bool,
     hasher: foldhash::fast::RandomState,
 }
 
@@ -42,7 +46,10 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
     ///
     /// # Errors
     /// Those of `make`.
-    pub fn new(make: impl Fn() -> statctr::Result<M> + Send + Sync + 'static) -> statctr::Result<Self> {
+    pub fn new(make: impl Fn() -> statctr::Result<M> + Send + Sync + 'static) -> statctr::Result<Self>
+    where
+        S: EncodeLabelSet + Send + Sync + 'static,
+    {
         Family::with_limit(Self::DEFAULT_LIMIT, make)
     }
 
@@ -54,13 +61,17 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
     pub fn with_limit(
         limit: usize,
         make: impl Fn() -> statctr::Result<M> + Send + Sync + 'static,
-    ) -> statctr::Result<Self> {
+    ) -> statctr::Result<Self>
+    where
+        S: EncodeLabelSet + Send + Sync + 'static,
+    {
         Ok(Family(Arc::new(Inner {
             metrics: SeriesMap::new(limit),
             overflow: make()?,
             overflowed: AtomicBool::new(false),
             full: AtomicBool::new(false),
             make: Box::new(make),
+            is_overflow,
             hasher: foldhash::fast::RandomState::default(),
         })))
     }
@@ -77,9 +88,10 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
 
     #[cold]
     fn make(&self, hash: u64, labels: &S) -> &M {
-        let full = self.0.full.load(Ordering::Relaxed);
+        // a metric of its own would be a second series of the overflow metric's labels
+        let is_beyond = self.0.full.load(Ordering::Relaxed) || (self.0.is_overflow)(labels);
         // where that fails there may be memory for the next one
-        let made = if full { None } else { (self.0.make)().ok() };
+        let made = if is_beyond { None } else { (self.0.make)().ok() };
         let metric = made.and_then(|made| {
             let is = |there: &S| there == labels;
             let metric = self.0.metrics.get_or_insert(hash, is, || (labels.clone(), made));
@@ -105,6 +117,39 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
     pub fn is_empty(&self) -> bool {
         self.0.metrics.is_empty()
     }
+}
+
+/// A gauge of these labels, by whose text label sets of different types are compared.
+struct Labelled<S>(S);
+
+impl<S: EncodeLabelSet> EncodeMetric for Labelled<S> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_family(&self.0)?.encode_gauge(&0i64)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}
+
+impl<S> fmt::Debug for Labelled<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Labelled")
+    }
+}
+
+/// Returns the text of a metric with these labels; empty where they cannot be encoded.
+fn text_with<S: EncodeLabelSet + Send + Sync + 'static>(labels: S) -> String {
+    // no encoder but a registry's can be had
+    let mut registry = Registry::default();
+    registry.register("labelled", "", Labelled(labels));
+    let mut text = String::new();
+    text::encode(&mut text, &registry).map_or_else(|_| String::new(), |()| text)
+}
+
+/// Returns `true` for labels that are exported as those of the overflow metric are, of whatever type they are.
+fn is_overflow<S: Clone + EncodeLabelSet + Send + Sync + 'static>(labels: &S) -> bool {
+    text_with(labels.clone()) == text_with(OVERFLOW)
 }
 
 impl<S, M: TypedMetric> TypedMetric for Family<S, M> {

@@ -236,3 +236,20 @@ fn a_family_makes_metrics_again_once_there_is_memory() {
     assert_eq!(value(&text, "requests_total{of=\"a\"}"), 2.0);
     assert_eq!((value(&text, "requests_total{of=\"b\"}"), family.len()), (2.0, 2));
 }
+
+#[test]
+fn labels_of_the_overflow_metric_are_counted_by_it() {
+    let family = Family::<Labels, Counter>::with_limit(2, Counter::new).expect("family");
+    let get = |name: &str, value: &str| family.get(&vec![(name.to_owned(), value.to_owned())]).clone();
+    get("overflow", "true").inc_by(5);
+    ["false", "true\"", ""].into_iter().for_each(|value| get("overflow", value).inc());
+    get("overflow", "true").inc_by(5);
+    let mut registry = Registry::default();
+    registry.register("requests", "help", family.clone());
+    let text = text(&registry);
+    let series: Vec<&str> = text.lines().filter(|line| line.starts_with("requests_total{")).collect();
+    assert_eq!((series.len(), family.len()), (3, 2), "{text}");
+    assert_eq!(value(&text, "requests_total{overflow=\"true\"}"), 11.0);
+    assert_eq!(value(&text, "requests_total{overflow=\"false\"}"), 1.0);
+    assert_eq!(value(&text, "requests_total{overflow=\"true\\\"\"}"), 1.0);
+}
