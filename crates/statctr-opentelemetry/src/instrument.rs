@@ -30,9 +30,15 @@ pub(crate) trait Cell<T>: Sized + Send + Sync + 'static {
     fn bind(&self) -> Self::Bound;
     fn add_bound(&self, bound: &Self::Bound, value: T);
 
-    /// Returns `true` if the cell's sum stays a number when this value is added.
+    /// Returns `true` if values that are added to the cell later keep their digits beside this one; others go to the
+    /// SDK's counter at once.
     #[inline(always)]
-    fn accepts(_value: T) -> bool {
+    fn fits(_value: T) -> bool {
+        true
+    }
+
+    /// Returns `true` if the SDK's counter counts the value.
+    fn is_counted(_value: T) -> bool {
         true
     }
 
@@ -106,6 +112,10 @@ impl Cell<i64> for statctr::Gauge {
     }
 }
 
+/// The smallest floating-point value that is added to the SDK's counter at once, 2⁴⁰: it takes thousands below it until
+/// a sum has no room for a 1 (2⁵³).
+const FLOAT_LIMIT: f64 = (1u64 << 40) as f64;
+
 impl Cell<f64> for statctr::FloatGauge {
     type Bound = ();
 
@@ -129,10 +139,16 @@ impl Cell<f64> for statctr::FloatGauge {
         self.read()
     }
 
+    /// The cell adds up from its first value on, where the SDK's counter with delta temporality begins anew at each
+    /// collection: one value of 10¹⁶ would swallow ones for ever, and two of `f64::MAX` all.
+    #[inline(always)]
+    fn fits(value: f64) -> bool {
+        value.abs() < FLOAT_LIMIT
+    }
+
     /// Refuses NaN and infinities, after which no sum is finite again; so does `Sum::call` of opentelemetry_sdk 0.33.1
     /// (src/metrics/internal/sum.rs), which counts negative values.
-    #[inline(always)]
-    fn accepts(value: f64) -> bool {
+    fn is_counted(value: f64) -> bool {
         value.is_finite()
     }
 
@@ -169,7 +185,7 @@ impl<T: Copy + PartialEq + Default> Recorded<T> {
 
     fn record_value<C: Cell<T>>(&mut self, value: T, add_to_sdk: impl FnOnce(T)) {
         let added = C::difference(value, self.sum);
-        if C::accepts(added) {
+        if C::is_counted(added) {
             add_to_sdk(added);
             *self = Recorded { value, sum: C::sum(self.sum, added) };
         }
@@ -217,7 +233,7 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Series<T, C> {
         if self.is_in_sdk() { self.cell.add(value) } else { self.add_to_sdk(value) }
     }
 
-    /// Adds the first value since the last collection to the SDK's counter.
+    /// Adds to the SDK's counter the first value since the last collection, or one that does not fit into the cell.
     #[cold]
     #[inline(never)]
     fn add_to_sdk(&self, value: T) {
@@ -311,6 +327,15 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Instrument<T, C> {
         }
     }
 
+    /// Adds a value that fits into no cell to the SDK's counter, if it counts such a value.
+    #[cold]
+    #[inline(never)]
+    fn add_large(&self, value: T, attributes: &[KeyValue]) {
+        if C::is_counted(value) {
+            (self.add_to_sdk)(value, attributes);
+        }
+    }
+
     /// Adds to the cell of these attributes, of which there are some.
     #[inline(never)]
     fn add_to(&self, value: T, attributes: &[KeyValue]) {
@@ -390,8 +415,8 @@ where
     C: Cell<T>,
 {
     fn measure(&self, measurement: T, attributes: &[KeyValue]) {
-        if !C::accepts(measurement) {
-            return;
+        if !C::fits(measurement) {
+            return self.add_large(measurement, attributes);
         }
         if !attributes.is_empty() {
             unlikely();
@@ -429,12 +454,9 @@ where
     C: Cell<T>,
 {
     fn measure(&self, measurement: T) {
-        if !C::accepts(measurement) {
-            return;
-        }
-        if self.series.is_in_sdk() {
+        if self.series.is_in_sdk() && C::fits(measurement) {
             self.series.cell.add_bound(&self.bound, measurement);
-        } else {
+        } else if C::is_counted(measurement) {
             self.series.add_to_sdk(measurement);
         }
     }
@@ -449,8 +471,10 @@ where
     C: Cell<T>,
 {
     fn measure(&self, measurement: T) {
-        if C::accepts(measurement) {
+        if C::fits(measurement) {
             self.0.add_plain(measurement);
+        } else {
+            self.0.add_large(measurement, &[]);
         }
     }
 }

@@ -38,6 +38,11 @@
 //! sum of the others: take such counters from [`MeterProvider::inner`]. What a callback of an observable instrument adds
 //! may be in the next collection.
 //!
+//! A floating-point counter adds up on each CPU from its first value on, and what a collection exports is a difference of
+//! two such sums. With delta temporality it is thus exact to 2⁻⁵³ of all that was counted so far, where the SDK's is
+//! exact to 2⁻⁵³ of what was counted since the last collection. Values from 2⁴⁰ on are added to the SDK's counter at
+//! once, at the SDK's cost, so that none of them alone takes later values' digits.
+//!
 //! Gauges, and what [`observe_counter`] and the like export, are observable instruments. Of sets of attributes that a
 //! view makes one by `with_allowed_attribute_keys`, or that are beyond its `with_cardinality_limit`, the SDK 0.33.1 exports
 //! the last value in place of the sum: views should rename or drop these only. As its deltas of a counter that goes down

@@ -134,6 +134,46 @@ fn series_that_were_there_before_a_flood_keep_their_places() {
 }
 
 #[test]
+fn large_floating_point_values_leave_later_deltas_as_the_sdk_has_them() {
+    let of = [KeyValue::new("of", "tank")];
+    for large in [1e16, -1e300, f64::MAX, -f64::MAX] {
+        let [(own, own_totals), (wrapped, totals)] =
+            [(); 2].map(|()| sdk(Temporality::Delta, |builder| builder));
+        let ours = MeterProvider::new(wrapped.clone());
+        let exported = |meter: Meter, sdk: &SdkMeterProvider, totals: &Totals| {
+            // the SDK has no deltas of up-down counters, and no objection to a counter that goes down
+            let level = meter.f64_counter("level").build();
+            let rounds = [vec![1.0], vec![large; 2], vec![1.0; 100], vec![-0.5, large], vec![2.5, -1.0]];
+            rounds.map(|values| {
+                values.iter().for_each(|value| [&[], &of[..]].iter().for_each(|of| level.add(*value, of)));
+                sdk.force_flush().expect("exported");
+                std::mem::take(&mut *totals.values.lock().expect("not poisoned"))
+            })
+        };
+        let expected = exported(own.meter("tests"), &own, &own_totals);
+        assert_eq!(value(&expected[2], "level", &["of=tank"]), Some(100.0));
+        assert_eq!(exported(ours.meter("tests"), &wrapped, &totals), expected, "{large}");
+    }
+}
+
+#[test]
+fn a_sum_beyond_the_floating_point_numbers_is_infinite_as_the_sdk_has_it() {
+    let (sdk, totals) = sdk(Temporality::Cumulative, |builder| builder);
+    let provider = MeterProvider::new(sdk.clone());
+    let level = provider.meter("tests").f64_counter("level").build();
+    let (of_tank, of_bound) = ([KeyValue::new("of", "tank")], [KeyValue::new("of", "bound")]);
+    let bound = level.bind(&of_bound);
+    for large in [f64::MAX, f64::MAX, 1.0] {
+        [&[], &of_tank[..]].iter().for_each(|of| level.add(large, of));
+        bound.add(large);
+    }
+    sdk.force_flush().expect("exported");
+    let values = totals.values();
+    let of = |attributes| value(&values, "level", attributes);
+    assert_eq!([of(&[]), of(&["of=tank"]), of(&["of=bound"])], [Some(f64::INFINITY); 3]);
+}
+
+#[test]
 fn each_of_two_readers_gets_all_counts_of_threads() {
     let every = Duration::from_millis(1);
     let readers = TEMPORALITIES.map(|temporality| Totals::new(temporality, every));

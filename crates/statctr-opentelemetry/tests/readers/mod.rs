@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub(crate) struct Totals {
     temporality: Temporality,
-    values: Arc<Mutex<Values>>,
+    pub(crate) values: Arc<Mutex<Values>>,
 }
 
 impl Totals {
