@@ -16,10 +16,11 @@ use std::fmt;
 ///
 /// Each item (statistic) of a group is a metric of its own, `GROUP_ITEM`; all items of a group come from one read.
 /// Names end in the unit, unless that has other characters than a name (`req/s`); such a unit is not exported.
-/// Of several statistics whose names become equal, as `requests` and `requests_total` do, and of several types of one
-/// name, the first in the order of names and of types (counter, gauge, histogram) keeps the name, and the others' names
-/// end in their type: `requests_counter_total`. So do the names of what has the name, the type and the labels of another
-/// one, as the item of a group can. Line breaks in help texts become spaces.
+/// Of several statistics whose names become equal, as `requests` and `requests_total` do, or belong to one metric, as
+/// `requests_created` does to a counter `requests`, and of several types of one name, the first in the order of names and
+/// of types (counter, gauge, histogram) keeps the name, and the others' names end in their type:
+/// `requests_counter_total`. So do the names of what has the name, the type and the labels of another one, as the item
+/// of a group can. Line breaks in help texts become spaces.
 ///
 /// Extremes are gauges, an average is a histogram of one bucket (a label `le` of it becomes `exported_le`), and the buckets of a histogram are those of
 /// [`classic_buckets`](statctr::HistogramSnapshot::classic_buckets); in Prometheus' protobuf format it is a native one as
@@ -94,12 +95,14 @@ impl Type {
         }
     }
 
-    /// Returns the ends that the encoder gives to the names of a metric's samples.
+    /// Returns the ends of names that belong to a metric: those that the encoder gives to its samples, and `_created`,
+    /// which readers of OpenMetrics refuse as another metric's name though there is no such sample ("Clashing name" of
+    /// Python's prometheus_client).
     fn suffixes(self) -> &'static [&'static str] {
         match self {
-            Type::Counter => &["", "_total"],
+            Type::Counter => &["", "_total", "_created"],
             Type::Gauge => &[""],
-            Type::Histogram => &["", "_bucket", "_sum", "_count"],
+            Type::Histogram => &["", "_bucket", "_sum", "_count", "_created"],
         }
     }
 }
@@ -136,7 +139,7 @@ impl<'a> BareName<'a> {
         BareName { name: name.to_owned(), unit, of }
     }
 
-    /// Returns the name under which the metric is exported, and those of its samples.
+    /// Returns the name under which the metric is exported, and those that belong to it.
     fn exported(&self) -> impl Iterator<Item = String> {
         let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
         self.of.suffixes().iter().map(move |suffix| format!("{}{unit}{suffix}", self.name))

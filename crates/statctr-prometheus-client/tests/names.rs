@@ -113,6 +113,32 @@ fn names_that_become_equal_are_families_with_names_of_their_own() {
 }
 
 #[test]
+fn a_name_that_the_format_reserves_for_a_time_of_creation_is_free() {
+    let mut statistics = Statistics::new();
+    let of = Description::new;
+    statistics.add(of("a"), Counter::new(1));
+    statistics.add(of("a_created"), Counter::new(2));
+    statistics.add(of("open"), Gauge::new(3));
+    statistics.add(of("open_created"), Gauge::new(4));
+    statistics.add(of("size").unit(Unit::BYTES), Average::new()).observe(0);
+    statistics.add(of("size_bytes_created"), Gauge::new(5));
+    let text = statistics.text();
+    let types: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    assert_eq!(
+        types,
+        [
+            "a counter",
+            "a_created_counter counter",
+            // gauges have no such time
+            "open gauge",
+            "open_created gauge",
+            "size_bytes histogram",
+            "size_bytes_created_gauge gauge"
+        ]
+    );
+}
+
+#[test]
 fn a_label_le_of_an_average_is_exported_under_another_name() {
     let mut statistics = Statistics::new();
     let wait = Description::new("wait").label("exported_le", "2").label("le", "1");
