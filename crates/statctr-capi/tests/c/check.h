@@ -42,6 +42,25 @@
         }                                                                                       \
     } while (0)
 
+#ifndef NO_COPY
+/*
+ * Where STATCTR_TEST_REGISTRATION is set, that is who registered the threads. Asked at the end: a first question at the
+ * start would do what the first update has to do.
+ */
+__attribute__((destructor)) static void check_registration_(void)
+{
+    static const char *const names[] = { "None", "Libc", "Own", "Adopted" }; /* by enum statctr_registration_value */
+    const char *expected_name = getenv("STATCTR_TEST_REGISTRATION");
+    if (expected_name == NULL)
+        return;
+    const char *name = names[statctr_registration()];
+    if (strcmp(expected_name, name) != 0) {
+        fprintf(stderr, "registration: %s, not %s\n", name, expected_name);
+        _exit(1);
+    }
+}
+#endif
+
 /* Moves the calling thread from CPU to CPU: to the turn-th, as far as the machine and the sandbox let it. */
 static inline void move_to(unsigned turn)
 {
@@ -92,10 +111,12 @@ static inline double seconds_now(void)
  * Runs `batch` again and again on two threads that a third one swaps between two CPUs all the time,
  * at whatever instruction they are: an update that was not made safe would go to the word of a CPU
  * on which the other thread is counting. (Threads that move themselves are never inside an update
- * when they do.) How many batches there were.
+ * when they do.) For a second, or STATCTR_TEST_SECONDS. How many batches there were.
  */
-static inline unsigned long run_pushed(void (*batch)(void), double seconds)
+static inline unsigned long run_pushed(void (*batch)(void))
 {
+    const char *setting = getenv("STATCTR_TEST_SECONDS");
+    const double seconds = setting != NULL ? atof(setting) : 1;
     pthread_t threads[2];
     pushed_batch_ = batch;
     for (uintptr_t i = 0; i < 2; i++)

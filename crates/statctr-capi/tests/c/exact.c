@@ -51,7 +51,7 @@ static void push_about(void)
 {
     CHECK_OK(statctr_init(&pushed, 0));
     CHECK_OK(statctr_init(&pushed_wide, 0));
-    const unsigned long batches = run_pushed(batch, 1);
+    const unsigned long batches = run_pushed(batch);
     CHECK_EQ(statctr_read(&pushed), 1000 * batches);
     CHECK_EQ(statctr_read(&pushed_wide), 3000 * batches);
     CHECK_OK(statctr_cleanup(&pushed));

@@ -83,7 +83,7 @@ static void check_pushed(void)
 {
     uint64_t values[wide_SLOTS];
     CHECK_OK(statctr_group_init(&groups[0], &wide_group));
-    const uint64_t events = 1000 * run_pushed(batch, 1);
+    const uint64_t events = 1000 * run_pushed(batch);
     CHECK_OK(statctr_group_fold(&groups[0], values, wide_SLOTS));
     for (unsigned i = 0; i < 2; i++)
         CHECK_EQ(values[wide_hits + i], (i + 1) * events);
