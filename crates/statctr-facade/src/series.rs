@@ -84,8 +84,8 @@ impl<K, V> SeriesMap<K, V> {
     /// Returns the value whose key has this hash and satisfies `is`; if there is none, inserts the entry that `make`
     /// returns. `None` if the map is full.
     ///
-    /// Takes a lock only if there is no such key: that of [`Registry::global`]. `make` runs without it. Where several
-    /// threads make the entry of one key, one is kept.
+    /// Takes a lock only if there is no such key, and room for it: that of [`Registry::global`]. `make` runs without it.
+    /// Where several threads make the entry of one key, one is kept.
     #[inline]
     pub fn get_or_insert(
         &self,
@@ -93,14 +93,21 @@ impl<K, V> SeriesMap<K, V> {
         is: impl Fn(&K) -> bool,
         make: impl FnOnce() -> (K, V),
     ) -> Option<&V> {
+        let is_full = self.is_full();
         match self.get(hash, &is) {
             Some(value) => Some(value),
+            None if is_full => None,
             None => self.insert(hash, is, make),
         }
     }
 
     #[cold]
     fn insert(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> (K, V)) -> Option<&V> {
+        if self.has_no_room(hash) {
+            // Another thread may have added the key since the caller's look-up. What the buckets have was added before
+            // they were seen to be full, therefore this look-up finds it, and nothing is added later.
+            return self.get(hash, is);
+        }
         if let Err(there) = while_adding(|| self.place_for(hash, &is)) {
             return there;
         }
@@ -112,9 +119,18 @@ impl<K, V> SeriesMap<K, V> {
                 Err(there) => return there,
             };
             if made.take().is_some_and(|entry| place.set(entry).is_ok()) {
-                self.len.fetch_add(1, Ordering::Relaxed);
+                // after the entry, for `is_full`
+                self.len.fetch_add(1, Ordering::Release);
             }
             place.get().map(|entry| &entry.value)
+        })
+    }
+
+    /// Returns `true` if all buckets of keys with this hash are full: from then on for ever, as entries stay.
+    fn has_no_room(&self, hash: u64) -> bool {
+        self.levels.iter().enumerate().all(|(level, table)| {
+            let bucket = table.get().map(|table| &table[bucket(hash, level)]);
+            bucket.is_some_and(|bucket| bucket.iter().all(|place| place.get().is_some()))
         })
     }
 
@@ -138,6 +154,15 @@ impl<K, V> SeriesMap<K, V> {
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if the map has as many entries (a metric's series) as it was made for; none is added from then on.
+    /// A key that a later [`get`](Self::get) does not find will never be there, and no lock is needed to know that.
+    #[must_use]
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        // entries are added before they are counted, therefore all of a full map are seen from here on
+        self.len.load(Ordering::Acquire) >= self.limit
     }
 
     /// Returns `true` if the map has no entries.
@@ -213,6 +238,46 @@ mod tests {
             (0..100u64).filter(|key| map.get_or_insert(7, |there| there == key, || (*key, *key)).is_some());
         assert_eq!(added.count(), WAYS * BUCKETS.len());
         assert_eq!(map.get(7, |there| *there == 5), Some(&5));
+    }
+
+    #[test]
+    fn a_key_that_finds_no_room_takes_no_lock() {
+        let map = SeriesMap::new(10);
+        let add = |map: &SeriesMap<u64, ()>, hash: u64, key: u64| {
+            map.get_or_insert(hash, |there| *there == key, || (key, ())).is_some()
+        };
+        (0..10).for_each(|key| assert!(add(&map, key, key)));
+        let of_one_hash = SeriesMap::new(1000);
+        (0..24).for_each(|key| assert!(add(&of_one_hash, 7, key)));
+        Registry::global().while_locked(|| {
+            assert!(!add(&map, 10, 10));
+            assert!(add(&map, 9, 9));
+            assert!(!add(&SeriesMap::new(0), 1, 1));
+            assert!(!add(&of_one_hash, 7, 24));
+            assert!(add(&of_one_hash, 7, 23));
+        });
+        // other hashes have room
+        assert!(add(&of_one_hash, 8, 24));
+    }
+
+    #[test]
+    fn the_last_key_that_finds_room_is_found_by_all_threads() {
+        for round in 0..3000 {
+            let limit = round % 3 + 1;
+            let map = SeriesMap::new(limit);
+            let start = std::sync::Barrier::new(2);
+            let add = || {
+                start.wait();
+                (0..limit as u64)
+                    .map(|key| map.get_or_insert(key, |there| *there == key, || (key, key)).copied())
+                    .collect::<Vec<_>>()
+            };
+            let (first, second) = std::thread::scope(|scope| {
+                let other = scope.spawn(add);
+                (add(), other.join().expect("adds"))
+            });
+            assert!(first == second && first.iter().all(Option::is_some), "{first:?} {second:?}");
+        }
     }
 
     #[test]

@@ -26,7 +26,8 @@
 //! # Costs
 //! An update through a handle that is kept (`let requests = counter!("requests")`) is an indirect call and
 //! [`statctr::SharedCounter::add`]: two to three nanoseconds, and the same with any number of threads. The macros look
-//! their series up each time: without a lock, and without a write to memory that other threads write.
+//! their series up each time: without a lock, also beyond the limit, and without a write to memory that other threads
+//! write.
 //! 8 bytes per CPU that counts and some 300 for each counter. Series are never removed.
 //!
 //! # Forks and signals

@@ -292,9 +292,16 @@ impl<T: Clone> Kind<T> {
     /// Returns the calling thread's handle of the series of `key`, made where it is not there; `None` where
     /// the system has no memory, or all overflow series have other names.
     fn get(&self, shared: &Inner, key: &Key, make: impl Fn() -> Option<Series<T>>) -> Option<Arc<Handle<T>>> {
+        // before the look-up, which then needs no lock to know that nobody adds the key meanwhile
+        let is_full = self.series.is_full();
         // the key's own hash has no secret: a map bounds what those of one hash cost
         let series = self.series.get(key.get_hash(), |there| there == key);
-        series.or_else(|| self.insert(shared, key, make))?.as_ref().map(Series::handle)
+        let series = match series {
+            Some(series) => Some(series),
+            None if is_full => self.overflow(shared, key, make),
+            None => self.insert(shared, key, make),
+        };
+        series?.as_ref().map(Series::handle)
     }
 
     /// Returns the series of a key that has none so far: a new one, or that for what is beyond the limit; `None`, which
@@ -306,18 +313,28 @@ impl<T: Clone> Kind<T> {
         key: &Key,
         make: impl Fn() -> Option<Series<T>>,
     ) -> Option<&Option<Series<T>>> {
-        let retained = || (key.clone(), make());
         // a series of its own would be exported with the same labels as what is beyond the limit
         let series = if is_overflow(key) {
             None
         } else {
+            let retained = || (key.clone(), make());
             self.series.get_or_insert(key.get_hash(), |there| there == key, retained)
         };
-        let series = series.or_else(|| {
-            let name = key.name_shared();
-            let hash = shared.hasher.hash_one(name.as_str());
-            self.overflows.get_or_insert(hash, |there| *there == name, || (name.clone(), make()))
-        });
+        series.or_else(|| self.overflow(shared, key, make))
+    }
+
+    /// Returns the series of the key's name for what is beyond the limit; `None`, which counts as refused, if there are
+    /// no more of them. Takes a lock only to add one.
+    fn overflow(
+        &self,
+        shared: &Inner,
+        key: &Key,
+        make: impl Fn() -> Option<Series<T>>,
+    ) -> Option<&Option<Series<T>>> {
+        let name = key.name();
+        let is = |there: &KeyName| there.as_str() == name;
+        let retained = || (key.name_shared(), make());
+        let series = self.overflows.get_or_insert(shared.hasher.hash_one(name), is, retained);
         if series.is_none() {
             shared.refused.fetch_add(1, Ordering::Relaxed);
         }

@@ -143,6 +143,23 @@ fn a_flood_of_labels_is_bounded_and_loses_no_count() {
 }
 
 #[test]
+fn series_beyond_the_limit_are_looked_up_without_a_lock() {
+    let recorder = Recorder::builder().limit(1).build();
+    with_local_recorder(&recorder, || {
+        // the series of the limit, and all overflow series there are
+        (0..10_001).for_each(|name| counter!(format!("n{name}")).increment(1));
+        // whose lock is not free
+        Registry::global().while_locked(|| {
+            counter!("n1", "of" => "a").increment(1);
+            counter!("n1", "overflow" => "true").increment(1);
+            counter!("refused").increment(1);
+        });
+    });
+    assert_eq!(recorder.snapshot().counter("n1", &[("overflow", "true")]), Some(3));
+    assert_eq!(recorder.refused(), 1);
+}
+
+#[test]
 fn the_text_has_help_types_labels_and_buckets() {
     let recorder = Recorder::builder().buckets_of("size", &[100.0, 10.0]).build();
     with_local_recorder(&recorder, || {
