@@ -61,6 +61,9 @@
  * Unloading: libstatctr itself stays loaded. Before code of yours that counts is unloaded with
  *            dlclose(), see statctr_prepare_unload().
  * Panics:    never cross into your code: a fault inside the library is -ENOTRECOVERABLE.
+ * Callbacks: functions that the library calls (of visits, of texts, of moved counts) return to it. A C++ exception that
+ *            leaves one ends the process, as Rust code cannot pass it on; a longjmp() out of one is
+ *            undefined: keep the error where `context` leads to, and return a number that ends the visit.
  * Memory:    -ENOMEM where there is no address space or memory for counters, and where the heap has no room for the
  *            description of a new set of units, which an init may need. All else that the library keeps on the
  *            heap is as in other programs in Rust: where malloc() has nothing left the process ends, with a message

@@ -51,7 +51,10 @@ extern int statctr_watch_cpus(void);
 /** Ends that thread. Errors: -ESRCH (it does not run). Signals: not safe. */
 extern int statctr_unwatch_cpus(void);
 
-/** Called when `bytes` bytes of counts of `cpu` were moved, on the thread that drained it. */
+/**
+ * Called when `bytes` bytes of counts of `cpu` were moved, on the thread that drained it. In C++ it must not throw: an
+ * exception that leaves it ends the process.
+ */
 typedef void (*statctr_moved_fn)(unsigned cpu, size_t bytes, void *data);
 
 /** A callback that is registered. */

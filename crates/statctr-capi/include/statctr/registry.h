@@ -53,10 +53,16 @@ typedef struct statctr_reading {
     const statctr_histogram_snapshot_t *histogram; /* the buckets of a histogram, else NULL */
 } statctr_reading_t;
 
-/** Function that is called with each value; a result other than 0 ends the visit. */
+/**
+ * Function that is called with each value; a result other than 0 ends the visit. In C++ it must not throw: an exception
+ * that leaves it ends the process.
+ */
 typedef int (*statctr_reading_fn)(const statctr_reading_t *reading, void *context);
 
-/** Function that takes a text of `length` bytes, with no 0 at its end; a result other than 0 is an error. */
+/**
+ * Function that takes a text of `length` bytes, with no 0 at its end; a result other than 0 is an error. In C++ it must
+ * not throw: an exception that leaves it ends the process.
+ */
 typedef int (*statctr_write_fn)(const char *text, size_t length, void *context);
 
 #ifndef STATCTR_UP

@@ -312,7 +312,10 @@ typedef struct statctr_sample {
     uint64_t value;
 } statctr_sample_t;
 
-/** Function that is called with the value of each counter; a result other than 0 ends the visit. */
+/**
+ * Function that is called with the value of each counter; a result other than 0 ends the visit. In C++ it must not
+ * throw: an exception that leaves it ends the process.
+ */
 typedef int (*statctr_visit_fn)(const statctr_sample_t *sample, void *context);
 
 #ifndef STATCTR_UP
