@@ -109,7 +109,9 @@ impl AverageSnapshot {
         self.sum
     }
 
-    /// Returns the arithmetic mean of the observed values in this reading of an average; `None` if there are none.
+    /// Returns the arithmetic mean of the observed values in this reading of an average; `None` if there are none. It is
+    /// too small once the sum has exceeded 2⁶⁴, by multiples of 2⁶⁴ / count; the mean of a
+    /// [`HistogramSnapshot`](crate::HistogramSnapshot) is not.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)

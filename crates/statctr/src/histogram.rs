@@ -175,8 +175,21 @@ struct Bucket {
     sum: u64,
 }
 
+impl Bucket {
+    /// Returns the sum of the values, which lie within these bounds, from the remainder that the bucket has.
+    fn whole_sum(self, (least, largest): (u64, u64)) -> u128 {
+        let [count, least, largest, sum] = [self.count, least, largest, self.sum].map(u128::from);
+        let below = count * least;
+        let whole = below + u128::from(self.sum.wrapping_sub(below as u64));
+        // Without rseq a value may be counted, and its part of the sum not there yet.
+        if whole <= count * largest { whole } else { whole.checked_sub(1 << 64).unwrap_or(sum) }
+    }
+}
+
 /// The counts and sums of a [`Histogram`]'s buckets at one reading, with quantiles; snapshots can be merged and
 /// subtracted.
+///
+/// Counts and sums are modulo 2⁶⁴, as all counters are.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HistogramSnapshot {
     scale: Scale,
@@ -197,10 +210,16 @@ impl HistogramSnapshot {
     }
 
     /// Returns the arithmetic mean of the values in the snapshot; `None` without values.
+    ///
+    /// Where their sum is 2⁶⁴ or more, each bucket's sum follows from its remainder: exactly as long as the number of its
+    /// values times its width is less than 2⁶⁴, and beyond that to twice the histogram's relative error. The sum of the
+    /// values above the largest one, which have one bucket, may be taken for too small by a multiple of 2⁶⁴.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let count = self.count();
-        (count > 0).then(|| self.sum() as f64 / count as f64)
+        let sums = self.buckets.iter().enumerate().filter(|(_, bucket)| **bucket != Bucket::default());
+        let sums = sums.map(|(index, bucket)| bucket.whole_sum(self.scale.bounds(index)));
+        (count > 0).then(|| sums.fold(0, u128::saturating_add) as f64 / count as f64)
     }
 
     /// Returns the quantile `part` of the values (0.5: the median; clamped to 0 and 1), off by at most the histogram's
@@ -433,5 +452,41 @@ mod tests {
         for error in [SMALLEST_ERROR, 0.000_123, 1.0f64.next_down()] {
             assert!(Scale::new(100, error).is_ok(), "{error}");
         }
+    }
+
+    #[test]
+    fn means_are_right_beyond_a_sum_of_64_bits() {
+        let mean_of = |max, values: &[(u64, u64)]| {
+            let scale = Scale::new(max, 0.01).expect("a scale");
+            let mut buckets = vec![Bucket::default(); scale.buckets()];
+            for &(value, times) in values {
+                let bucket = &mut buckets[scale.index(value)];
+                bucket.count += times;
+                bucket.sum = bucket.sum.wrapping_add(value.wrapping_mul(times));
+            }
+            HistogramSnapshot { scale, buckets }.mean()
+        };
+        assert_eq!(mean_of(u64::MAX, &[]), None);
+        assert_eq!(mean_of(u64::MAX, &[(u64::MAX, 2)]), Some(u64::MAX as f64));
+        assert_eq!(mean_of(u64::MAX, &[(0, 1), (u64::MAX, 3)]), Some(u64::MAX as f64 / 4.0 * 3.0));
+        let many = 1u64 << 60;
+        assert_eq!(mean_of(1000, &[(5, many), (700, many + 1)]), Some(352.5));
+        assert_eq!(mean_of(1000, &[(1, 3), (1000, 1)]), Some(250.75));
+        // in the bucket of values above the largest
+        assert_eq!(mean_of(1000, &[(5000, 3), (9000, 1)]), Some(6000.0));
+        assert_eq!(mean_of(1000, &[(5, 5), (u64::MAX - 1, 1)]), Some((u64::MAX as f64 + 24.0) / 6.0));
+    }
+
+    #[test]
+    fn a_value_that_is_half_counted_does_not_make_a_mean_of_64_bits() {
+        let scale = Scale::new(1000, 0.01).expect("a scale");
+        let half = |count, sum| {
+            let mut buckets = vec![Bucket::default(); scale.buckets()];
+            buckets[scale.index(700)] = Bucket { count, sum };
+            HistogramSnapshot { scale, buckets }.mean()
+        };
+        assert_eq!(half(1, 0), Some(0.0));
+        assert_eq!(half(4, 2100), Some(525.0));
+        assert_eq!(half(2, 2100), Some(1050.0));
     }
 }
