@@ -143,10 +143,24 @@ impl FloatHistogramSnapshot {
     /// quantiles are.
     #[must_use]
     pub fn count_up_to(&self, bound: f64) -> u64 {
-        let up_to = |&(least, largest, _): &(u64, u64, u64)| {
-            (least as f64 + (largest - least) as f64 / 2.0) / self.per_one <= bound * (1.0 + f64::EPSILON)
+        self.counts_up_to(&[bound])[0]
+    }
+
+    /// Returns the number of values up to each of these bounds, which are in ascending order, as
+    /// [`count_up_to`](Self::count_up_to) does for one. Reads the buckets once for all bounds.
+    #[must_use]
+    pub fn counts_up_to(&self, bounds: &[f64]) -> Vec<u64> {
+        let (mut filled, mut below) = (self.units.buckets().peekable(), 0u64);
+        let count = |&bound: &f64| {
+            let up_to = |&(least, largest, _): &(u64, u64, u64)| {
+                (least as f64 + (largest - least) as f64 / 2.0) / self.per_one <= bound * (1.0 + f64::EPSILON)
+            };
+            while let Some((.., count)) = filled.next_if(up_to) {
+                below = below.wrapping_add(count);
+            }
+            below
         };
-        self.units.buckets().filter(up_to).fold(0, |sum, (.., count)| sum.wrapping_add(count))
+        bounds.iter().map(count).collect()
     }
 
     /// Returns each non-empty bucket as (smallest value, largest value, number of values), in ascending order.
@@ -259,5 +273,18 @@ mod tests {
             assert!(off.abs() <= 0.1001 / (bound * 10.0) + 0.01, "{bound}: {off}");
         }
         assert_eq!((seen.count_up_to(0.0), seen.count_up_to(f64::INFINITY)), (0, 10_000));
+    }
+
+    #[test]
+    fn bounds_that_are_read_together_divide_the_values_as_each_alone() {
+        let histogram = FloatHistogram::new(0.5).expect("histogram");
+        [0.0, 0.5, 1.0, 7.0, 100.0, 1e6, f64::INFINITY]
+            .into_iter()
+            .for_each(|value| histogram.observe(value));
+        let seen = histogram.snapshot();
+        let bounds = [-1.0, 0.0, 0.2, 1.0, 1.0, 99.0, 101.0, 1.1e6, 1e9, f64::INFINITY];
+        assert_eq!(seen.counts_up_to(&bounds), [0, 1, 1, 3, 3, 4, 5, 6, 6, 7]);
+        assert_eq!(seen.counts_up_to(&bounds), bounds.map(|bound| seen.count_up_to(bound)));
+        assert_eq!(seen.counts_up_to(&[]), []);
     }
 }

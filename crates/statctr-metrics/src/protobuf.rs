@@ -64,9 +64,9 @@ fn histogram(values: &FloatHistogramSnapshot, bounds: &[f64], schema: NativeSche
     let mut histogram = Message::default();
     histogram.number(1, values.count());
     histogram.double(2, values.sum());
-    for &bound in bounds {
+    for (&bound, count) in bounds.iter().zip(values.counts_up_to(bounds)) {
         let mut bucket = Message::default();
-        bucket.number(1, values.count_up_to(bound));
+        bucket.number(1, count);
         bucket.double(2, bound);
         histogram.message(3, &bucket);
     }

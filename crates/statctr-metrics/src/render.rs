@@ -31,8 +31,7 @@ fn value(text: &mut String, name: &str, series: &ExportedSeries<'_>) {
         Value::Histogram { values, bounds } => {
             match bounds {
                 Some(bounds) => {
-                    for &bound in bounds.iter() {
-                        let count = values.count_up_to(bound);
+                    for (&bound, count) in bounds.iter().zip(values.counts_up_to(bounds)) {
                         line(text, format_args!("{name}_bucket{} {count}", labels(Some(("le", bound)))));
                     }
                     let all = labels(Some(("le", f64::INFINITY)));

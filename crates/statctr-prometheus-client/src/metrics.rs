@@ -262,8 +262,7 @@ impl EncodeMetric for Histogram {
         let (count, sum) = (seen.count(), seen.sum());
         let mut below = 0;
         let mut buckets = Vec::with_capacity(self.0.bounds.len() + 1);
-        for &bound in &self.0.bounds {
-            let up_to = seen.count_up_to(bound);
+        for (&bound, up_to) in self.0.bounds.iter().zip(seen.counts_up_to(&self.0.bounds)) {
             buckets.push((bound, up_to.saturating_sub(below)));
             below = up_to;
         }
