@@ -364,6 +364,10 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Instrument<T, C> {
     /// limit, and where the system has no memory.
     #[cold]
     fn make(&self, attributes: &[KeyValue]) -> Option<&Arc<Series<T, C>>> {
+        // without a key twice they are the set that was not found, of which nothing is made at the limit
+        if self.full.load(Ordering::Relaxed) && differ_in_keys(attributes) {
+            return None;
+        }
         let attributes = canonical(attributes);
         let hash = self.hash(&attributes);
         let is = |there: &Arc<[KeyValue]>| is_permutation(there, &attributes);
@@ -489,12 +493,40 @@ impl<T> BoundSyncInstrument<T> for BoundToSdk<T> {
     }
 }
 
-/// Returns `true` if `there`, whose keys differ, has the same attributes in whatever order.
+/// The largest number of attributes that are compared each with each other, and not sorted.
+const FEW_ATTRIBUTES: usize = 16;
+
+/// Returns `true` if `there`, which is [`canonical`], has the same attributes in whatever order.
 #[inline]
 fn is_permutation(there: &[KeyValue], attributes: &[KeyValue]) -> bool {
+    if there.len() != attributes.len() {
+        return false;
+    }
+    if there == attributes {
+        return true;
+    }
+    if there.len() > FEW_ATTRIBUTES {
+        return is_sorted_form(there, attributes);
+    }
     // as many, all different, and each among the others: therefore those are all of them
-    there.len() == attributes.len()
-        && (there == attributes || there.iter().all(|attribute| attributes.contains(attribute)))
+    there.iter().all(|attribute| attributes.contains(attribute))
+}
+
+/// Returns `true` if `there` has these attributes, of which there are many, sorted by their keys.
+#[cold]
+fn is_sorted_form(there: &[KeyValue], attributes: &[KeyValue]) -> bool {
+    let mut sorted: Vec<&KeyValue> = attributes.iter().collect();
+    sorted.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    // a key that is given twice is there once, and the next one differs
+    there.iter().eq(sorted)
+}
+
+/// Returns `true` if the attributes are few and no key is given twice.
+fn differ_in_keys(attributes: &[KeyValue]) -> bool {
+    let is_first = |(index, attribute): (usize, &KeyValue)| {
+        attributes[..index].iter().all(|earlier| earlier.key != attribute.key)
+    };
+    attributes.len() <= FEW_ATTRIBUTES && attributes.iter().enumerate().all(is_first)
 }
 
 /// Returns the attributes sorted by their keys; of those with one key the last one.

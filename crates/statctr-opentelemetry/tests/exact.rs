@@ -133,6 +133,35 @@ fn of_a_key_that_is_given_twice_the_last_value_counts() {
 }
 
 #[test]
+fn many_attributes_in_any_order_are_one_set() {
+    let kit = Kit::new();
+    let counter = kit.meter().u64_counter("many").build();
+    let mut attributes: Vec<_> = (0..40i64).map(|key| KeyValue::new(key.to_string(), key)).collect();
+    for _ in 0..attributes.len() {
+        counter.add(1, &attributes);
+        attributes.rotate_left(1);
+    }
+    // as many, of which one key is given twice: another set
+    attributes[39] = attributes[0].clone();
+    counter.add(5, &attributes);
+    let mut sums: Vec<f64> = kit.values().into_values().collect();
+    sums.sort_by(f64::total_cmp);
+    assert_eq!(sums, [5.0, 40.0]);
+}
+
+#[test]
+fn at_the_limit_a_key_that_is_given_twice_finds_its_series() {
+    let kit = Kit::new();
+    let counter = kit.meter().u64_counter("full").build();
+    (0..CARDINALITY_LIMIT as i64 + 1).for_each(|id| counter.add(1, &[KeyValue::new("id", id)]));
+    counter.add(6, &[KeyValue::new("id", -1), KeyValue::new("id", 3)]);
+    counter.add(1, &[KeyValue::new("id", -1)]);
+    let values = kit.values();
+    assert_eq!(value(&values, "full", &["id=3"]), Some(7.0));
+    assert_eq!(value(&values, "full", &["otel.metric.overflow=true"]), Some(2.0));
+}
+
+#[test]
 fn a_flood_of_attributes_is_bounded_and_loses_no_count() {
     let kit = Kit::new();
     let counter = kit.meter().u64_counter("flood").build();

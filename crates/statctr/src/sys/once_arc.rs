@@ -40,11 +40,15 @@ impl<T> OnceArc<T> {
     /// thread and its signal handler, may call `make`; one result is kept, and nobody waits.
     #[inline]
     pub fn get_or_make(&self, make: impl FnOnce() -> Arc<T>) -> Arc<T> {
-        self.get().unwrap_or_else(|| self.set(make()))
+        match self.get() {
+            Some(value) => value,
+            None => self.make(make),
+        }
     }
 
     #[cold]
-    fn set(&self, value: Arc<T>) -> Arc<T> {
+    fn make(&self, make: impl FnOnce() -> Arc<T>) -> Arc<T> {
+        let value = make();
         let new = Arc::into_raw(Arc::clone(&value)).cast_mut();
         match self.0.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => value,
