@@ -282,6 +282,13 @@ static void what_the_format_does_not_take_is_refused()
         CHECK(refused([&] { ours.add(name, "", {}, counter); }));
     for (const char *name : {"", "1a", "a-b", "a:b", "__a"})
         CHECK(refused([&] { ours.add("other", "", {{name, ""}}, counter); }));
+    // no UTF-8: a lone continuation, an overlong `/`, a surrogate, beyond U+10FFFF, and a text that ends early
+    for (const char *text : {"\xff\xfe", "\x80", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "a\xe2\x82"}) {
+        CHECK(refused([&] { ours.add("other", "", {{"a", text}}, counter); }));
+        CHECK(refused([&] { ours.add("other", text, {}, counter); }));
+    }
+    for (const char *text : {"", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x8e\x89z"})
+        ours.add("other", "euro \xe2\x82\xac", {{"a", text}}, counter);
     ours.add("there", "", {{"a", "b"}}, counter);
     ours.remove(counter);
     CHECK(ours.Collect().empty());

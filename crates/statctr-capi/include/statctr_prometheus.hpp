@@ -71,8 +71,8 @@ public:
 
     /**
      * Adds a counter. Names stay as they are: the convention is an end in `_total`.
-     * Throws std::invalid_argument for a name or a label that the format does not take, for a series that is
-     * there, and for a name that is there as another type.
+     * Throws std::invalid_argument for a name or a label that the format does not take, for a help text or a value
+     * of a label that is not UTF-8, for a series that is there, and for a name that is there as another type.
      */
     void add(const std::string &name, const std::string &help, const prometheus::Labels &labels, const counter &object)
     {
@@ -371,13 +371,44 @@ private:
                name.compare(0, 2, "__") != 0;
     }
 
+    /* Returns true for the bytes that Rust's and Go's readers of UTF-8 take: none overlong, no surrogates. */
+    static bool is_utf8(const std::string &text)
+    {
+        const auto at = [&text](std::size_t place) {
+            return place < text.size() ? static_cast<unsigned char>(text[place]) : 0u;
+        };
+        for (std::size_t place = 0; place < text.size();) {
+            const unsigned first = at(place++);
+            if (first < 0x80)
+                continue;
+            if (first < 0xc2 || first > 0xf4)
+                return false;
+            /* the second byte has a narrower range behind some first ones */
+            const unsigned least = first == 0xe0 ? 0xa0u : first == 0xf0 ? 0x90u : 0x80u;
+            const unsigned largest = first == 0xed ? 0x9fu : first == 0xf4 ? 0x8fu : 0xbfu;
+            if (at(place) < least || at(place) > largest)
+                return false;
+            place++;
+            for (unsigned more = first < 0xe0 ? 0 : first < 0xf0 ? 1 : 2; more > 0; more--)
+                if ((at(place++) & 0xc0) != 0x80)
+                    return false;
+        }
+        return true;
+    }
+
     void insert(entry added)
     {
         if (!prometheus::CheckMetricName(added.name))
             throw std::invalid_argument("statctr::collectable: not the name of a metric: " + added.name);
-        for (const auto &label : added.labels)
+        if (!is_utf8(added.help))
+            throw std::invalid_argument("statctr::collectable: a help text that is not UTF-8: " + added.name);
+        for (const auto &label : added.labels) {
             if (!is_label(label.first))
                 throw std::invalid_argument("statctr::collectable: not the name of a label: " + label.first);
+            if (!is_utf8(label.second))
+                throw std::invalid_argument("statctr::collectable: a value that is not UTF-8 of the label: " +
+                                            label.first);
+        }
         const std::lock_guard<std::mutex> lock(mutex_);
         for (const entry &there : entries_) {
             if (there.name != added.name)
