@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <initializer_list>
 #include <memory>
 #include <sstream>
@@ -268,6 +269,32 @@ static void no_series_is_there_twice()
     (void)entries;
 }
 
+static bool with_array = false;
+
+/* In place of the library's: an array of counters, which only Rust code registers, and then what the library has. */
+extern "C" int statctr_visit_all(statctr_reading_fn visit, void *context)
+{
+    statctr_reading_t reading{};
+    reading.desc.name = "ports";
+    reading.kind = STATCTR_KIND_COUNTER;
+    reading.in_array = 1;
+    for (; with_array && reading.index < 2; reading.index++) {
+        reading.number = static_cast<double>(reading.index + 7);
+        visit(&reading, context);
+    }
+    void *const librarys = dlsym(RTLD_NEXT, "statctr_visit_all");
+    return reinterpret_cast<int (*)(statctr_reading_fn, void *)>(librarys)(visit, context);
+}
+
+static void every_element_of_an_array_has_its_index()
+{
+    statctr::collectable ours;
+    ours.add_registry();
+    with_array = true;
+    check_lines(text(ours), {"# TYPE ports counter\nports{index=\"0\"} 7\nports{index=\"1\"} 8\n"});
+    with_array = false;
+}
+
 static void what_the_format_does_not_take_is_refused()
 {
     statctr::counter counter;
@@ -301,6 +328,7 @@ int main()
     every_kind_of_the_registry_is_there();
     the_items_of_an_event_are_of_one_read();
     histograms_have_classic_buckets();
+    every_element_of_an_array_has_its_index();
     what_the_format_does_not_take_is_refused();
     no_series_is_there_twice();
     std::puts("prometheus-cpp: the same text, and groups of one read");

@@ -322,7 +322,7 @@ private:
             if (reading.desc.labels != nullptr)
                 for (const char *const *label = reading.desc.labels; *label != nullptr; label += 2)
                     labels.emplace(label[0], label[1]);
-            if (reading.index != 0) /* of an array that the program registered in Rust */
+            if (reading.in_array != 0) /* that the program registered in Rust */
                 labels.emplace("index", std::to_string(reading.index));
             const char *const help = reading.desc.help != nullptr ? reading.desc.help : "";
             switch (reading.kind) {

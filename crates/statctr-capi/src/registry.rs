@@ -14,7 +14,7 @@ use crate::group::StatctrGroup;
 use crate::guard::{errno, guard};
 use crate::histogram::{StatctrHistogram, StatctrHistogramSnapshot};
 use crate::statics::{StatctrDesc, Texts, description};
-use statctr::{Registry, Sample, Value, raw};
+use statctr::{Registry, Sample, SampleItem, Value, raw};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// One value in the program's registry of statistics, of any kind, with its description, as passed to the callback of
@@ -40,6 +40,8 @@ pub struct StatctrReading {
     pub sum: u64,
     /// The buckets of a histogram, valid during the call, else NULL.
     pub histogram: *const StatctrHistogramSnapshot,
+    /// 1 of an element of an array, also of the first, which has the index 0; else 0.
+    pub in_array: u64,
 }
 
 /// C callback that `statctr_visit_all()` calls with each value in the program's registry of statistics; a result other
@@ -216,6 +218,7 @@ fn reading(sample: &Sample<'_>, texts: &Texts) -> StatctrReading {
         count: 0,
         sum: 0,
         histogram: std::ptr::null(),
+        in_array: u64::from(matches!(sample.item, SampleItem::Index(_))),
     };
     match sample.value {
         Value::Counter(value) => StatctrReading { kind: 1, value: *value, ..none },

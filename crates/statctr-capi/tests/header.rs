@@ -213,7 +213,7 @@ fn layouts_agree() {
         StatctrSample = "statctr_sample_t" { desc = "desc", item = "item", index = "index", value = "value" }
         StatctrReading = "statctr_reading_t" {
             desc = "desc", item = "item", index = "index", kind = "kind", value = "value", number = "number",
-            count = "count", sum = "sum", histogram = "histogram"
+            count = "count", sum = "sum", histogram = "histogram", in_array = "in_array"
         }
         StatctrMemory = "statctr_memory_t" {
             reserved = "reserved", resident = "resident", reservations = "reservations", slots = "slots"

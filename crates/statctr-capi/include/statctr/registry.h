@@ -51,6 +51,7 @@ typedef struct statctr_reading {
     uint64_t count;   /* of an average or a histogram: its values, and their sum */
     uint64_t sum;
     const statctr_histogram_snapshot_t *histogram; /* the buckets of a histogram, else NULL */
+    uint64_t in_array; /* 1 of an element of an array, also of the first, which has the index 0; else 0 */
 } statctr_reading_t;
 
 /**
