@@ -1,4 +1,8 @@
-//! The updates that the facades' own benchmarks time, with their counters and with ours behind the same API.
+//! Updates behind the APIs of `metrics`, `prometheus-client` and OpenTelemetry, by their counters and by ours, and by a
+//! word of the thread's own: the least that the call can cost.
+//!
+//! The benchmarks that those crates publish run on one thread, for the most part, and without that floor;
+//! `ci/facades --upstream` runs them, both ways.
 //!
 //! Both sides of a pair run in turn in one process, on the same pinned threads; a figure is the median of the
 //! rounds' ratios with the middle half, and the machine is named. `ci/facades --bench` runs it.
