@@ -2,7 +2,7 @@
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundSyncInstrument, SyncInstrument};
-use statctr::SharedCounter;
+use statctr::{Registry, SharedCounter};
 use statctr_facade::SeriesMap;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -198,11 +198,13 @@ impl<T: Copy + PartialEq + Default> Recorded<T> {
 /// forgets a set if nothing is added between two collections (`ValueMap` in src/metrics/internal/mod.rs of
 /// opentelemetry_sdk 0.33.1). A set that reached the SDK's counter only at a collection would find the limit reached by
 /// sets without cells. Therefore its first value after each collection goes to the SDK's counter at once, which thus
-/// gets the sets in the order in which they come; the values after that go to the cell.
+/// gets the sets in the order in which they come; the values after that go to the cell. In a child of fork all do.
 struct Series<T, C> {
     /// [`NEW`], [`IN_SDK`] or [`COLLECTED`]. Beside the cell, as an update loads both.
     state: AtomicU8,
     cell: C,
+    /// The process that made the series.
+    process: u32,
     attributes: Arc<[KeyValue]>,
     add_to_sdk: AddToSdk<T>,
     recorded: Mutex<Recorded<T>>,
@@ -216,9 +218,14 @@ const IN_SDK: u8 = 1;
 const COLLECTED: u8 = 2;
 
 impl<T: Copy + PartialEq + Default, C: Cell<T>> Series<T, C> {
-    fn new(attributes: Arc<[KeyValue]>, add_to_sdk: AddToSdk<T>) -> statctr::Result<Series<T, C>> {
+    /// Creates the series of these attributes for an instrument that `process` made.
+    fn new(
+        process: u32,
+        attributes: Arc<[KeyValue]>,
+        add_to_sdk: AddToSdk<T>,
+    ) -> statctr::Result<Series<T, C>> {
         let recorded = Mutex::new(Recorded::nothing());
-        Ok(Series { state: AtomicU8::new(NEW), cell: C::zero()?, attributes, add_to_sdk, recorded })
+        Ok(Series { state: AtomicU8::new(NEW), cell: C::zero()?, process, attributes, add_to_sdk, recorded })
     }
 
     /// Returns `true` if the SDK's counter got a value of the series since the last collection, so that further ones go
@@ -237,7 +244,12 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Series<T, C> {
     #[cold]
     #[inline(never)]
     fn add_to_sdk(&self, value: T) {
-        (self.add_to_sdk)(value, &self.attributes);
+        if self.process == std::process::id() {
+            (self.add_to_sdk)(value, &self.attributes);
+        } else {
+            // In a child of fork the SDK's locks may be held by a thread that only the parent has, as by a collection.
+            self.cell.add(value);
+        }
         // Behind the addition: until then other threads' values go to the SDK's counter, too, and not to the cell alone.
         // If a collection comes between, the set reaches the SDK's counter at the next one.
         self.state.store(IN_SDK, Ordering::Relaxed);
@@ -286,6 +298,8 @@ pub(crate) struct Instrument<T, C> {
     /// The SDK's counter, which gets at once what has no cell.
     add_to_sdk: AddToSdk<T>,
     recorded_plain: Mutex<Option<Recorded<T>>>,
+    /// The process that made the instrument.
+    process: u32,
     /// The instrument itself, for handles that are bound to no attributes.
     this: Weak<Instrument<T, C>>,
 }
@@ -300,6 +314,7 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Instrument<T, C> {
             hasher: foldhash::fast::RandomState::default(),
             add_to_sdk,
             recorded_plain: Mutex::new(None),
+            process: std::process::id(),
             this: Weak::clone(this),
         })
     }
@@ -318,8 +333,9 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Instrument<T, C> {
     #[inline(never)]
     fn add_first(&self, value: T) {
         if let Ok(cell) = C::zero() {
-            // where another thread was faster that one's stays
-            let _ = self.plain.set(cell);
+            // A child forked in the middle of `set` would wait for it for ever: a fork waits for this lock. Where another
+            // thread was faster that one's cell stays.
+            let _ = Registry::global().while_locked(|| self.plain.set(cell));
         }
         match self.plain.get() {
             Some(cell) => cell.add(value),
@@ -331,8 +347,14 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Instrument<T, C> {
     #[cold]
     #[inline(never)]
     fn add_large(&self, value: T, attributes: &[KeyValue]) {
-        if C::is_counted(value) {
-            (self.add_to_sdk)(value, attributes);
+        if !C::is_counted(value) {
+            return;
+        }
+        // in a child of fork as in `Series::add_to_sdk`
+        match (self.process == std::process::id(), attributes) {
+            (true, _) => (self.add_to_sdk)(value, attributes),
+            (false, []) => self.add_plain(value),
+            (false, _) => self.add_to(value, attributes),
         }
     }
 
@@ -379,7 +401,7 @@ impl<T: Copy + PartialEq + Default, C: Cell<T>> Instrument<T, C> {
             return None;
         }
         let attributes: Arc<[KeyValue]> = attributes.as_slice().into();
-        let series = Series::new(Arc::clone(&attributes), Arc::clone(&self.add_to_sdk)).ok()?;
+        let series = Series::new(self.process, Arc::clone(&attributes), Arc::clone(&self.add_to_sdk)).ok()?;
         let added = self.series.get_or_insert(hash, is, || (attributes, Arc::new(series)));
         if added.is_none() {
             self.full.store(true, Ordering::Relaxed);
@@ -536,4 +558,26 @@ fn canonical(attributes: &[KeyValue]) -> Vec<KeyValue> {
     sorted.sort_by(|a, b| a.key.cmp(&b.key));
     sorted.dedup_by(|later, first| later.key == first.key);
     sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_a_child_of_fork_go_to_the_cell_alone() {
+        let own = std::process::id();
+        // a process of another number is one that the maker of the series forked
+        for (process, at_once) in [(own, 3), (own.wrapping_add(1), 0)] {
+            let sdk = Arc::new(Mutex::new(0));
+            let sum = Arc::clone(&sdk);
+            let add_to_sdk = move |value: u64, _: &[KeyValue]| *sum.lock().expect("not poisoned") += value;
+            let series = Series::<u64, SharedCounter>::new(process, Arc::from([]), Arc::new(add_to_sdk));
+            let series = series.expect("memory");
+            [3, 4, 5].into_iter().for_each(|value| series.add(value));
+            assert_eq!((*sdk.lock().expect("not poisoned"), series.cell.read()), (at_once, 12 - at_once));
+            series.record();
+            assert_eq!(*sdk.lock().expect("not poisoned"), 12);
+        }
+    }
 }

@@ -30,13 +30,21 @@
 //! Of an instrument at most [`CARDINALITY_LIMIT`] sets of attributes are counted per CPU, as long as it lives. What comes
 //! later is added to the SDK's counter at once, at the SDK's cost.
 //!
+//! # Forks
+//! A child of `fork` goes on with the counters of its parent, whatever other threads of the parent were doing: its updates
+//! take no lock that those may have held, but for sets of attributes beyond [`CARDINALITY_LIMIT`]. They are counted per CPU
+//! and are in what the child collects, if the reader needs no thread, which the child does not have; the order in which
+//! sets come then does not decide which of them have values of their own. Making providers, meters and instruments,
+//! observing, and collecting take locks of this crate and of the SDK: a thread of the parent that does so during the fork
+//! can leave the child waiting for ever, as with the SDK alone.
+//!
 //! # Views
 //! Views, their limits of cardinality and each reader's temporality apply to the counters of [`MeterProvider`] and of
 //! [`observe_registry`] as they do to the SDK's own, and lose no count. Of the sets of attributes of a [`MeterProvider`]'s
 //! counter those have values of their own that came first, as the SDK has it, whatever number follows. A view whose
-//! aggregation is a histogram gets two values for each set of attributes and collection, the first that was added and the
-//! sum of the others: take such counters from [`MeterProvider::inner`]. What a callback of an observable instrument adds
-//! may be in the next collection.
+//! aggregation is a histogram gets few values for each set of attributes and collection, sums of what was added: take
+//! such counters from [`MeterProvider::inner`]. What a callback of an observable instrument adds may be in the next
+//! collection.
 //!
 //! A floating-point counter adds up on each CPU from its first value on, and what a collection exports is a difference of
 //! two such sums. With delta temporality it is thus exact to 2⁻⁵³ of all that was counted so far, where the SDK's is
