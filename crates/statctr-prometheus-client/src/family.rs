@@ -24,8 +24,6 @@ struct Inner<S, M> {
     metrics: SeriesMap<S, M>,
     overflow: M,
     overflowed: AtomicBool,
-    /// A metric found no room: nothing is made for each further label set.
-    full: AtomicBool,
     make: Box<dyn Fn() -> statctr::Result<M> + Send + Sync>,
     /// Returns `true` for labels that are exported as those of the overflow metric are.
     is_overflow: fn(&S) -> bool,
@@ -69,7 +67,6 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
             metrics: SeriesMap::new(limit),
             overflow: make()?,
             overflowed: AtomicBool::new(false),
-            full: AtomicBool::new(false),
             make: Box::new(make),
             is_overflow,
             hasher: foldhash::fast::RandomState::default(),
@@ -80,25 +77,23 @@ impl<S: Clone + Hash + Eq, M> Family<S, M> {
     /// limit or there is no memory for another.
     pub fn get(&self, labels: &S) -> &M {
         let hash = self.0.hasher.hash_one(labels);
+        // before the look-up, so that another thread's last metric is found
+        let is_full = self.0.metrics.is_full();
         match self.0.metrics.get(hash, |there| there == labels) {
             Some(metric) => metric,
-            None => self.make(hash, labels),
+            None => self.make(hash, labels, is_full),
         }
     }
 
     #[cold]
-    fn make(&self, hash: u64, labels: &S) -> &M {
+    fn make(&self, hash: u64, labels: &S, is_full: bool) -> &M {
         // a metric of its own would be a second series of the overflow metric's labels
-        let is_beyond = self.0.full.load(Ordering::Relaxed) || (self.0.is_overflow)(labels);
+        let is_beyond = is_full || (self.0.is_overflow)(labels);
         // where that fails there may be memory for the next one
         let made = if is_beyond { None } else { (self.0.make)().ok() };
         let metric = made.and_then(|made| {
             let is = |there: &S| there == labels;
-            let metric = self.0.metrics.get_or_insert(hash, is, || (labels.clone(), made));
-            if metric.is_none() {
-                self.0.full.store(true, Ordering::Relaxed);
-            }
-            metric
+            self.0.metrics.get_or_insert(hash, is, || (labels.clone(), made))
         });
         metric.unwrap_or_else(|| {
             self.0.overflowed.store(true, Ordering::Relaxed);
