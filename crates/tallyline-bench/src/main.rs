@@ -161,7 +161,7 @@ Examples:
 
 const TARGETS_EXAMPLES: &str = "\
 Examples:
-  tallyline-bench targets                    update, incremental and memory, one after the other
+  tallyline-bench targets                    update, read, incremental and memory, one after the other
   tallyline-bench targets --threads 2 --json | jq '.targets[] | select(.met | not)'";
 
 const LAYOUT_EXAMPLES: &str = "\

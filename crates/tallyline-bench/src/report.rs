@@ -242,9 +242,10 @@ pub(crate) struct Target {
     pub(crate) limit: f64,
     /// The unit of limit and figure: `x` for a ratio.
     pub(crate) unit: &'static str,
-    /// The measured figure, compared with the limit.
-    pub(crate) figure: f64,
-    /// `true` if the figure keeps the bound.
+    /// The measured figure, compared with the limit; absent where a side of it did not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) figure: Option<f64>,
+    /// `true` if there is a figure and it keeps the bound.
     pub(crate) met: bool,
     /// The figure over the quiet rounds alone; absent where they are few, or all.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -264,21 +265,22 @@ pub(crate) struct QuietFigure {
 
 impl Target {
     /// Creates a target (a goal of the project for the benchmark figure `what`) from its limit and the measured figure,
-    /// which say if it is met.
+    /// which say if it is met; without a figure it is not measured here, and not met.
     pub(crate) fn new(
         what: impl Into<String>,
         bound: Bound,
         limit: f64,
         unit: &'static str,
-        figure: f64,
+        figure: impl Into<Option<f64>>,
     ) -> Self {
+        let figure = figure.into();
         Target {
             what: what.into(),
             bound,
             limit,
             unit,
             figure,
-            met: bound.is_kept(limit, figure),
+            met: figure.is_some_and(|figure| bound.is_kept(limit, figure)),
             quiet: None,
         }
     }
@@ -373,8 +375,9 @@ impl Report {
         self.ratios.iter().find(found)
     }
 
-    /// Adds a target (a goal of the project) to the benchmark report, if the ratio was measured: the ratio between the
-    /// cases (measured figures, by name) `over` and `under` is to be at least or at most (`bound`) `limit`.
+    /// Adds a target (a goal of the project) to the benchmark report: the ratio between the cases (measured figures, by
+    /// name) `over` and `under` is to be at least or at most (`bound`) `limit`. It has no figure if the ratio was not
+    /// measured.
     pub(crate) fn aim(
         &mut self,
         over: &str,
@@ -384,13 +387,12 @@ impl Report {
         bound: Bound,
         limit: f64,
     ) {
-        if let Some(ratio) = self.find(over, under, threads, cpus) {
-            let (figure, quiet) = (ratio.figure.median, ratio.quiet);
-            let at = cpus.map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
-            let s = if threads == 1 { "" } else { "s" };
-            let what = format!("{over} over {under}{at}, {threads} thread{s}");
-            self.targets.push(Target::new(what, bound, limit, "x", figure).with_quiet(quiet));
-        }
+        let ratio = self.find(over, under, threads, cpus);
+        let (figure, quiet) = (ratio.map(|ratio| ratio.figure.median), ratio.and_then(|ratio| ratio.quiet));
+        let at = cpus.map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
+        let s = if threads == 1 { "" } else { "s" };
+        let what = format!("{over} over {under}{at}, {threads} thread{s}");
+        self.targets.push(Target::new(what, bound, limit, "x", figure).with_quiet(quiet));
     }
 
     /// Adds a remark for the report's reader; adding the same one twice has no effect.
@@ -535,9 +537,11 @@ impl Report {
                 Bound::AtLeast => "at least",
                 Bound::AtMost => "at most",
             };
-            let figure = with_unit(target.figure, target.unit);
-            let (limit, figure) = (limit(target), figure.trim_start());
-            write!(out, "{:width$}  {bound} {limit}: {figure}  {}", target.what, verdict(target.met))?;
+            write!(out, "{:width$}  {bound} {}: ", target.what, limit(target))?;
+            match target.figure.map(|figure| with_unit(figure, target.unit)) {
+                Some(figure) => write!(out, "{}  {}", figure.trim_start(), verdict(target.met))?,
+                None => write!(out, "not measured here")?,
+            }
             if let Some(QuietFigure { figure, rounds, met }) = target.quiet {
                 let figure = with_unit(figure, target.unit);
                 write!(out, "; {} in {rounds} quiet rounds  {}", figure.trim_start(), verdict(met))?;
@@ -634,7 +638,7 @@ mod tests {
             report.compare("a", "b");
             report.aim("a", "b", 1, None, Bound::AtMost, 1.6);
             let target = &report.targets[0];
-            assert_eq!((target.figure, target.met), (2.0, false));
+            assert_eq!((target.figure, target.met), (Some(2.0), false));
             assert_eq!(target.quiet.map(|quiet| quiet.figure), expected);
             assert!(target.quiet.is_none_or(|quiet| quiet.met && quiet.rounds == quiet_rounds));
             let mut text = Vec::new();
@@ -642,6 +646,20 @@ mod tests {
             let text = String::from_utf8(text).expect("UTF-8");
             assert_eq!(text.contains("1.500x in 9 quiet rounds"), expected.is_some(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_target_whose_side_did_not_run_is_shown_without_a_figure() {
+        let mut report = Report::new("update", Machine::describe(crate::sides::c::COMPILER));
+        report.cases.push(case(&[7.0; 20], 0));
+        report.aim("side", "other", 2, None, Bound::AtMost, 1.1);
+        let json = serde_json::to_value(&report.targets[0]).expect("JSON");
+        assert_eq!((json.get("figure"), &json["met"]), (None, &false.into()));
+        let mut text = Vec::new();
+        report.write_table(&mut text).expect("written");
+        let text = String::from_utf8(text).expect("UTF-8");
+        let line = text.lines().find(|line| line.starts_with("side over other, 2 threads"));
+        assert!(line.is_some_and(|line| line.ends_with(": not measured here")), "{text}");
     }
 
     #[test]

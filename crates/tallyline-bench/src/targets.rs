@@ -2,17 +2,21 @@
 
 use super::Context;
 use super::report::{Report, Target};
-use super::{incremental, memory, update};
+use super::{incremental, memory, read, update};
 use anyhow::Result;
 
 /// Runs of the benchmarks that have targets of counters, by name.
-const PARTS: [(&str, Run); 3] =
-    [("update", update::run), ("incremental", incremental::run), ("memory", memory::run)];
+const PARTS: [(&str, Run); 4] = [
+    ("update", update::run),
+    ("read", read::run),
+    ("incremental", incremental::run),
+    ("memory", memory::run),
+];
 
 type Run = fn(&Context, &mut Report) -> Result<()>;
 
 /// Figures that other commands measure.
-const ELSEWHERE: &str = "Not here: the facades' costs are measured by `ci/facades --bench`, exactness by `ci/exactness` and `ci/registration`, the bound of approximate reads by the tests of statctr (`--test approximate`).";
+const ELSEWHERE: &str = "Not here: the facades' costs are measured by `ci/facades --bench` and `--upstream`, exactness by `ci/exactness` and `ci/registration`, the bound of approximate reads by the tests of statctr (`--test approximate`).";
 
 /// Runs the benchmark `targets`: the counter benchmarks one after the other, of which only the project's targets
 /// are reported, as met or missed.
@@ -31,9 +35,13 @@ pub(crate) fn run(context: &Context, report: &mut Report) -> Result<()> {
             .extend(part.cases.iter().filter(|case| case.exact == Some(false)).map(|case| case.case.clone()));
     }
     let met = report.targets.iter().filter(|target| target.met).count();
+    let unmeasured = report.targets.iter().filter(|target| target.figure.is_none()).count();
+    let absent = if unmeasured > 0 { format!(", {unmeasured} not measured here") } else { String::new() };
     report.note(&match report.targets.len() {
         0 => "Small and short runs have no targets.".to_owned(),
-        all => format!("{met} of {all} met. Figures are medians; the benchmarks alone show their spread."),
+        all => format!(
+            "{met} of {all} met{absent}. Figures are medians; the benchmarks alone show their spread."
+        ),
     });
     report.note(&if inexact.is_empty() {
         "Every count was found again in the sum.".to_owned()

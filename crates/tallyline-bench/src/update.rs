@@ -169,17 +169,10 @@ fn aim(report: &mut Report) {
         report.aim("group-array/add", "vec/add", threads, None, Bound::AtMost, 1.30);
         for side in ["lazy/table", "lazy/table-c"] {
             let s = if threads == 1 { "" } else { "s" };
-            let target = report.case(side, threads, Scale::default()).map(|case| {
-                Target::new(
-                    format!("{side}, {threads} thread{s}"),
-                    Bound::AtMost,
-                    6.0,
-                    "ns",
-                    case.figure.median,
-                )
-                .with_quiet(case.quiet)
-            });
-            report.targets.extend(target);
+            let case = report.case(side, threads, Scale::default());
+            let (figure, quiet) = (case.map(|case| case.figure.median), case.and_then(|case| case.quiet));
+            let what = format!("{side}, {threads} thread{s}");
+            report.targets.push(Target::new(what, Bound::AtMost, 6.0, "ns", figure).with_quiet(quiet));
         }
     }
 }
