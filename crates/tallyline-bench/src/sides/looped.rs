@@ -57,6 +57,23 @@ fn place<const SKIP: usize>() {
     }
 }
 
+/// Returns its argument while hiding the value's origin from the compiler's optimiser, which may take it out of loops;
+/// takes no instruction. What follows an [`opaque`] in a loop's turn is not taken out, as far as LLVM knows the block may
+/// never end.
+#[inline(always)]
+pub(crate) fn opaque_constant(mut value: u64) -> u64 {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: an empty piece of assembly, which leaves the register as it is.
+    unsafe {
+        asm!("/* {0} */", inout(reg) value, options(pure, nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        value = std::hint::black_box(value);
+    }
+    value
+}
+
 /// Returns its argument while hiding the value's origin from the compiler's optimiser; takes no instruction.
 #[inline(always)]
 pub(crate) fn opaque(mut value: u64) -> u64 {

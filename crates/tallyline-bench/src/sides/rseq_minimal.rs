@@ -27,9 +27,9 @@ pub(crate) fn add(_cpus: usize) -> Available {
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod x86_64 {
     use super::Available;
-    use crate::sides::looped::{Looped, Step};
+    use crate::sides::PACKET_LENGTH;
+    use crate::sides::looped::{Looped, Step, opaque_constant};
     use crate::sides::os::BenchMemory;
-    use crate::sides::packet_length;
     use statctr::Mode;
     use std::arch::asm;
     use std::sync::atomic::Ordering;
@@ -143,7 +143,7 @@ mod x86_64 {
 
         #[inline(always)]
         fn step(words: &Words, _turn: u64) {
-            let value = packet_length();
+            let value = opaque_constant(PACKET_LENGTH);
             section!(words, "add qword ptr [{word}], {value}", { add_again(words) }, value = value);
         }
     }
@@ -162,6 +162,6 @@ mod x86_64 {
     /// Returns the benchmark loop `rseq-minimal/add`: an addition to a per-CPU word in a minimal restartable sequence.
     pub(crate) fn add(cpus: usize) -> Available {
         let side = Looped::<Add>::with_shared_state(Words::new(cpus)?, Words::total);
-        Ok(side.counting(super::super::PACKET_LENGTH).boxed())
+        Ok(side.counting(PACKET_LENGTH).boxed())
     }
 }
