@@ -85,7 +85,7 @@ impl<K, V> SeriesMap<K, V> {
     /// returns. `None` if the map is full.
     ///
     /// Takes a lock only if there is no such key, and room for it: that of [`Registry::global`]. `make` runs without it.
-    /// Where several threads make the entry of one key, one is kept.
+    /// Of the entries that several threads make for one key, one is kept.
     #[inline]
     pub fn get_or_insert(
         &self,

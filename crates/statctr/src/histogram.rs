@@ -211,7 +211,7 @@ impl HistogramSnapshot {
 
     /// Returns the arithmetic mean of the values in the snapshot; `None` without values.
     ///
-    /// Where their sum is 2⁶⁴ or more, each bucket's sum follows from its remainder: exactly as long as the number of its
+    /// A sum of 2⁶⁴ or more is found bucket by bucket, from the remainders: exactly as long as the number of a bucket's
     /// values times its width is less than 2⁶⁴, and beyond that to twice the histogram's relative error. The sum of the
     /// values above the largest one, which have one bucket, may be taken for too small by a multiple of 2⁶⁴.
     #[must_use]

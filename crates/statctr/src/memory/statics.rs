@@ -44,8 +44,8 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// The first block's table and place. One for all of its words, so that a loop need not load them again with each
 /// update.
 ///
-/// Whoever sees a home word in the block needs nothing that was stored before it, as its memory was there, zeroed and
-/// writable, and the table says for which CPUs: so home words are loaded relaxed.
+/// Home words in the block are loaded relaxed: their users need nothing that was stored before, as the memory was there,
+/// zeroed and writable, and the table says for which CPUs.
 static FIRST: FirstBlock = FirstBlock::unknown();
 static GROWTH: Growth = Growth::new();
 static SUPPLY: UnitSupply = UnitSupply::none();

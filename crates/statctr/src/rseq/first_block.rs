@@ -11,7 +11,6 @@ pub(crate) struct FirstBlock {
     /// The tagged table, stored once a word of the block has its handle and sections are used.
     pub(super) table: AtomicPtr<u8>,
     /// The first home word.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub(super) homes: AtomicPtr<u8>,
 }
 

@@ -15,7 +15,6 @@ pub struct OnceArc<T>(AtomicPtr<T>, PhantomData<OnceLock<Arc<T>>>);
 impl<T> OnceArc<T> {
     /// Creates an empty cell, to be set once to a reference-counted value.
     #[must_use]
-    #[allow(clippy::new_without_default)] // for arrays of constants
     pub const fn new() -> OnceArc<T> {
         OnceArc(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
@@ -59,6 +58,12 @@ impl<T> OnceArc<T> {
                 self.get().unwrap_or(value)
             }
         }
+    }
+}
+
+impl<T> Default for OnceArc<T> {
+    fn default() -> OnceArc<T> {
+        OnceArc::new()
     }
 }
 
